@@ -168,8 +168,7 @@ def bag_bounds(
     work = float(tasks.flops.sum())
     stay_w = 0.0 if may_switch_off else sum(platform.hosts[h].off_w for h in hosts_off)
     base_w, rates, watts = _grid_power_curve(counts)
-    rest_w = [each.first.idle_w if each.off_w is None else min(each.first.idle_w, each.off_w) for each in hosts]
-    before_j = float(tasks.submit_time_s[0]) * (sum(rest_w) + stay_w)
+    before_j = float(tasks.submit_time_s[0]) * (sum(each.rest_w for each in hosts) + stay_w)
 
     def front(makespan_s: float) -> float:
         slowest, fastest = work / makespan_s, work / makespan
@@ -206,6 +205,11 @@ class UsableHost:
     def speed(self) -> float:
         """Of a core, at most [flop/s]."""
         return max(state.speed for state in self.states)
+
+    @property
+    def rest_w(self) -> float:
+        """Least power while nothing can be executed [W]."""
+        return self.first.idle_w if self.off_w is None else min(self.first.idle_w, self.off_w)
 
 
 def usable_hosts(

@@ -101,11 +101,16 @@ class CarbonBound:
         self.makespan_s = least_makespan_s(tasks, [each.speed for each in hosts], [each.cores for each in hosts])
         #: power at rate 0 of all hosts of a site [W]
         self.base_w: Floats = np.zeros(len(self.signals))
+        #: what they draw more until the first submission [W]
+        self.rest_w: Floats = np.zeros(len(self.signals))
+        for each in hosts:
+            self.rest_w[site_of[each.index]] += each.rest_w
         segments = []
         counts = Counter((site_of[each.index], each.cores, each.states, each.off_w) for each in hosts)
         for (site, cores, states, off_w), count in counts.items():
             corners = host_power_curve(cores, states, off_w)
             self.base_w[site] += count * corners[0][1]
+            self.rest_w[site] -= count * corners[0][1]
             for (rate, watts), (next_rate, next_watts) in pairwise(corners):
                 segments.append((site, count * (next_rate - rate), (next_watts - watts) / (next_rate - rate)))
         for h in () if may_switch_off else hosts_off:
@@ -170,6 +175,8 @@ class _Front:
         self._order = np.argsort(self._cost, axis=None, kind="stable")
         self._sorted = self._cost.ravel()[self._order]
         self._base_rate: Floats = bound.base_w @ self._weights
+        #: beyond that, until the first submission [g], shape (sites, stretches)
+        self._before: Floats = bound.rest_w[:, None] * self._weights * self._lengths(bound.first_s, 0.0)
 
     def _lengths(self, end: float, begin: float) -> Floats:
         """How long each stretch lasts between two times [s]."""
@@ -187,7 +194,7 @@ class _Front:
     def grams(self, end: float) -> float:
         """Return the least grams of a run that ends then [g]."""
         taken, _ = self._filled(end)
-        return float(taken @ self._sorted + self._base_rate @ self._lengths(end, 0.0))
+        return float(taken @ self._sorted + self._base_rate @ self._lengths(end, 0.0) + self._before.sum())
 
     def flops_by_stretch(self, end: float) -> Floats:
         """Return what each segment of the curves executes in each stretch [flop]."""
@@ -197,7 +204,7 @@ class _Front:
 
     def grams_by_stretch(self, end: float, flops: Floats) -> Floats:
         """Return what each site emits in each stretch [g]."""
-        grams = self._bound.base_w[:, None] * self._weights * self._lengths(end, 0.0)
+        grams = self._before + self._bound.base_w[:, None] * self._weights * self._lengths(end, 0.0)
         np.add.at(grams, self._bound.site, flops * self._cost)
         return grams
 

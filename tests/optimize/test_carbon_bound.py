@@ -17,7 +17,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.tasks import make_tasks
-from gridsched.optimize.bag_bounds import host_power_curve
+from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve
 from gridsched.optimize.carbon_bound import CarbonBound, carbon_answer
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run import run
@@ -76,6 +76,17 @@ def test_nothing_runs_before_the_first_submission():
     signal = signal_of(platform, ((0.0, 10.0), (1.0, 5.0)), period_s=1e9)
     bound = CarbonBound(platform, make_tasks([50.0], [10.0]), signal)
     assert bound.least_g(100) == pytest.approx(10 * 1 * 1.0 + 5 * 100 * 5.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(platforms(), bags(), st.booleans(), st.booleans(), st.sampled_from([1.0, 1.5, 6.0]))
+def test_one_intensity_is_the_bound_of_energy(platform, tasks, may_switch_off, free_pstates, longer):
+    """Grams are joules times one number: idle P-states, hosts off and the time before the first task alike."""
+    limits = {"may_switch_off": may_switch_off, "free_pstates": free_pstates}
+    energy = bag_bounds(platform, tasks, **limits)
+    bound = CarbonBound(platform, tasks, signal_of(platform, ((0.0,), (0.25,))), **limits)
+    within = longer * energy.makespan_s
+    assert bound.least_g(within) == pytest.approx(energy.least_energy_j(within) / 4, rel=1e-9, abs=1e-9)
 
 
 def test_makespans_that_cannot_be_are_refused():
@@ -173,6 +184,12 @@ def least_by_highs(platform, tasks, signal, longest, *, may_switch_off):
         )
         if result.status == 0:
             best = min(best, result.fun + base)
+    # until the first task comes a host can do nothing, even where it draws less when busy
+    for h, each in enumerate(platform.hosts):
+        idle_w = each.pstates[0].idle_w
+        rest_w = min(idle_w, each.off_w) if may_switch_off else idle_w
+        least_w = host_power_curve(each.cores, (each.pstates[0],), each.off_w if may_switch_off else None)[0][1]
+        best += (rest_w - least_w) * first * float(signal.at_host(h).mean(0.0, first))
     return best
 
 
