@@ -117,6 +117,10 @@ def policy_at_work() -> Iterator[None]:
 _LONGEST_WORD, _MOST_WORDS = 100, 10_000
 
 
+#: What other tools call a key of ours.
+_MEANT = {"seeds": "replicates", "repetitions": "replicates", "repeats": "replicates", "trials": "replicates"}
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string.
 
@@ -125,6 +129,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if len(word) > _LONGEST_WORD:
         return ""
     short = [each for each in itertools.islice(known, _MOST_WORDS) if len(each) <= _LONGEST_WORD]
+    if (meant := _MEANT.get(word.lower())) in short:
+        return f"Did you mean {meant!r}? "
     by_lower = {each.lower(): each for each in short}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1)
     near = near or [each for each in by_lower if word and each.startswith(word.lower())]

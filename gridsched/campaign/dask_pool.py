@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
@@ -262,8 +263,14 @@ class DaskPool:
             return
         _, packet = self._sent.pop(future.key)
         if future.status == "finished":
+            try:
+                answers = future.result()
+            except (OSError, TimeoutError, CancelledError):  # the scheduler is gone meanwhile
+                self._sent[future.key] = future, packet
+                self._begin_again()
+                return
             self._restarts = 0
-            self._ended.extend(zip(packet, future.result(), strict=True))
+            self._ended.extend(zip(packet, answers, strict=True))
         elif len(packet) > 1:  # one of them may kill its worker: find out which
             for run in packet:
                 self.send([run])

@@ -196,6 +196,8 @@ def _explain(error: BaseException, words: Sequence[str]) -> int:
         path = context.command_path if context is not None else "gridsched"
         message: Callable[[], str] = getattr(error, "format_message", error.__str__)
         text = message().rstrip(".")
+        if "unexpected extra argument" in text and {"--schedulers", "--scheduler", "--metrics"} & set(words):
+            text += "; what an option lists is parted by commas without blanks, as wq,mct"
         _say(f"{text}{_found(error, text, words)}. See '{path} --help'.")
         return 2
     if isinstance(error, OSError) and error.strerror and error.filename:

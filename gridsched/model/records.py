@@ -203,7 +203,32 @@ def shown_value(value: Any) -> str:
 
 def gravest(error: ValidationError) -> ErrorDetails:
     """Return the complaint to show first: a mistyped key explains a missing one."""
-    return min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    return by_gravity(error)[0]
+
+
+def by_gravity(error: ValidationError) -> list[ErrorDetails]:
+    """Return a complaint for each key that has one, mistyped keys first."""
+    of_key: dict[object, ErrorDetails] = {}
+    for each in sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden"):
+        of_key.setdefault(each["loc"][:1], each)
+    return list(of_key.values())
+
+
+_WHOLE, _NUMBER = "a whole number is legal, without quotes", "a number is legal, without quotes"
+#: What is legal, by pydantic's names of errors whose own sentences say it in other words.
+_WANTED = {
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_from_float": "a whole number is legal",
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "bool_type": "true or false is legal",
+    "bool_parsing": "true or false is legal",
+    "string_type": "a text in quotes is legal",
+    "list_type": "a list in brackets is legal",
+    "tuple_type": "a list in brackets is legal",
+    "dict_type": "a table is legal",
+}
 
 
 def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = "") -> str:
@@ -225,7 +250,9 @@ def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = 
         if document and len(legal) > _MAX_LISTED:
             shown = f"{document} lists the legal ones."
         return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{shown}".rstrip()
-    said = error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    said = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
+        "Input should", "it should"
+    )
     return f"is {shown_value(error['input'])}; {said}."
 
 

@@ -83,6 +83,8 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
             raise InputError(f"{where}: {option} {pattern!r}: no host has such a name. {hint}".rstrip())
 
 
+#: Hosts that a warning names.
+_MOST_NAMED = 3
 #: What stands for a run in which no energy is told.
 NONE = "none"
 #: What stands for jobs that draw what was measured, and whether what lies outside a node's range is cut.
@@ -196,14 +198,25 @@ def with_power(platform: Platform, given: GivenPower) -> Platform:
         still = host.switch_pstates
         if not host.has_energy:
             still = tuple(PState(0.0, *without_work(watts)) for _ in still)
+        if any(state.speed > 0 and state.busy_w < state.idle_w for state in states):
+            upside_down.append(host.name)
         return replace(host, pstates=states, switch_pstates=still, has_energy=True)
 
-    return replace(
+    upside_down: list[str] = []
+    powered = replace(
         platform,
         hosts=tuple(changed(host) for host in platform.hosts),
         master=None if platform.master is None else changed(platform.master),
         bystanders=tuple(changed(host) for host in platform.bystanders),
     )
+    if not upside_down:
+        return powered
+    names = ", ".join(map(repr, upside_down[:_MOST_NAMED])) + ", ..." * (len(upside_down) > _MOST_NAMED)
+    note = (
+        f"{len(upside_down)} host(s) ({names}) draw less power busy than idle: --power reads IDLE:EPSILON:BUSY. "
+        "They are simulated as they are"
+    )
+    return replace(powered, warnings=(*powered.warnings, note))
 
 
 def without_work(watts: Sequence[Wattage]) -> Wattage:

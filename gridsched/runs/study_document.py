@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
-from gridsched.model.records import complaint, gravest, key_name, shown_value
+from gridsched.model.records import by_gravity, complaint, gravest, key_name, shown_value
 from gridsched.policy.policy_files import named_file
 from gridsched.runs.claims_schema import Claim, DeclaredFigure, Explanation, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=BaseModel)
 #: Keys and indices that lead to a value.
 KeyPath = tuple[str | int, ...]
+#: Complaints beside the first.
+_MOST_TOLD = 4
 #: Lists of tables that a study changes entry by entry, and the key that tells their entries apart.
 _NAMED_ENTRIES = {"claims": "id", "figures": "name"}
 
@@ -289,9 +291,11 @@ def _document(keys: dict[str, Any], text: str, path: str, parent: str | None = N
     try:
         content = Content.model_validate(keys)
     except ValidationError as error:
-        first = gravest(error)
-        complaint = _complaint(first, Content, extra=tuple(Settings.model_fields))
-        raise InputError(f"{_label(path, parent)}: {key_name(first['loc'])} {complaint}") from None
+        first, *others = by_gravity(error)
+        told = [f"{key_name(first['loc'])} {_complaint(first, Content, extra=tuple(Settings.model_fields))}"]
+        told += [f"{key_name(each['loc'])} {complaint(each)}" for each in others[:_MOST_TOLD]]
+        more = [f"{len(others) - _MOST_TOLD} more."] if len(others) > _MOST_TOLD else []
+        raise InputError(f"{_label(path, parent)}: {' Then: '.join([*told, *more])}") from None
     policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
     content = content.model_copy(update={"policies": policies})
     return StudyDocument(path, text, content, settings, parent)

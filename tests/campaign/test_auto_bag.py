@@ -15,6 +15,7 @@ from plain_hosts import plain_platform
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.signals import EVEN
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Delegate, Scheduler, Traits
@@ -131,10 +132,10 @@ def test_typed_tasks_are_tried_with_their_energies(objective, task_types):
     """The least of all candidates that take typed tasks, not the first one."""
     base = typed(task_types)
     ids = [id for id in CANDIDATES if id not in ("dynamic_fpltf", "lecsa")]
-    alone = [OBJECTIVES[objective](run_with(id, base).trace) for id in ids]
+    alone = [OBJECTIVES[objective](run_with(id, base).trace, EVEN) for id in ids]
     auto = run_with(AutoBag(objective), base)
     assert len(set(alone)) > 1
-    assert OBJECTIVES[objective](auto.trace) == min(alone)
+    assert OBJECTIVES[objective](auto.trace, EVEN) == min(alone)
 
 
 def test_trial_energies_of_typed_tasks_by_hand():
@@ -204,8 +205,8 @@ def test_equals_the_best_candidate(case, objective):
     """On a bag submitted at 0 AutoBag's run is the best candidate's, to the last bit."""
     base = replace(EX_A, platform=case[0], tasks=case[1])
     auto = run_with(AutoBag(objective), base)
-    alone = [OBJECTIVES[objective](run_with(id, base).trace) for id in CANDIDATES]
-    assert OBJECTIVES[objective](auto.trace) == min(alone)
+    alone = [OBJECTIVES[objective](run_with(id, base).trace, EVEN) for id in CANDIDATES]
+    assert OBJECTIVES[objective](auto.trace, EVEN) == min(alone)
     winner = run_with(CANDIDATES[int(np.argmin(alone))], base)
     assert np.array_equal(auto.trace.executions, winner.trace.executions)
 

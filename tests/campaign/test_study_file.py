@@ -162,7 +162,7 @@ WRONG = [
     ("[0.5, 1]", "[0.5,\n1,\n7]", "workload.heterogeneity[2] is 7"),
     ("seed = 3", 'seed = "3"', "seed is '3'"),
     ("seed = 3", "pstate = -1", "pstate is wrong: --pstate '-1'"),
-    ("seed = 3", "seeds = 3", "seeds is no known key. Did you mean 'seed'?"),
+    ("seed = 3", "seeds = 3", "seeds is no known key. Did you mean 'replicates'?"),
     ("replicates = 2", "replicates = 0", "replicates is 0"),
     (
         "seed = 3",

@@ -332,6 +332,13 @@ def test_help_shows_common_options_first(gridsched, monkeypatch, command: str, r
     assert {"Tasks and scheduling", "Hosts", "SimGrid"} < set(names)
 
 
+def test_schedulers_parted_by_blanks(gridsched):
+    """The second one is no argument; the line says how a list is written."""
+    outcome = gridsched("compare", "--workload", "x.csv", "--schedulers", "wq", "mct")
+    assert outcome.status == 2
+    assert "wq,mct" in outcome.err
+
+
 def test_bare_command_shows_the_commands(gridsched):
     """Without a command the help is shown, and the exit status is that of a usage error."""
     outcome = gridsched()

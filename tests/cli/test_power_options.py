@@ -97,3 +97,11 @@ def test_power_has_no_place_beside_systems_of_a_generator(refused):
     """A workload with machines of its own has their powers, too."""
     day = ROOT / "examples/utility_small.toml"
     assert "leave out --power 1:2:3" in refused("run", "--workload", day, "--power", "1:2:3")
+
+
+def test_power_upside_down_is_told(gridsched):
+    """As of the property wattage_per_state: with 200 W idle and 100 busy each host is named, and simulated."""
+    command = ("run", "--platform", ROOT / "platforms/ex_a.xml", "--workload", ROOT / "examples/ex_a.csv")
+    outcome = gridsched(*command, "--scheduler", "wq", "--driver", "reference", "--power", "200:100")
+    assert outcome.status == 0
+    assert any("'h1'" in line and "IDLE:EPSILON:BUSY" in line for line in outcome.complaints)

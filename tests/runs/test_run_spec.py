@@ -18,7 +18,7 @@ from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFi
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.schema import BEGIN, END, study_keys, study_schema
 from gridsched.runs.study import Study
-from gridsched.runs.study_document import studies_folder
+from gridsched.runs.study_document import parse_document, studies_folder
 
 ROOT = Path(__file__).parents[2]
 EX_A = {"platform": {"file": str(ROOT / "platforms/ex_a.xml")}, "workload": {"file": str(ROOT / "examples/ex_a.csv")}}
@@ -240,3 +240,15 @@ def test_keys_are_spelled_as_options():
     }
     assert drawn <= options_of("workload", "generate")
     assert drawn == set(drawn_workload("bag").model_fields) - {"generator"}
+
+
+def test_several_errors_of_a_study_are_told_at_once():
+    """The mistyped key, the number in quotes, and what is missing; `seeds` means replicates."""
+    text = 'name = "x"\nreplicates = "many"\nseeds = 3\nseed = "1e3"\nschedulers = ["wq"]\n'
+    with pytest.raises(InputError) as told:
+        parse_document(text, "s.toml")
+    message = str(told.value)
+    assert "Did you mean 'replicates'" in message
+    for fact in ("seeds", "'many'", "seed is '1e3'", "whole number"):
+        assert fact in message
+    assert "parse" not in message
