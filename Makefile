@@ -51,7 +51,8 @@ benchmark: ## measure whole commands and the drivers' cost per task: docs/perfor
 	@.venv/bin/python benchmarks/whole_commands.py
 	@.venv/bin/python benchmarks/run.py
 
-benchmark-all: benchmark ## also campaigns, mapping events and whole trials (half an hour)
+benchmark-all: benchmark ## also large runs, campaigns, mapping events and whole trials (half an hour)
+	@.venv/bin/python benchmarks/whole_commands.py --large
 	@.venv/bin/python benchmarks/campaign.py
 	@.venv/bin/python benchmarks/two_stage.py
 	@.venv/bin/python benchmarks/rigid_jobs.py

@@ -48,12 +48,11 @@ def render_commands(results: dict) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in results["commands"]:
-        goal = f"<= {row['goal']:g}"
-        if row["goal_mb"] is not None:
-            goal += f", {row['goal_mb']:g} MB"
+        goals = [] if row["goal"] is None else [f"<= {row['goal']:g}"]
+        goals += [] if row["goal_mb"] is None else [f"{row['goal_mb']:g} MB"]
         lines.append(
             f"| {row['case']} | {row['cpu_s']:.2f} | {row['memory_mb']:.0f} | {row['beside']} | "
-            f"{row['beside_s']:.2f} | {row['ratio']:.1f} | {goal} |"
+            f"{row['beside_s']:.2f} | {row['ratio']:.1f} | {', '.join(goals)} |"
         )
     return "\n".join(lines)
 

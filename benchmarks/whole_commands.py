@@ -1,11 +1,11 @@
 """Whole commands as a user types them, beside their rivals: writes benchmarks/whole_commands.json.
 
-Usage: python benchmarks/whole_commands.py [--repeats R] [--output FILE]
+Usage: python benchmarks/whole_commands.py [--large] [--repeats R] [--output FILE]
 
 Each command is a process of its own, its children included; it and what it is set beside take
 turns. A figure is the least CPU time of the repeats (another job can only add), a ratio that of the
-two leasts; memory is the largest of the peaks. docs/performance.md's second table is rewritten,
-unless another output is named.
+two leasts; memory is the largest of the peaks. docs/performance.md's first table is rewritten, unless
+another output is named. `--large` measures what takes minutes, too, once each.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gridsched import __version__
+import numpy as np
+
+from gridsched import Host, Platform, PState, __version__
+from gridsched.platform_io.xml_writer import write_platform
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -36,6 +39,9 @@ GREEN500 = str(ROOT / "platforms" / "green500.xml")
 BAG = ("--kind=bag", "--tasks=720", "--mean-flops=1e18", "--heterogeneity=0.5", "--seed=1")
 #: Jobs of the logs that are made, on 1,024 nodes.
 LOGS = (1_000, 10_000)
+LARGE_LOG = 200_000
+#: Tasks on 100 hosts of random speeds, of 0.5 to 1.5 Mflop.
+TASKS, LARGE_TASKS = 100_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -50,17 +56,20 @@ class Case:
         What follows ``gridsched``.
     beside : tuple of (str, tuple of str)
         Name and command of the rival.
-    goal : float
+    goal : float or None
         Largest ratio of the two CPU times.
     goal_mb : float or None
         Largest peak of memory [MB].
+    compiles : bool
+        Whether nothing is compiled before, as after an installation by pip.
     """
 
     name: str
     words: tuple[str, ...]
     beside: tuple[str, tuple[str, ...]] = NUMPY
-    goal: float = 5.0
+    goal: float | None = 5.0
     goal_mb: float | None = None
+    compiles: bool = False
 
 
 def easy(n_jobs: int, *more: str) -> tuple[str, ...]:
@@ -90,16 +99,61 @@ def cases() -> list[Case]:
             Case(f"{n:,} jobs under EASY, reference driver", easy(n, *reference), goal=goal, goal_mb=goal_mb)
             for n, goal, goal_mb in zip(LOGS, (6.7, 9.1), (None, 100.0), strict=True)
         ),
+        Case(
+            f"{LOGS[1]:,} jobs under EASY, SimGrid",
+            easy(LOGS[1]),
+            ("the reference driver", (*GRIDSCHED, *easy(LOGS[1], *reference))),
+            goal=None,
+        ),
+        Case(
+            f"{TASKS:,} tasks under `wq`, SimGrid",
+            ("run", *bag(TASKS), "--scheduler", "wq"),
+            (
+                "bare ExecTask loop",
+                (sys.executable, str(HERE / "bare_loops.py"), "exectask", "hundred.xml", "100", str(TASKS)),
+            ),
+            goal=2.0,
+        ),
     ]
 
 
-def cost(command: tuple[str, ...], folder: Path) -> tuple[float, float]:
+def large_cases() -> list[Case]:
+    """Return what takes minutes."""
+    reference, queue = ("--driver", "reference"), ("run", *bag(LARGE_TASKS), "--scheduler", "wq")
+    bare = ("a tenth of the tasks", (*GRIDSCHED, "run", *bag(TASKS), "--scheduler", "wq"))
+    parallel = ("run", "--workload", str(ROOT / "examples" / "parallel_small.toml"), "--scheduler", "max_upe")
+    return [
+        Case(f"{LARGE_LOG:,} jobs under EASY, reference driver", easy(LARGE_LOG, *reference), goal=None, goal_mb=1000),
+        Case(
+            f"{LARGE_TASKS:,} tasks under `wq`, reference driver",
+            (*queue, *reference),
+            (bare[0], (*bare[1], *reference)),
+            goal=13.0,
+            goal_mb=500,
+        ),
+        Case(f"{LARGE_TASKS:,} tasks under `wq`, SimGrid", queue, bare, goal=13.0, goal_mb=1400),
+        Case(
+            "first use, nothing compiled: `parallel_small` under `max_upe`",
+            parallel,
+            ("the second time", (*GRIDSCHED, *parallel)),
+            goal=None,
+            compiles=True,
+        ),
+    ]
+
+
+def bag(tasks: int) -> tuple[str, ...]:
+    """Return the options of a made bag on 100 hosts."""
+    return ("--platform", "hundred.xml", "--workload", f"tasks_{tasks}.csv")
+
+
+def cost(command: tuple[str, ...], folder: Path, more: dict[str, str] | None = None) -> tuple[float, float]:
     """Return CPU time [s] and peak memory [MB] of a command with its children."""
     process = subprocess.Popen(
         command,
         cwd=folder,
         stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},  # an installed package has bytecode
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(more or {})},  # an installed package has bytecode
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -112,8 +166,9 @@ def measure(case: Case, folder: Path, repeats: int) -> dict:
     """Return the figures of one case."""
     rival, command = case.beside
     ours, others = [], []
-    for _ in range(repeats):
-        ours.append(cost((*GRIDSCHED, *case.words), folder))
+    for k in range(repeats):
+        more = {"NUMBA_CACHE_DIR": str(folder / f"cache-{k}")} if case.compiles else None
+        ours.append(cost((*GRIDSCHED, *case.words), folder, more))
         others.append(cost(command, folder))
     cpu_s, beside_s = min(s for s, _ in ours), min(s for s, _ in others)
     return {
@@ -128,16 +183,28 @@ def measure(case: Case, folder: Path, repeats: int) -> dict:
     }
 
 
-def measure_all(repeats: int) -> dict:
+def write_inputs(folder: Path, *, large: bool) -> None:
+    """Write bags, logs, and a platform of 100 hosts."""
+    cost((*GRIDSCHED, "workload", "generate", *BAG, "-o", "bag.csv", "--quiet"), folder)
+    for n in (*LOGS, *([LARGE_LOG] if large else [])):
+        (folder / "jobs.toml").write_text(f'kind = "rigid_jobs"\njobs = {n}\nseed = 1\n')
+        generate = ("workload", "generate", "jobs.toml", "-o", f"jobs_{n}.swf", "--quiet")
+        cost((*GRIDSCHED, *generate), folder)
+    for n in (TASKS, *([LARGE_TASKS] if large else [])):
+        drawn = ("--kind=bag", f"--tasks={n}", "--mean-flops=1e6", "--heterogeneity=1", "--seed=1")
+        cost((*GRIDSCHED, "workload", "generate", *drawn, "-o", f"tasks_{n}.csv", "--quiet"), folder)
+    speeds = np.random.default_rng(0).uniform(1e4, 1e5, 100).tolist()
+    hosts = tuple(Host(f"host{k}", (PState(speed, 10, 20, 100),)) for k, speed in enumerate(speeds))
+    write_platform(Platform(hosts), folder / "hundred.xml", command="benchmarks/whole_commands.py")
+
+
+def measure_all(repeats: int, *, large: bool) -> dict:
     """Return the figures of all cases, and where they come from."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        cost((*GRIDSCHED, "workload", "generate", *BAG, "-o", "bag.csv", "--quiet"), folder)
-        for n in LOGS:
-            (folder / "jobs.toml").write_text(f'kind = "rigid_jobs"\njobs = {n}\nseed = 1\n')
-            generate = ("workload", "generate", "jobs.toml", "-o", f"jobs_{n}.swf", "--quiet")
-            cost((*GRIDSCHED, *generate), folder)
+        write_inputs(folder, large=large)
         rows = [measure(case, folder, repeats) for case in cases()]
+        rows += [measure(case, folder, 1) for case in (large_cases() if large else [])]
     return {
         "gridsched": __version__,
         "python": machine.python_version(),
@@ -151,10 +218,11 @@ def measure_all(repeats: int) -> dict:
 def main() -> None:
     """Measure, write the file, and rewrite the document's table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--large", action="store_true", help="measure what takes minutes, too")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
-    results = measure_all(options.repeats)
+    results = measure_all(options.repeats, large=options.large)
     path = options.output or HERE / "whole_commands.json"
     path.write_text(json.dumps(results, indent=1) + "\n")
     if options.output is None:
