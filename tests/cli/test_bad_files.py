@@ -162,7 +162,7 @@ GENERATORS = {
     "unknown kind": ("kind = 'bags'\ntasks = 1\nmean_flops = 1\n", ["kind", "'bags'", "'bag'"]),
     "a billion tasks": ("tasks = 1000000000\nmean_flops = 1\n", ["tasks", "1000000000", "10000000"]),
     "negative tasks": ("tasks = -1\nmean_flops = 1\n", ["tasks", "-1", "0"]),
-    "tasks a text": ("tasks = 'many'\nmean_flops = 1\n", ["tasks", "'many'", "integer"]),
+    "tasks a text": ("tasks = 'many'\nmean_flops = 1\n", ["tasks", "'many'", "whole number"]),
     "tasks a list": ("tasks = [1, 2]\nmean_flops = 1\n", ["tasks", "[1, 2]"]),
     "a table": ("[bag]\ntasks = 1\n", ["bag is "]),
     "mean 0": ("tasks = 1\nmean_flops = 0\n", ["mean_flops", "0", "greater"]),
