@@ -21,7 +21,7 @@ class PreemptByQos(EasyBackfilling):
     .. [1] An example of gridsched's documents; SchedMD, "Preemption", https://slurm.schedmd.com/preempt.html.
     """
 
-    traits = replace(EasyBackfilling.traits, may_cancel=True)
+    traits = replace(EasyBackfilling.traits, may_cancel=True, shares=False)  # it counts whole nodes
 
     def __init__(self, order="multifactor(PriorityWeightQOS=1000, qos={'high': 1})", requeue=True):
         super().__init__(order=order)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 import shared_oracles as oracle
 
 from gridsched.engine import Controller, reference
+from gridsched.errors import InputError
 from gridsched.model.estimates import RequestedTimes
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import Rules
@@ -96,7 +100,7 @@ def random_case(seed: int) -> tuple:
 
 @pytest.mark.parametrize("scheduler", list(oracle.RULES))
 def test_random_cases_are_as_by_plain_loops(scheduler):
-    """2,000 cases of two partitions in all: starts, nodes and cores are equal."""
+    """667 cases of two partitions under each of three rules: starts, nodes and cores are equal."""
     for seed in range(667):
         case, place = random_case(seed), PLACES[seed % 3]
         jobs = case[0]
@@ -141,3 +145,10 @@ def test_multifactor_takes_the_priorities_of_partitions():
         order = f"multifactor(PriorityWeightPartition=1000, PriorityWeightAge={weight_of_age}, PriorityMaxAge='0:1:0')"
         trace = play(jobs, ALONE, partitions, make_scheduler("fcfs", {"order": order}))
         assert trace.start_time_s.tolist() == starts
+
+
+def test_a_policy_of_whole_nodes_is_refused():
+    """The example that makes room counts nodes; where jobs share them it is no answer."""
+    example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "preempt_by_qos.py"))["PreemptByQos"]
+    with pytest.raises(InputError, match="'shares'"):
+        play([queued(0, 10, 0, 1, 8)], ALONE, [([0], 0)], example())
