@@ -1,4 +1,4 @@
-"""What the documents say of the code is what the code is."""
+"""The documents: links, tables, names, and the site made of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
+import pandas as pd
 import pytest
 from document_blocks import DOCUMENTS, ROOT, name_of, prose_of
 from typer.main import get_command
@@ -24,6 +25,8 @@ from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Decision
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.policy.state import State
+
+# What the documents say of the code is what the code is.
 
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -228,3 +231,126 @@ def test_every_metric_of_a_run_is_documented():
 def test_citation_has_the_version():
     """CITATION.cff cites the present version."""
     assert f"version: {gridsched.__version__}" in read("CITATION.cff")
+
+
+# Tables of the documents that follow from the code are what the code says now.
+
+
+@pytest.fixture(scope="module")
+def tables() -> Iterator[ModuleType]:
+    """docs/generated_tables.py, which is no part of the package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
+        spec = importlib.util.spec_from_file_location("generated_tables", ROOT / "docs" / "generated_tables.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_generated_tables_are_up_to_date(document: Path, tables: ModuleType):
+    """Where this fails: python docs/generated_tables.py."""
+    text = document.read_text(encoding="utf-8")
+    assert text == tables.up_to_date(text)
+
+
+def test_every_table_stands_in_a_document(tables: ModuleType):
+    """No table is written for nothing, and each is found."""
+    whole = "\n".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    for name in tables.TABLES:
+        assert f"<!-- table: {name} -->" in whole
+
+
+def test_every_number_of_a_paper_is_in_the_figure(tables: ModuleType):
+    """The data beside the figure are those of the published claims. Where this fails: see above."""
+    data = tables.published_claims.FIGURE.with_suffix(".csv")
+    written = pd.read_csv(data, dtype={"paper": str})
+    now = tables.published_claims.data_frame()
+    assert written[["study", "claim", "verdict"]].equals(now[["study", "claim", "verdict"]])
+    for column in ("printed", "ours", "low", "high"):
+        expected = pytest.approx(now[column].to_numpy(), nan_ok=True, rel=1e-5)
+        assert written[column].to_numpy() == expected
+
+
+# What the site of the documents makes of links and code blocks; 'make docs' builds it.
+
+
+@pytest.fixture(scope="module")
+def site() -> ModuleType:
+    """scripts/documents_site.py, which is no part of the package."""
+    path = ROOT / "scripts" / "documents_site.py"
+    spec = importlib.util.spec_from_file_location("documents_site", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("link", "page", "on_site"),
+    [
+        ("lecsa.md", "index.md", "lecsa.md"),
+        ("../README.md", "index.md", "repository/README.md"),
+        ("../bounds.md", "studies/lecsa.md", "../bounds.md"),
+        (
+            "../../gridsched/reproduction/studies/a.toml",
+            "studies/b.md",
+            "../repository/gridsched/reproduction/studies/a.toml",
+        ),
+        ("docs/figures/gantt.png", "repository/README.md", "../figures/gantt.png"),
+        ("examples/bag.toml", "repository/README.md", "examples/bag.toml"),
+        ("../docs/files.md", "repository/platforms/README.md", "../../files.md"),
+        ("https://simgrid.org", "index.md", "https://simgrid.org"),
+    ],
+)
+def test_links_lead_to_the_copies(site: ModuleType, link: str, page: str, on_site: str):
+    """A link of the repository reads as it must where its page stands on the site."""
+    assert site.rewritten(link, page) == on_site
+
+
+def test_code_blocks_keep_language_and_file(site: ModuleType):
+    """Words for the tests go; the name of a file becomes the block's title."""
+    text = "```console long\n$ ls\n```\n```toml examples/bag.toml\n```\n```python\n```"
+    assert site.with_plain_fences(text) == (
+        '```console\n$ ls\n```\n```toml title="examples/bag.toml"\n```\n```python\n```'
+    )
+
+
+def test_linked_files_exist_and_lie_outside_the_documents(site: ModuleType):
+    """The README is copied, with what it links to; nothing of docs/ is copied twice."""
+    linked = site.linked_files()
+    assert {"README.md", "platforms/README.md", "gridsched/reproduction/studies/lecsa.toml"} <= linked
+    assert all((ROOT / name).is_file() and not name.startswith("docs/") for name in linked)
+
+
+def test_every_public_name_has_a_page(site: ModuleType):
+    """What ``import gridsched`` offers is on the pages of Python, once, with the line that imports it."""
+    pages = [site.python_page(page) for page in site.PYTHON_PAGES]
+    shown = [line.rpartition(".")[2] for page in pages for line in page.splitlines() if line.startswith(":::")]
+    assert set(gridsched.__all__) <= set(shown)
+    assert len(shown) == len(set(shown))
+    for page in pages:
+        imports = page.partition("```python\n")[2].partition("```")[0]
+        names: dict[str, object] = {}
+        exec(imports, names)
+        assert set(names) - {"__builtins__"} == {
+            line.rpartition(".")[2] for line in page.splitlines() if line.startswith(":::")
+        }
+
+
+def test_the_navigation_has_every_page(site: ModuleType, tmp_path: Path):
+    """Each document stands in mkdocs.yml once; each entry there is a page that is written."""
+    site.prepare(tmp_path)
+    written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
+    entries = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
+    own = {name for name in written if not name.startswith("repository/") and name.count("/") < 2}
+    assert sorted(entries) == sorted({*own, *(name for name in entries if name.startswith("repository/"))})
+    assert set(entries) <= written
+
+
+def test_links_of_the_prepared_pages_lead_somewhere(site: ModuleType, tmp_path: Path):
+    """Copies and pages stand where the rewritten links look for them."""
+    site.prepare(tmp_path)
+    for path in tmp_path.rglob("*.md"):
+        prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        links = [link for link in re.findall(r"\]\(([^)\s#]+)[)#]", prose) if "://" not in link]
+        assert [link for link in links if not (path.parent / link).exists()] == [], path

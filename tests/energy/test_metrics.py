@@ -1,17 +1,98 @@
-"""Metrics of runs written down by hand."""
+"""Metrics of a run against the formulas, and the table of them."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from hypothesis import given
+from hypothesis import strategies as st
 from plain_hosts import plain_platform
 
-from gridsched import metrics
+from gridsched import Scenario, metrics, power, run
+from gridsched.energy import host_energy_004, relative_difference, task_energy, total_energy, trace_energy
+from gridsched.errors import InputError
+from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric
+from gridsched.metrics.derived_entries import share_above
+from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts, series_of_notes
+from gridsched.metrics.table import shown_metrics, summary
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
+from gridsched.model.timeline import host_timeline
+from gridsched.power import host_power
+from gridsched.workloads.robust_trial import RobustTrial, generate_robust_trial
+
+# The power and energy formulas, by hand.
+
+WATTS = st.floats(0.0, 1e6)
+
+
+def test_equation_1_divides_work_by_efficiency():
+    """1000 flop at 2 flop/J are 500 J; arrays broadcast to tasks x hosts."""
+    assert task_energy(1000.0, 2.0) == 500.0
+    table = task_energy(np.array([[1000.0], [500.0]]), np.array([2.0, 2.5, 5.0]))
+    assert table.tolist() == [[500.0, 400.0, 200.0], [250.0, 200.0, 100.0]]
+
+
+def test_equations_2_and_3_add_idle_power_and_hosts():
+    """The work queue on EX-A: 1250 + 55 s x 4 W, 300 + 65 s x 4 W, 400 J, together 2430 J."""
+    hosts = [
+        host_energy_004([500.0, 750.0], 55.0, 4.0),
+        host_energy_004([200.0, 100.0], 65.0, 4.0),
+        host_energy_004([400.0], 0.0, 4.0),
+    ]
+    assert hosts == [1470.0, 560.0, 400.0]
+    assert total_energy(hosts) == 2430.0
+    assert host_energy_004([], 10.0, 4.0) == 40.0
+
+
+@pytest.mark.parametrize(
+    ("busy", "is_on", "watts"),
+    [
+        (0, True, 20.0),
+        (1, True, 40.0),
+        (2, True, 50.0),
+        (3, True, 60.0),
+        (4, True, 70.0),
+        (9, True, 70.0),
+        (0, False, 1.5),
+        (4, False, 1.5),
+    ],
+)
+def test_power_of_a_four_core_host(busy, is_on, watts):
+    """Idle 20 W, epsilon 30 W, all cores 70 W, off 1.5 W: 10 W for each core above epsilon."""
+    assert host_power(busy, 4, 20.0, 30.0, 70.0, is_on, 1.5) == watts
+
+
+def test_simgrids_own_example_of_a_single_core():
+    """SimGrid's energy-exec test: 10 s idle at 100 W, then 10 s at load 1 at 120 W."""
+    powers = host_power([0, 1], [1, 1], 100.0, 120.0, 120.0)
+    assert (powers * 10.0).sum() == 2200.0
+
+
+@given(st.integers(1, 64), WATTS, WATTS, WATTS)
+def test_vector_equals_scalar(cores, idle, epsilon, busy):
+    """One call for all loads gives what a call for each load gives."""
+    loads = np.arange(cores + 1)
+    together = host_power(loads, cores, idle, epsilon, busy)
+    assert together.tolist() == [float(host_power(k, cores, idle, epsilon, busy)) for k in loads]
+    assert together[0] == idle
+    assert together[-1] == pytest.approx(busy, rel=1e-12, abs=1e-9)
+
+
+def test_relative_difference():
+    """Relative to the larger; equal zeros do not differ; an unknown energy stays unknown."""
+    found = relative_difference([1.0, 0.0, 99.0, math.nan], [1.0, 0.0, 100.0, 1.0])
+    assert found[:3].tolist() == [0.0, 0.0, 0.01]
+    assert math.isnan(found[3])
+    assert relative_difference(0.0, 5.0) == 1.0
+
+
+# Metrics of runs written down by hand.
 
 
 @pytest.mark.parametrize(("copies", "makespan", "flops", "joules"), [(2, 55, 1375, 275), (3, 45, 2625, 825)])
@@ -119,3 +200,153 @@ def test_nothing_finished_is_not_a_makespan():
     assert found["waste_ratio"] == 1.0
     assert found["busy_time_s"] > 0
     assert math.isnan(found["mean_waiting_time_s"])
+
+
+# The table of metrics: what its entries must say, and how users add their own.
+
+UNITS = {"_s": "s", "_j": "J", "_w": "W", "_js": "J s", "_flops": "flop", "_g": "g"}
+
+
+@pytest.fixture
+def table() -> Iterator[dict[str, Metric]]:
+    """The table, which is afterwards as it was before."""
+    before = dict(METRICS)
+    yield METRICS
+    METRICS.clear()
+    METRICS.update(before)
+
+
+def facts(trace, **changes) -> RunFacts:
+    """Return what the metrics of a trace are computed from."""
+    return RunFacts(trace, trace_energy(trace), **changes)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_an_entry_is_whole(metric: Metric):
+    """The unit is the one that the id ends with; the meaning is words without a full stop."""
+    suffix = next((end for end in UNITS if metric.id.endswith(end)), "")
+    assert metric.unit == UNITS.get(suffix, "")
+    assert metric.sentence
+    assert not metric.sentence.endswith(".")
+    assert metric.title == (f"{metric.name} [{metric.unit}]" if metric.unit else metric.title)
+    assert metric.is_share == (not metric.unit and "[%]" in metric.title)
+    assert described(metric.id)["unit"] == metric.unit
+
+
+def test_names_are_the_ids_in_words():
+    """Without the unit, beginning with a capital."""
+    names = {id: METRICS[id].name for id in ("makespan_s", "energy_delay_js", "wasted_flops")}
+    assert names == {"makespan_s": "Makespan", "energy_delay_js": "Energy delay", "wasted_flops": "Wasted"}
+    assert METRICS["makespan_above_bound"].title == "Makespan above bound [%]"
+    assert METRICS["waste_ratio"].row_name == "share of the work wasted"
+
+
+def test_the_driver_decides_whose_energy_it_is():
+    """The plugin's of the computing hosts where it metered, the model's otherwise."""
+    trace = by_hand.work_queue()
+    plugin_j = {"h1": 1000.0, "h2": 500.0, "h3": 400.0, "master": 1e9}
+    found = metrics_of(facts(trace, driver="simgrid", plugin_j=plugin_j))
+    assert (found["energy_j"], found["energy_source"]) == (1900.0, "plugin")
+    assert found["energy_worst_host_difference"] == pytest.approx(470 / 1470)
+    assert found["energy_relative_difference"] == pytest.approx(530 / 2430)
+    found = metrics_of(facts(trace, driver="reference"))
+    assert (found["energy_j"], found["energy_source"]) == (2430.0, "model")
+    assert "energy_relative_difference" not in found
+    assert not {"energy_j", "energy_source"} & metrics_of(facts(trace)).keys()
+
+
+def test_a_metric_of_ones_own_is_one_entry(table):
+    """It is computed with each run that has it, after those of gridsched."""
+    register_metric(Metric("joules_each_j", "J", "energy over tasks", lambda run: run.energy_j / 5))
+    found = metrics_of(facts(by_hand.work_queue()))
+    assert list(found)[-1] == "joules_each_j"
+    assert found["joules_each_j"] == 2430 / 5
+
+
+def test_a_table_shows_what_stands_in_it(table):
+    """In order of the places; without power no energy, without the plugin not its; one's own last."""
+    register_metric(Metric("mine", "", "mine", lambda run: 1.0))
+    register_metric(Metric("first", "", "mine, too", lambda run: 1.0, places={"bag": -1}))
+    row = {"energy_idle_j": 1.0, "mine": 1.0, "energy_j": 2.0, "makespan_s": 3.0, "first": 1.0}
+    metered = {"energy_source": "plugin"}
+    ids = [metric.id for metric in shown_metrics("bag", [metered, {**row, **metered}])]
+    assert ids == ["first", "makespan_s", "energy_j", "energy_idle_j", "mine"]
+    ids = [metric.id for metric in shown_metrics("bag", [metered, row])]
+    assert ids == ["first", "makespan_s", "energy_idle_j", "mine"]
+    ids = [metric.id for metric in shown_metrics("run", [{**row, "energy_j": float("nan")}])]
+    assert ids == ["makespan_s", "mine", "first"]
+
+
+@pytest.mark.parametrize("name", ["run", "bag", "system", "parallel", "notebook"])
+def test_a_place_is_taken_once(name: str):
+    """So that a table has one order; each column of a comparison has a heading."""
+    places = [metric.places[name] for metric in METRICS.values() if name in metric.places]
+    assert places
+    assert len(set(places)) == len(places)
+
+
+def test_ids_are_taken_once(table):
+    """The same entry may come again, as a file may be imported twice; another one may not."""
+    for _ in range(2):
+        register_metric(Metric("mine", "", "mine", lambda run: 1.0))
+    with pytest.raises(InputError, match="'makespan_s'"):
+        register_metric(Metric("makespan_s", "s", "my own makespan", lambda run: 1.0))
+    with pytest.raises(InputError, match="'my metric'"):
+        register_metric(Metric("my metric", "", "mine", lambda run: 1.0))
+
+
+def test_share_above():
+    """Relative to the bound; nan where that is 0."""
+    assert share_above(3.0, 2.0) == 0.5
+    assert share_above(1.0, 0.0) != share_above(1.0, 0.0)
+
+
+def test_all_metrics_of_a_run_cut_it_into_stretches_once(monkeypatch):
+    """Energy, windows and the largest power are integrals of one timeline."""
+    trace, cuts = by_hand.everything_at_once(), []
+
+    def counted(trace):
+        cuts.append(trace)
+        return host_timeline(trace)
+
+    apart = summary(trace, trace_energy(trace), (0.0, 20.0))
+    monkeypatch.setattr(power, "host_timeline", counted)
+    assert summary(trace, None, (0.0, 20.0)) == apart
+    assert len(cuts) == 1
+    found = facts(trace, window_s=(0.0, 20.0))
+    assert found.power is None
+    assert found.drawn_j.tolist() == [apart["window_energy_j"]]
+
+
+# Predicted chances beside what came of them, counted by hand.
+
+
+def test_tasks_are_counted_by_their_chance():
+    """One host of 10 flop/s: ends at 10, 20, 30, 40 s. The last deadline is after the run's end.
+
+    Task 1 is in time, 2 late, 3 was given no chance, 4 could still have been in time.
+    """
+    platform = Platform((Host("h", (PState(10.0),)),))
+    tasks = make_tasks([100.0] * 4, deadline_s=[10.0, 15.0, 30.0, 41.0])
+    trace = run(Scenario(platform, tasks, "wq", driver="reference")).trace
+    found = chance_counts(trace, np.array([1.0, 0.97, np.nan, 0.5]))
+    assert all(len(values) == CHANCE_BINS for values in found.values())
+    assert found["chance_tasks"][-1] == 2.0  # 1.0 and 0.97
+    assert found["chance_sum"][-1] == pytest.approx(1.97)
+    assert found["chance_in_time"][-1] == 1.0
+    assert found["chance_tasks"].sum() == 2.0
+
+
+def test_a_campaign_stores_the_counts_of_what_was_noted():
+    """Of a heuristic with deadlines: every task that the budget's end leaves decided is counted."""
+    made = generate_robust_trial(RobustTrial(nodes=2, total_cores=5, phases=((40, 60.0),), budget_tasks=30.0))
+    scenario = Scenario(None, made.tasks, "shortest_queue", driver="reference").with_system(made)
+    trace = run(scenario).trace
+    found = series_of_notes(trace)
+    decided = made.tasks.deadline_s <= trace.horizon_s
+    assert 10 < decided.sum() == sum(found["chance_tasks"])
+    in_time = trace.finish_time_s <= made.tasks.deadline_s
+    assert sum(found["chance_in_time"]) == (in_time & decided).sum()
+    assert 0 < sum(found["chance_sum"]) < decided.sum()
+    other = Scenario(None, made.tasks, "mct", driver="reference").with_system(made)
+    assert series_of_notes(run(other).trace) == {}

@@ -27,7 +27,7 @@ def nodes(*sizes: int, cores: int = 1, boot_time_s: float = 0.0, pstates=NODE) -
     )
 
 
-def play(platform, jobs, answer, *, logged=None, traits=PARALLEL, **rules):
+def play_on_nodes(platform, jobs, answer, *, logged=None, traits=PARALLEL, **rules):
     """Run jobs (submission [s], width, requested time [s]); return the trace and the policy."""
     submit, width, requested = zip(*jobs, strict=True)
     tasks = make_tasks(np.array(requested) * 10.0, submit, width=width, requested_time_s=requested)
@@ -37,7 +37,7 @@ def play(platform, jobs, answer, *, logged=None, traits=PARALLEL, **rules):
     return reference.simulate(controller, truth), policy
 
 
-def at(steps):
+def at_times(steps):
     """Answer with the decisions given for a time."""
     return lambda state: steps.get(state.now, [])
 

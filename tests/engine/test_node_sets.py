@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clusters import estimates_of, jobs, two_clusters
-from node_cases import NODE, PARALLEL, at, nodes, play
+from node_cases import NODE, PARALLEL, at_times, nodes, play_on_nodes
 from scripted import Scripted, controller_of
 
 from gridsched.energy import trace_energy
@@ -23,10 +23,10 @@ from gridsched.testing.contract import illegal_places
 
 def test_two_jobs_share_a_cluster():
     """Widths 3 and 2 on 5 nodes; the third waits for the first: records and joules by hand."""
-    trace, _ = play(
+    trace, _ = play_on_nodes(
         nodes(5),
         [(0, 3, 10), (0, 2, 30), (4, 3, 8)],
-        at(
+        at_times(
             {
                 0: [Allocate(0, np.array([4, 0, 2])), Allocate(1, np.array([1, 3]))],
                 6: [Allocate(2, np.array([0, 2, 4]))],
@@ -68,9 +68,9 @@ def test_what_a_policy_sees_of_nodes():
             )
         )
         assert not any(a.flags.writeable for a in (view.free, view.estimated_end, view.width))
-        return at({0: [Allocate(0, np.array([1, 2]))], 2: [Allocate(1, np.array([0]))]})(state)
+        return at_times({0: [Allocate(0, np.array([1, 2]))], 2: [Allocate(1, np.array([0]))]})(state)
 
-    play(nodes(4), [(0, 2, 10), (2, 1, 20)], answer, logged=[5.0, 6.0], hosts_off=(3,))
+    play_on_nodes(nodes(4), [(0, 2, 10), (2, 1, 20)], answer, logged=[5.0, 6.0], hosts_off=(3,))
     assert seen[:3] == [
         (0.0, 3, [0, 1, 2], [], [], [0, 1, 2], [0, 0, 0, np.inf], [1, 1, 1, 1]),
         (2.0, 1, [0], [(10.0, 2)], [(0, 1, 10.0, 2)], [0], [2, 10, 10, np.inf], [1, 0, 0, 1]),
@@ -102,18 +102,18 @@ def test_what_a_policy_sees_of_nodes():
 def test_illegal_allocations(decision, why):
     """The message says what is legal and what was found."""
     with pytest.raises(InvalidDecision, match=why):
-        play(nodes(3, 3), [(0, 2, 10), (5, 2, 10)], lambda state: [decision], hosts_off=(2,))
+        play_on_nodes(nodes(3, 3), [(0, 2, 10), (5, 2, 10)], lambda state: [decision], hosts_off=(2,))
 
 
 def test_busy_nodes_and_started_jobs_are_refused():
     """Nobody gets a node that another job has, and no job starts twice."""
     first = Allocate(0, np.array([0, 1]))
     with pytest.raises(InvalidDecision, match="host 1"):
-        play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(1, np.array([1, 2]))])
+        play_on_nodes(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(1, np.array([1, 2]))])
     with pytest.raises(InvalidDecision, match="the task is running"):
-        play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(0, np.array([2, 3]))])
+        play_on_nodes(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(0, np.array([2, 3]))])
     with pytest.raises(InvalidDecision, match="PowerOff"):
-        play(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, PowerOff(1)])
+        play_on_nodes(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, PowerOff(1)])
 
 
 def test_serial_tasks_are_not_allocated():
@@ -137,11 +137,11 @@ def test_nodes_boot_before_they_are_free():
             return []
         return [Allocate(0, np.array([0, 1]))] if state.nodes.n_free == 2 else []
 
-    trace, policy = play(nodes(2, boot_time_s=4.0), [(0, 2, 3)], answer, hosts_off=(1,))
+    trace, policy = play_on_nodes(nodes(2, boot_time_s=4.0), [(0, 2, 3)], answer, hosts_off=(1,))
     assert policy.times[:3] == [0.0, 2.0, 4.0]
     assert trace.executions[["start", "end"]].tolist() == [(4.0, 7.0)]
     with pytest.raises(InvalidDecision, match="host 1"):
-        play(
+        play_on_nodes(
             nodes(2, boot_time_s=4.0),
             [(0, 2, 3)],
             lambda state: [PowerOn(1), Allocate(0, np.array([0, 1]))],
@@ -151,10 +151,10 @@ def test_nodes_boot_before_they_are_free():
 
 def test_nodes_change_their_pstate_as_a_block_and_park():
     """At half the speed twice the time; nodes without work go into the parked P-state."""
-    trace, _ = play(
+    trace, _ = play_on_nodes(
         nodes(3),
         [(0, 2, 10), (0, 1, 10)],
-        at({0: [Allocate(0, np.array([0, 1]), 1), Allocate(1, np.array([2]))]}),
+        at_times({0: [Allocate(0, np.array([0, 1]), 1), Allocate(1, np.array([2]))]}),
         logged=[6.0, 6.0],
         parked_pstate=1,
     )
@@ -167,18 +167,18 @@ def test_nodes_change_their_pstate_as_a_block_and_park():
 
 def test_a_job_wider_than_every_cluster_is_rejected():
     """Five nodes in clusters of 3 and 2 hold no job of 4."""
-    trace, _ = play(nodes(3, 2), [(0, 4, 10), (0, 3, 10)], at({0: [Allocate(1, np.array([0, 1, 2]))]}))
+    trace, _ = play_on_nodes(nodes(3, 2), [(0, 4, 10), (0, 3, 10)], at_times({0: [Allocate(1, np.array([0, 1, 2]))]}))
     assert trace.final_state.tolist() == [TaskState.REJECTED, TaskState.FINISHED]
 
 
 def test_what_node_sets_do_not_have_is_refused_before_the_run():
     """Cores, unequal clusters, estimates, input files; serial policies and serial tasks."""
-    job, nothing = [(0, 1, 5)], at({})
+    job, nothing = [(0, 1, 5)], at_times({})
     with pytest.raises(InputError, match=r"host 'n0'.* 4"):
-        play(nodes(2, cores=4), job, nothing)
+        play_on_nodes(nodes(2, cores=4), job, nothing)
     unequal = Platform((Host("a", NODE), Host("b", NODE[:1])), (Cluster("c", (0, 1)),))
     with pytest.raises(InputError, match=r"'c'.*'a'.*'b'"):
-        play(unequal, job, nothing)
+        play_on_nodes(unequal, job, nothing)
     types = TypedEstimates(np.ones((1, 1, 1)), np.ones((1, 1, 1)), [0], [0, 0])
     with pytest.raises(InputError, match="estimates"):
         controller_of(nodes(2), make_tasks([10.0], width=1), Scripted(nothing, PARALLEL), estimates=types)
@@ -194,7 +194,7 @@ def test_what_node_sets_do_not_have_is_refused_before_the_run():
     with pytest.raises(InputError, match="input files"):
         controller_of(nodes(2), tasks, Scripted(nothing, PARALLEL))
     with pytest.raises(InputError, match=r"serial.*parallel"):
-        play(nodes(2), job, nothing, traits=Traits(asked="event"))
+        play_on_nodes(nodes(2), job, nothing, traits=Traits(asked="event"))
     with pytest.raises(InputError, match=r"parallel.*serial"):
         controller_of(nodes(2), make_tasks([10.0]), Scripted(nothing, PARALLEL))
 

@@ -1,24 +1,34 @@
-"""Figures: every case draws, data beside them, same bytes each time, bad targets refused."""
+"""Figures of runs, the tables beside them, and the plot command."""
 
 from __future__ import annotations
 
 import csv
 import math
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from typer.testing import CliRunner
 
+from gridsched.cli.plot import plot_app
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
+from gridsched.export.export import write_export
 from gridsched.figures import comparison_figure, gantt_figure
 from gridsched.figures.axes import prefixed
-from gridsched.figures.figure_file import draw_figure
+from gridsched.figures.figure_file import draw_figure, new_figure
 from gridsched.figures.looks import IDLE, WASTED
+from gridsched.figures.table import _TABLE, Drawn, figures, register_figure
 from gridsched.metrics import summary
+from gridsched.model.prices import PriceSeries
+from gridsched.model.tariff import Tariff
 from gridsched.model.timeline import core_lanes
+
+# Figures: every case draws, data beside them, same bytes each time, bad targets refused.
 
 gantt = partial(draw_figure, "gantt", "run")
 power = partial(draw_figure, "power", "run")
@@ -253,3 +263,140 @@ def test_numpy_numbers_in_comparison_rows(tmp_path):
     row = {"scheduler": "a", "makespan_s": np.float64(3), "energy_model_j": np.float32(5)}
     comparison_bars([row], tmp_path / "c.png")
     assert rows_of(tmp_path / "c.csv")[0]["energy_useful_j"] == "5.0"
+
+
+# The table of figures: all are in it once, and users put their own into it.
+
+EXPECTED = {
+    "run": ["gantt", "power", "trace"],
+    "comparison": ["bars"],
+    "tasks": ["sizes"],
+    "system": ["overview"],
+    "study": ["bars", "sweep", "boxes", "pareto", "trace"],
+    "declared": ["best", "sweep", "traces"],
+}
+
+
+@pytest.fixture
+def own_entries():
+    """Entries of a test do not stay."""
+    figures("study")  # what gridsched ships stays
+    before = dict(_TABLE)
+    yield
+    _TABLE.clear()
+    _TABLE.update(before)
+
+
+@pytest.mark.parametrize("of", EXPECTED)
+def test_every_figure_is_in_the_table(of: str):
+    """Those of a study in the order of its report; each says what it draws."""
+    found = figures(of)
+    assert [name for name in found if name in EXPECTED[of]] == EXPECTED[of] or (
+        of != "study" and set(EXPECTED[of]) <= set(found)
+    )
+    for kind in found.values():
+        assert kind.sentence.endswith(".")
+        assert kind.heading
+
+
+def test_a_figure_of_ones_own(own_entries, tmp_path: Path):
+    """Registered, it is drawn and saved with its data as ours are."""
+
+    @register_figure("starts", "run", "When executions start.")
+    def starts(trace, *, title=""):
+        figure = new_figure(3.0, 2.0)
+        figure.subplots().plot(trace.executions["start"])
+        return Drawn(figure, {"start_s": trace.executions["start"]})
+
+    draw_figure("starts", "run", by_hand.work_queue(), tmp_path / "s.svg")
+    assert (tmp_path / "s.svg").read_bytes().startswith(b"<?xml")
+    assert (tmp_path / "s.csv").read_text().splitlines()[:2] == ["start_s", "0.0"]
+
+
+def test_names_are_unique(own_entries):
+    """Another function of the same name and subject is refused; another subject's is not."""
+    with pytest.raises(InputError, match=r"'gantt'.*gridsched\.figures\.gantt"):
+        register_figure("gantt", "run", "Mine.")(lambda trace: None)
+    register_figure("gantt", "tasks", "Mine.")(lambda tasks: None)
+    assert "gantt" in figures("tasks")
+
+
+def test_an_unknown_figure_is_one_clear_line(tmp_path: Path):
+    """The nearest name is proposed."""
+    with pytest.raises(InputError, match=r"'gant'.*'gantt'"):
+        draw_figure("gant", "run", by_hand.work_queue(), tmp_path / "g.png")
+    assert list(tmp_path.iterdir()) == []
+
+
+# ``gridsched plot gantt`` and ``plot power`` from an export alone.
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """An export of WQR on EX-A."""
+    path = tmp_path / "out"
+    write_export(by_hand.replication(2), None, {"scheduler": "wqr"}, path, workload_name="bag")
+    return path
+
+
+def run(*arguments):
+    """Run the command; errors come out as they are, as the main program expects them."""
+    result = CliRunner().invoke(plot_app, [str(word) for word in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@pytest.mark.parametrize("kind", ["gantt", "power"])
+def test_a_figure_from_an_export(folder, tmp_path, kind):
+    """The figure, its data, and a line that says where they are; quiet says nothing."""
+    target = tmp_path / f"{kind}.svg"
+    result = run(kind, folder, "-o", target)
+    assert result.exit_code == 0
+    assert str(target) in result.output
+    assert target.with_suffix(".csv").exists()
+    assert run(kind, folder, "-o", target, "--force", "--quiet").output == ""
+
+
+@pytest.mark.parametrize("kind", ["gantt", "power"])
+def test_errors_are_raised_for_the_main_program(folder, tmp_path, kind):
+    """An existing target, a format that is not known, a folder that is no export."""
+    (tmp_path / "there.png").write_text("mine")
+    with pytest.raises(InputError, match="exists already"):
+        run(kind, folder, "-o", tmp_path / "there.png")
+    with pytest.raises(InputError, match="figures are saved as"):
+        run(kind, folder, "-o", tmp_path / "figure.gif")
+    with pytest.raises(InputError, match="does not exist"):
+        run(kind, tmp_path / "nothing", "-o", tmp_path / "figure.png")
+    assert (tmp_path / "there.png").read_text() == "mine"
+
+
+def export_of(folder, tariff):
+    """Return an export of WQR on EX-A whose provenance has this tariff."""
+    provenance = {"scheduler": "wqr", "tariff": tariff}
+    write_export(by_hand.replication(2), None, provenance, folder, workload_name="bag")
+    return folder
+
+
+def test_prices_come_from_the_export(folder, tmp_path):
+    """The run's own, as its provenance has them; without some, or with wrong ones, one line."""
+    prices = PriceSeries((0.0, 20.0), (3.0, 8.0), (1.0, 2.0), (0.0, 0.0))
+    priced = export_of(tmp_path / "priced", asdict(Tariff(price=3.0, prices=prices)))
+    assert run("prices", priced, "-o", tmp_path / "p.png").exit_code == 0
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert lines[0].startswith("time_s,price_line,energy_price_per_kwh,bag_price")
+    assert lines[-1].split(",")[-1] == "8.0"  # WQR ends after 20 s
+    with pytest.raises(InputError, match="--prices FILE"):
+        run("prices", folder, "-o", tmp_path / "none.png")
+    wrong = export_of(tmp_path / "wrong", {"price": -1.0})
+    with pytest.raises(InputError, match=r"wrong.*tariff\.price.*-1\.0"):
+        run("prices", wrong, "-o", tmp_path / "none.png")
+    worse = export_of(tmp_path / "worse", "dear")
+    with pytest.raises(InputError, match=r"worse.*tariff.*'dear'"):
+        run("prices", worse, "-o", tmp_path / "none.png")
+
+
+def test_help_shows_examples():
+    """Both commands say how to call them."""
+    assert "plot gantt out" in run("gantt", "--help").output
+    assert "plot power out" in run("power", "--help").output

@@ -1,8 +1,11 @@
-"""Programmes and runs count the same hosts, whose cores share wear, depreciation and power."""
+"""Bounds on hosts of several cores, on the paper's system, and of longest tasks first."""
 
 from __future__ import annotations
 
 import dataclasses
+import heapq
+from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,10 +20,16 @@ from gridsched.model.tasks import make_tasks
 from gridsched.optimize.answers import front_answer, profit_answer
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.named_bag import bag_of_platform
-from gridsched.optimize.recovery import recover
+from gridsched.optimize.pareto_front import exact_front
+from gridsched.optimize.profit_lp import most_profit, relative_decrease
+from gridsched.optimize.recovery import earnings, longest_first, next_tasks, recover
+from gridsched.optimize.typed_bag import typed_bag
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
+from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts
+
+# Programmes and runs count the same hosts, whose cores share wear, depreciation and power.
 
 SLACK = 1e-9
 BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]
@@ -175,3 +184,175 @@ def test_no_schedule_is_better_than_what_the_programmes_prove(platform, flops, t
     assert rate <= answer.plan.bound + SLACK * size
     if answer.whole is not None:
         assert answer.whole.profit_rate <= answer.plan.bound + SLACK * size
+
+
+# LPT by counts places tasks as LPT does one by one.
+
+
+def one_by_one(durations, counts, machines):
+    """Algorithm 2 as printed, in exact arithmetic: each task to the machine that is ready first."""
+    ready = [(Fraction(0), k) for k in range(machines)]
+    tasks = np.zeros((len(durations), machines), dtype=int)
+    for i in sorted(range(len(durations)), key=lambda i: (-durations[i], i)):
+        for _ in range(counts[i]):
+            time, machine = heapq.heappop(ready)
+            tasks[i, machine] += 1
+            heapq.heappush(ready, (time + Fraction(durations[i]), machine))
+    loads = [time for time, _ in sorted(ready, key=lambda each: each[1])]
+    return tasks, loads
+
+
+def instances(duration):
+    """Durations and counts of task types."""
+    return st.lists(st.tuples(duration, st.integers(0, 25)), min_size=1, max_size=6)
+
+
+def test_by_hand():
+    """E5: 5, 4, 3, 3, 3 on two machines give 8 and 10."""
+    placed = longest_first([5, 4, 3], [1, 1, 3], machines=2)
+    assert placed.types.tolist() == [0, 1, 2]
+    assert placed.counts.tolist() == [[1, 0], [0, 1], [1, 2]]
+    assert placed.loads_s.tolist() == [8, 10]
+
+
+def test_ties_go_to_the_lowest_machine():
+    """Five equal tasks on three machines; type 0 before type 1 of the same duration."""
+    placed = longest_first([2, 2], [4, 1], machines=3)
+    assert placed.types.tolist() == [0, 1]
+    assert placed.counts.tolist() == [[2, 1, 1], [0, 1, 0]]
+
+
+def test_a_machine_far_ahead_gets_nothing():
+    """However far, without an overflow."""
+    assert next_tasks(np.array([1e30, 0.0, 3.0]), 2.0, 3).tolist() == [0, 2, 1]
+
+
+def test_no_tasks():
+    """Nothing to place, even on no machine."""
+    assert longest_first([2.0, np.inf], [0, 0], machines=2).loads_s.tolist() == [0, 0]
+    assert len(longest_first([2.0], [0], machines=0).loads_s) == 0
+    with pytest.raises(InputError, match="3 tasks"):
+        longest_first([2.0], [3], machines=0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances(st.integers(1, 40)), st.integers(1, 8))
+def test_as_one_by_one(types, machines):
+    """With whole durations: the same tasks on each machine."""
+    durations, counts = zip(*types, strict=True)
+    tasks, loads = one_by_one(durations, counts, machines)
+    placed = longest_first(durations, counts, machines)
+    assert np.array_equal(placed.counts, tasks[placed.types])
+    assert placed.loads_s.tolist() == loads
+
+
+@settings(max_examples=300, deadline=None)
+@given(instances(st.floats(0.01, 100)), st.integers(1, 8))
+def test_same_loads_with_any_durations(types, machines):
+    """With rounding: the same loads, on machines that may have changed places."""
+    durations, counts = zip(*types, strict=True)
+    _, loads = one_by_one(durations, counts, machines)
+    placed = longest_first(durations, counts, machines)
+    assert sorted(placed.loads_s) == pytest.approx(sorted(map(float, loads)), rel=1e-12)
+    assert placed.counts.sum(axis=1).tolist() == [counts[i] for i in placed.types]
+
+
+def test_a_thousand_million_tasks():
+    """All placed; loads differ by at most the longest task, the last tasks level them."""
+    placed = longest_first([7.0, 3.0, 0.1], [10**8, 4 * 10**8, 5 * 10**8], machines=40)
+    assert placed.counts.sum() == 10**9
+    assert np.ptp(placed.loads_s) <= 0.1 + 1e-6
+    assert placed.loads_s.sum() == pytest.approx(7e8 + 12e8 + 0.5e8)
+
+
+# The system of paper 003's size: 11,000 tasks of 30 types on 360 machines of 9 types.
+
+CAP_W = 55e3
+
+
+@cache
+def system_and_front(idle_share=0.0, tasks=11_000):
+    """The bag, and its front."""
+    spec = ProfitBag(idle_share=idle_share, tasks=tasks)
+    system = draw_profit_system(spec)
+    counts = draw_task_counts(spec, system)
+    bag = typed_bag(system.etc, system.apc, counts, system.machines, system.idle_w)
+    return bag, exact_front(bag)
+
+
+def priced(front, gamma):
+    """Price ``gamma E_min``."""
+    return Tariff(price=gamma * front.energies_j[-1])
+
+
+@pytest.mark.parametrize("cap", [np.inf, CAP_W])
+@pytest.mark.parametrize("gamma", [1.01, 1.2, 1.5])
+def test_bound_and_full_allocation_nearly_coincide(gamma, cap):
+    """F-003, 1 and 7: at most 5 % between the bounds; mean power under the cap, exactly."""
+    bag, front = system_and_front()
+    tariff = priced(front, gamma)
+    plan = most_profit(bag, tariff, power_cap_w=cap)
+    earned = earnings(recover(bag, plan.x), tariff, power_cap_w=cap)
+    assert 0 <= relative_decrease(plan.bound, earned.profit_rate) <= 0.05
+    assert plan.mean_power_w <= cap * (1 + 1e-12)
+    assert earned.mean_power_w <= cap * (1 + 1e-12)
+
+
+def test_the_cap_cuts_off_the_fast_end():
+    """F-003, 7: the fastest schedule draws more than 55 kW, the cheapest less."""
+    _, front = system_and_front()
+    power = front.energies_j / front.makespans_s
+    assert power[0] > CAP_W > power[-1]
+
+
+def test_a_low_price_saves_energy():
+    """F-003, 2: gamma 1.01 is at the least energy, to 1 %; a higher gamma is faster."""
+    bag, front = system_and_front()
+    plans = [most_profit(bag, priced(front, gamma)) for gamma in (1.01, 1.2, 1.5)]
+    assert plans[0].energy_j <= 1.01 * front.energies_j[-1]
+    assert plans[0].makespan_s > plans[1].makespan_s > plans[2].makespan_s
+
+
+@pytest.mark.parametrize("idle_share", [0.0, 0.05])
+@pytest.mark.parametrize("gamma", [1.0, 1.01, 1.2, 1.5])
+def test_equal_to_the_best_point_of_the_front(gamma, idle_share):
+    """F-003, 5: for gamma >= 1 the best corner of the front earns the same."""
+    bag, front = system_and_front(idle_share)
+    tariff = priced(front, gamma)
+    best = ((tariff.price - front.energies_j) / front.makespans_s).max()
+    size = tariff.price / front.makespans_s[0]
+    plan = most_profit(bag, tariff)
+    assert plan.profit_rate == pytest.approx(best, rel=1e-6, abs=1e-9 * size)
+
+
+def test_losses_leave_the_front():
+    """F-003, 5 and 6: with idle power and gamma 0.9 the least loss is slower and dearer."""
+    bag, front = system_and_front(0.05)
+    tariff = priced(front, 0.9)
+    plan = most_profit(bag, tariff)
+    best = ((tariff.price - front.energies_j) / front.makespans_s).max()
+    assert plan.runs
+    assert best < plan.profit_rate < 0
+    assert plan.energy_j > front.energies_j[-1]
+    assert plan.makespan_s > front.makespans_s[-1]
+    assert front.excess(plan.makespan_s, plan.energy_j) > 0.01
+
+
+@pytest.mark.parametrize(("idle_share", "gamma"), [(0.0, 0.99), (0.05, 0.6)])
+def test_do_not_run_below_some_price(idle_share, gamma):
+    """Without idle power below gamma 1, with idle power below some gamma_0."""
+    bag, front = system_and_front(idle_share)
+    plan = most_profit(bag, priced(front, gamma))
+    assert not plan.runs
+    assert plan.profit_rate == pytest.approx(-bag.all_idle_w)
+
+
+def test_a_thousand_million_tasks_have_the_same_plan():
+    """The frequencies decide, not the number of tasks: bounds coincide to 10^-6."""
+    bag, front = system_and_front(tasks=10**9)
+    tariff = priced(front, 1.2)
+    plan = most_profit(bag, tariff)
+    found = recover(bag, plan.x)
+    assert sum(int(m.counts.sum()) for m in found.machines) == 10**9
+    earned = earnings(found, tariff)
+    assert 0 <= relative_decrease(plan.bound, earned.profit_rate) < 1e-6

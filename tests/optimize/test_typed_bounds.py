@@ -1,4 +1,4 @@
-"""Bounds of tasks with types: by hand, and below every schedule that there is."""
+"""Typed bags and their bounds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,71 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typed_bags import every_schedule, exact_idle_w, random_bag
+from typed_bags import every_schedule, exact_idle_w, example, random_bag
 
 from gridsched.errors import InputError
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
+from gridsched.optimize.typed_bag import typed_bag
 from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
+
+# Bags by type: their formulas by hand, and what is refused.
+
+
+def test_formulas_by_hand():
+    """E5: (8, 4) keeps both machines busy for 16 s; 8 x 20 J + 4 x 10 J."""
+    bag = example()
+    assert bag.finish_s([[8, 4]]).tolist() == [16, 16]
+    assert bag.busy_s([[0, 12]]).tolist() == [0, 48]
+    assert bag.energy_j([[8, 4]], 16) == 200
+    assert bag.energy_j([[0, 12]], 48) == 120
+
+
+def test_idle_power_counts_until_the_end():
+    """Machine 1 idles for 48 s at 1 W; machine 2 is never idle."""
+    bag = example(idle_w=(1, 0.25))
+    assert bag.energy_j([[0, 12]], 48) == 120 + 48
+    assert bag.all_idle_w == 1.25
+
+
+def test_machines_share_their_type_s_work():
+    """Three machines of a type finish in a third of the time."""
+    bag = example(machines=(3, 1))
+    assert bag.finish_s([[6, 0]]).tolist() == [4, 0]
+
+
+def test_infeasible_pairs_cost_nothing_where_nothing_runs():
+    """Infinite times and unknown powers do not enter the sums."""
+    bag = typed_bag([[2, np.inf]], [[10, np.nan]], [3], [1, 1])
+    assert bag.usable.tolist() == [[True, False]]
+    assert bag.energy_j([[3, 0]], 6) == 60
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (([[2, 4]], [[10]], [1], [1, 1]), r"ETC has shape \(1, 2\) and APC \(1, 1\)"),
+        (([[0, 4]], [[1, 1]], [1], [1, 1]), "ETC of task type 0 on machine type 0 is 0 s"),
+        (([[2, np.nan]], [[1, 1]], [1], [1, 1]), "ETC of task type 0 on machine type 1 is nan s"),
+        (([[2, -np.inf]], [[1, 1]], [1], [1, 1]), "machine type 1 is -inf s"),
+        (([[2, 4]], [[1, -1]], [1], [1, 1]), "APC of task type 0 on machine type 1 is -1 W"),
+        (([[2, 4]], [[1, 1]], [1.5], [1, 1]), "Type 0 has 1.5 tasks; the number must be whole"),
+        (([[2, 4]], [[1, 1]], [-1], [1, 1]), "Type 0 has -1 tasks"),
+        (([[2, 4]], [[1, 1]], [1], [1]), r"numbers of machines have shape \(1,\); ETC needs 2"),
+        (([[2, 4]], [[1, 1]], [1], [1, 1], -3), "idle power must be .* found -3"),
+        (([[2, 4]], [[1, 1]], [0], [1, 1]), "The bag has no tasks"),
+        (([[2, np.inf]], [[1, 1]], [1], [0, 1]), "Task type 0 has 1 tasks and no machine"),
+    ],
+)
+def test_refused(arrays, message):
+    """Each wrong array is named with what was found."""
+    with pytest.raises(InputError, match=message):
+        typed_bag(*arrays)
+
+
+# Bounds of tasks with types: by hand, and below every schedule that there is.
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -30,7 +87,7 @@ def tasks_of(counts, submit_time_s=0.0):
     return make_tasks([TYPED_TASK_FLOPS] * len(task_type), submit_time_s, task_type=task_type)
 
 
-def example(idle_w=0.0, etc=((2.0, 4.0),), apc=((10.0, 2.5),)) -> TaskTypes:
+def types_by_hand(idle_w=0.0, etc=((2.0, 4.0),), apc=((10.0, 2.5),)) -> TaskTypes:
     """E5: 2 s at 10 W or 4 s at 2.5 W."""
     etc, apc = np.array(etc)[:, :, None], np.array(apc)[:, :, None]
     return TaskTypes(etc, apc, np.array([0, 1]), idle_w=idle_w)
@@ -42,37 +99,37 @@ def test_the_example_by_hand():
     With idle power (1, 0.25) a task costs 18 or 9 J above idle; E = 18 x1 + 9 x2 + 1.25 MS is
     least at x = (8, 4), MS = 16: 144 + 36 + 20; or at (0, 12), MS = 48: 108 + 60 = 168.
     """
-    found = typed_bounds(example(), tasks_of([12]))
+    found = typed_bounds(types_by_hand(), tasks_of([12]))
     assert found.makespan_s == pytest.approx(16.0, rel=1e-9)
     assert found.energy_j == pytest.approx(120.0, rel=1e-9)
-    idle = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([12]))
+    idle = typed_bounds(types_by_hand(np.array([1.0, 0.25])), tasks_of([12]))
     assert idle.energy_j == pytest.approx(168.0, rel=1e-9)
     assert idle.counts_idle
-    off = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([12]), may_switch_off=True)
+    off = typed_bounds(types_by_hand(np.array([1.0, 0.25])), tasks_of([12]), may_switch_off=True)
     assert off.energy_j == pytest.approx(120.0, rel=1e-9)
     assert not off.counts_idle
 
 
 def test_least_energy_within_a_makespan():
     """E5: in 24 s the second machine takes 6 tasks, 6 x 10 J, the first the other 6 x 20 J."""
-    found = typed_bounds(example(), tasks_of([12]))
+    found = typed_bounds(types_by_hand(), tasks_of([12]))
     within = [found.least_energy_j(makespan) for makespan in (16.0, 24.0, 48.0, 1000.0)]
     assert within == pytest.approx([200.0, 180.0, 120.0, 120.0], rel=1e-8)
     assert found.least_energy_j(1.0) == pytest.approx(200.0, rel=1e-8)  # none is so short
-    late = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([12], 4.0))
+    late = typed_bounds(types_by_hand(np.array([1.0, 0.25])), tasks_of([12], 4.0))
     assert late.least_energy_j(16.0) == pytest.approx(200.0 + 1.25 * 4.0, rel=1e-8)
 
 
 def test_one_task_cannot_be_divided():
     """Divided, a task takes 4/3 s; whole, at least 2 s. At best 10 J in 4 s and 4 J idle."""
-    found = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([1]))
+    found = typed_bounds(types_by_hand(np.array([1.0, 0.25])), tasks_of([1]))
     assert found.makespan_s == 2.0
     assert found.energy_j == pytest.approx(14.0, rel=1e-12)
 
 
 def test_late_tasks_wait_until_they_are_there():
     """Submitted at 5 and 20 s: at least 17 s, and both machines idle for the first 5 s."""
-    found = typed_bounds(example(np.array([1.0, 0.25])), tasks_of([2], [5.0, 20.0]))
+    found = typed_bounds(types_by_hand(np.array([1.0, 0.25])), tasks_of([2], [5.0, 20.0]))
     assert found.makespan_s == 17.0
     assert found.energy_j == pytest.approx(2 * 9.0 + 1.25 * 17.0 + 1.25 * 5.0, rel=1e-12)
 
@@ -89,14 +146,14 @@ def test_each_pstate_may_give_the_best_of_time_or_energy():
 
 def test_hosts_that_stay_off_and_tasks_that_run_nowhere_do_not_count():
     """The second machine alone; a type without a machine is rejected anyway."""
-    found = typed_bounds(example(), tasks_of([12]), hosts_off=[0])
+    found = typed_bounds(types_by_hand(), tasks_of([12]), hosts_off=[0])
     assert (found.makespan_s, found.energy_j) == pytest.approx((48.0, 120.0), rel=1e-9)
-    homeless = example(etc=((2.0, 4.0), (np.inf, np.inf)), apc=((10.0, 2.5), (0.0, 0.0)))
+    homeless = types_by_hand(etc=((2.0, 4.0), (np.inf, np.inf)), apc=((10.0, 2.5), (0.0, 0.0)))
     assert typed_bounds(homeless, tasks_of([12, 3])).energy_j == pytest.approx(120.0, rel=1e-9)
     assert typed_bounds(homeless, tasks_of([0, 3])).makespan_s == 0.0
-    assert typed_bounds(example(), tasks_of([0])).energy_j == 0.0
+    assert typed_bounds(types_by_hand(), tasks_of([0])).energy_j == 0.0
     with pytest.raises(InputError, match="host"):
-        typed_bounds(example(), tasks_of([12]), hosts_off=[0, 1])
+        typed_bounds(types_by_hand(), tasks_of([12]), hosts_off=[0, 1])
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,9 +1,12 @@
+"""Writing and editing platform XML."""
+
 from __future__ import annotations
 
 import math
 import shlex
 import string
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +14,16 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.platform_io.check import check_platform_file
+from gridsched.platform_io.overrides import GivenPower, wattage_text, with_power
 from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_edit import add_power
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, comment_text, platform_xml, write_platform
+from gridsched.sim.inspection import inspect_platform
+from gridsched.sim.library import is_installed
+
+from .conftest import platform_text, zone
 
 watts = st.floats(0, 1e9)
 positive = st.floats(1e-6, 1e17)
@@ -115,3 +125,210 @@ def test_what_simgrid_cannot_load_is_not_written(tmp_path, platform, part):
     with pytest.raises(InputError, match=part):
         write_platform(platform, tmp_path / "p.xml", command="x")
     assert list(tmp_path.iterdir()) == []
+
+
+# Properties that say what P-states of speed 0 are for.
+
+BOTH = {"boot_pstate": "2", "boot_time_s": "5", "shutdown_pstate": "3", "shutdown_time_s": "2"}
+WATTS = "10:20:40, 8:20, 50:60, 30:30"
+
+
+def host_xml(speed: str = "100f,50f,0f,0f", watts: str | None = WATTS, pstate="0", **properties):
+    """Return a platform of one host with these properties, but for those that are None."""
+    found = {"wattage_per_state": watts, **properties}
+    props = "".join(f'<prop id="{name}" value="{value}"/>' for name, value in found.items() if value is not None)
+    return zone(f'<host id="a" speed="{speed}" pstate="{pstate}">{props}</host>')
+
+
+def test_what_is_read_and_written_again(written, tmp_path):
+    """Two P-states compute, two are for switching; times and powers are facts of the host."""
+    (host,) = read_platform(written(host_xml(**BOTH), "p.xml")).hosts
+    assert [state.speed for state in host.pstates] == [100.0, 50.0]
+    assert [state.speed for state in host.switch_pstates] == [0.0, 0.0]
+    assert (host.boot_time_s, host.boot_w, host.boot_pstate) == (5.0, 60.0, 2)
+    assert (host.shutdown_time_s, host.shutdown_w, host.shutdown_pstate) == (2.0, 30.0, 3)
+    write_platform(Platform((host,)), tmp_path / "again.xml", command="x")
+    assert read_platform(tmp_path / "again.xml").hosts == (host,)
+    report = check_platform_file(tmp_path / "again.xml")
+    assert report.is_fine
+    assert report.notes == ("1 host(s) ('a') boot in 5 s at 60 W (P-state 2) and shut down in 2 s at 30 W (P-state 3)",)
+
+
+def test_one_pstate_for_both_and_times_without_any(written):
+    """The same P-state may serve both ways; without one the idle power counts."""
+    both = {**BOTH, "shutdown_pstate": "2"}
+    text = host_xml("100f,50f,0f", "10:20, 8:20, 50:60", **both)
+    (host,) = read_platform(written(text, "p.xml")).hosts
+    assert (host.boot_w, host.shutdown_w) == (60.0, 60.0)
+    text = host_xml("100f", "10:20", shutdown_time_s="2")
+    (host,) = read_platform(written(text, "q.xml")).hosts
+    assert (host.shutdown_time_s, host.shutdown_w, host.boot_time_s) == (2.0, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (host_xml(), "host 'a' has speed 0 in P-state 2 and 3, and nothing says what for"),
+        (host_xml(boot_pstate="2", boot_time_s="1"), "host 'a' has speed 0 in P-state 3, and"),
+        (host_xml(**{**BOTH, "boot_time_s": None}), "property boot_pstate and no boot_time_s"),
+        (host_xml(**{**BOTH, "shutdown_time_s": "0"}), "shutdown_pstate and no shutdown_time_s"),
+        (host_xml(**{**BOTH, "shutdown_time_s": "-1"}), "shutdown_time_s is '-1'"),
+        (host_xml(**{**BOTH, "boot_pstate": "1"}), "is '1'; its P-states of speed 0 are 2"),
+        (host_xml(**{**BOTH, "boot_pstate": "x"}), "boot_pstate is 'x'"),
+        (host_xml("1f", "1:2", boot_pstate="1", boot_time_s="1"), "it has no P-state of speed 0"),
+        (host_xml("9f,0f,3f", "1:2,1:1,1:2", **BOTH), "P-state 1 has speed 0, and faster"),
+        (host_xml("0f,9f", "1:2,1:2", **BOTH), "P-state 0 has speed 0, and faster"),
+        (host_xml(pstate="2", **BOTH), "starts in pstate 2 but has 2 speed(s) above 0"),
+        (host_xml(watts="10:20,8:20", **BOTH), "has 4 speeds but 2 wattage_per_state entries"),
+    ],
+)
+def test_what_is_refused_in_one_line(written, text: str, part: str):
+    """A P-state of speed 0 says what it is for, or the file is refused."""
+    with pytest.raises(InputError) as caught:
+        read_platform(written(text, "p.xml"))
+    assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not check_platform_file(written(text, "p.xml")).is_fine
+
+
+def test_power_that_is_given_says_nothing_of_them(written):
+    """They keep their own power, or draw what P-state 0 draws idle where nothing is known."""
+    given = GivenPower.read(["95:100:200"])
+    for watts, boot_w, shutdown_w in ((WATTS, 60.0, 30.0), (None, 95.0, 95.0)):
+        path = written(host_xml(watts=watts, **BOTH), "p.xml")
+        host = read_platform(path, given).hosts[0]
+        assert (host.pstates[1].busy_w, host.boot_w, host.shutdown_w) == (200, boot_w, shutdown_w)
+        assert with_power(read_platform(path), given).hosts == (host,)
+        assert wattage_text(host).count(":") == 8
+    none = with_power(read_platform(path), GivenPower.read(["none"])).hosts[0]
+    assert (none.boot_w, none.has_energy) == (0.0, False)
+
+
+def test_a_host_made_by_hand_is_checked():
+    """The number of a P-state lies among those of speed 0."""
+    host = Host("a", (PState(1.0),), switch_pstates=(PState(0.0),), boot_pstate=1)
+    assert host.boot_w == 0.0
+    with pytest.raises(InputError, match=r"shutdown_pstate.*0.*switch_pstates.*1"):
+        replace(host, shutdown_pstate=0)
+    with pytest.raises(InputError, match=r"boot_pstate.*1.*switch_pstates"):
+        replace(host, switch_pstates=())
+    slow = Platform((replace(host, switch_pstates=(PState(2.0),)),))
+    with pytest.raises(InputError, match=r"switch_pstates.*0"):
+        write_platform(slow, "/nowhere/p.xml", command="x")
+
+
+# Power that is given on the command line: which hosts get it, and the joules that follow.
+
+#: A host of two speeds with power of its own, a plain one, and a cluster.
+BODY = """<zone id="site" routing="Full">
+ <zone id="old" routing="Full">
+  <host id="a" speed="2f,1f"><prop id="wattage_per_state" value="1:2:3, 1:2:2"/></host>
+  <host id="b" speed="1f"/>
+ </zone>
+ <cluster id="k" prefix="k" suffix="" radical="0-1" speed="1f" bw="1GBps" lat="0s"/>
+</zone>"""
+
+
+@pytest.fixture
+def platform(written) -> Path:
+    return written(platform_text(BODY), "p.xml")
+
+
+def powers_of(path: Path, *power: str) -> dict[str, list[tuple[float, float, float]]]:
+    """Return idle, epsilon and busy power of each P-state by host."""
+    found = read_platform(path, GivenPower.read(power))
+    return {host.name: [(s.idle_w, s.epsilon_w, s.busy_w) for s in host.pstates] for host in found.hosts}
+
+
+def test_power_for_all_hosts_replaces_their_own(platform: Path):
+    """Without a pattern every host draws it, in each P-state; what was replaced is told."""
+    same = (10.0, 20.0, 30.0)
+    expected = {"a": [same, same], "b": [same], "k0": [same], "k1": [same]}
+    assert powers_of(platform, "10:20:30") == expected
+    warnings = read_platform(platform, GivenPower.read(["10:20:30"])).warnings
+    assert [line.split(")")[0] for line in warnings if "--power" in line] == ["1 host(s", "1 host(s"]
+    assert any("power of their own" in line for line in warnings)
+
+
+def test_the_last_pattern_that_fits_counts(platform: Path):
+    """Patterns are those of a shell; a host that none fits keeps its own power."""
+    found = powers_of(platform, "[bk]*=10:20:30", "k1=4:5")
+    assert found["a"] == [(1.0, 2.0, 3.0), (1.0, 2.0, 2.0)]
+    assert found["b"] == found["k0"] == [(10.0, 20.0, 30.0)]
+    assert found["k1"] == [(4.0, 4.0, 5.0)]  # two numbers: SimGrid takes idle for epsilon
+
+
+def test_one_power_for_each_pstate(platform: Path):
+    """As many powers as P-states, separated as SimGrid's property separates them."""
+    assert powers_of(platform, "1:1:1", "a=9:9:9,5:6:7")["a"] == [(9, 9, 9), (5, 6, 7)]
+
+
+@pytest.mark.parametrize(
+    ("power", "words"),
+    [
+        (("1:2:3:4",), "'1:2:3:4' must read Idle:AllCores"),
+        (("=1:2:3",), "no pattern of names"),
+        (("a=",), "must read Idle:AllCores"),
+        (("-1:2:3",), "no power of 0 W or more"),
+        (("z*=1:2:3",), "'z*': no host has such a name"),
+        (("1:2:3,1:2:3,1:2:3",), "gives 3 powers to host 'a', which has 2 P-state"),
+        (("none", "1:2:3"), "--power none stands alone"),
+    ],
+)
+def test_what_is_no_power_is_told(platform: Path, power: tuple[str, ...], words: str):
+    """The message quotes the option and says what is legal."""
+    with pytest.raises(InputError) as raised:
+        powers_of(platform, *power)
+    assert words in str(raised.value)
+
+
+def test_add_power_changes_nothing_else(platform: Path, tmp_path: Path):
+    """The file that is written reads as the option said, and SimGrid loads it."""
+    target = tmp_path / "q.xml"
+    add_power(platform, target, ("10:20:30", "a=9:9:9,5:6:7"))
+    assert powers_of(target) == powers_of(platform, "10:20:30", "a=9:9:9,5:6:7")
+    text = target.read_text()
+    without = [line for line in text.splitlines() if "wattage_per_state" not in line]
+    assert '<host id="b" speed="1f">' in text
+    assert without[0] == platform.read_text().splitlines()[0]
+    assert "1:2:3" not in text
+    if is_installed():
+        assert inspect_platform(target).status == "loaded"
+
+
+def test_add_power_says_what_a_file_cannot_hold(written, tmp_path: Path):
+    """A cabinet has no properties in SimGrid's format; a cluster has one power for its hosts."""
+    cabinet = written(
+        platform_text(
+            '<zone id="z" routing="Cluster"><cabinet id="c" prefix="n" suffix="" radical="1-2" '
+            'speed="1f" bw="1GBps" lat="0s"/></zone>'
+        ),
+        "cabinet.xml",
+    )
+    with pytest.raises(InputError, match=r"'c'.*--power"):
+        add_power(cabinet, tmp_path / "q.xml", ("1:2:3",))
+    cluster = written(platform_text(BODY), "cluster.xml")
+    with pytest.raises(InputError, match="'k'"):
+        add_power(cluster, tmp_path / "q.xml", ("k1=1:2:3",))
+    with pytest.raises(InputError, match="--power"):
+        add_power(cluster, tmp_path / "q.xml", ("none",))
+    assert not (tmp_path / "q.xml").exists()
+
+
+def test_busy_below_idle_is_a_finding(written):
+    """200 W idle and 100 W busy is a slip: a problem of the check, a warning of a run."""
+    host = '<host id="a" speed="1f"><prop id="wattage_per_state" value="200:100"/></host>'
+    path = written(platform_text(f'<zone id="z" routing="Full">{host}</zone>'), "p.xml")
+    (problem,) = check_platform_file(path).problems
+    assert "('a')" in problem
+    assert "less power busy than idle" in problem
+    assert any("less power busy than idle" in line for line in read_platform(path).warnings)
+
+
+def test_power_is_written_behind_comments_with_two_hyphens(written, tmp_path):
+    """SimGrid takes them, XML does not; they stay as they are."""
+    text = platform_text('<!-- -- ä -- -->\n<zone id="z" routing="Full"><host id="a" speed="1f"/></zone>')
+    add_power(written(text, "p.xml"), tmp_path / "new.xml", ["1:2:3"])
+    new = (tmp_path / "new.xml").read_text()
+    assert "<!-- -- ä -- -->" in new
+    assert '<prop id="wattage_per_state" value="1.0:2.0:3.0"/>' in new

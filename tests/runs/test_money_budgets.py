@@ -1,7 +1,8 @@
-"""Budgets in money as options, keys of studies and of generators, in exports and figures."""
+"""Budgets of money, and agreement of energies."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,22 @@ import pytest
 
 from gridsched import Scenario, run
 from gridsched.cli.app import main
-from gridsched.errors import InputError
+from gridsched.errors import InputError, SimulationError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
 from gridsched.figures.power_figure import money_steps
+from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.runs.run import RunResult, check_energy_agreement
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
 from gridsched.workloads.price_csv import read_prices
+
+# Budgets in money as options, keys of studies and of generators, in exports and figures.
 
 ROOT = Path(__file__).parents[2]
 BAG = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
@@ -175,3 +181,56 @@ def test_exports_and_figures_tell_the_money(prices: Path, tmp_path: Path):
     assert steps["energy_cost"].iloc[-1] == pytest.approx(spent, rel=1e-9)
     assert set(steps["energy_price_per_kwh"]) == {J_PER_KWH, 2 * J_PER_KWH}
     assert not np.any(steps["income"])
+
+
+# Whatever differs between SimGrid's plugin and the model is a failed run.
+
+EX_A = ROOT / "platforms/ex_a.xml"
+
+
+def run_on(platform: Platform | Path, **changes) -> RunResult:
+    """Run WQ's worked example."""
+    return run(Scenario(platform, ROOT / "examples/ex_a.csv", "wq", timeout_s=60.0, **changes))
+
+
+def with_more_watts(host: int, factor: float) -> Platform:
+    """Return EX-A with another power of one busy host than its file says."""
+    platform = read_platform(EX_A)
+    hosts = list(platform.hosts)
+    first, *others = hosts[host].pstates
+    changed = replace(first, epsilon_w=first.epsilon_w * factor, busy_w=first.busy_w * factor)
+    hosts[host] = replace(hosts[host], pstates=(changed, *others))
+    return replace(platform, hosts=tuple(hosts))
+
+
+def test_runs_that_agree_pass():
+    """The worked example agrees; the reference driver has no plugin to agree with."""
+    check_energy_agreement(run_on(EX_A))
+    check_energy_agreement(run_on(EX_A, driver="reference"))
+
+
+@pytest.mark.parametrize("host", [0, 2])
+def test_a_difference_names_host_and_figures(host: int):
+    """SimGrid reads the file, the model one wattage off by 1e-8: the run is a failed one."""
+    result = run_on(with_more_watts(host, 1 + 1e-8), platform_file=EX_A)
+    with pytest.raises(SimulationError) as raised:
+        check_energy_agreement(result)
+    message = str(raised.value)
+    assert f"host 'h{host + 1}'" in message
+    assert repr(result.plugin_j[f"h{host + 1}"]) in message
+    assert repr(result.energy.total_j.tolist()[host]) in message
+    assert "(1 of 3 hosts differ)" in message
+    assert "\n" not in message
+
+
+def test_a_difference_within_the_tolerance_passes():
+    """One part in 10^11 is rounding."""
+    check_energy_agreement(run_on(with_more_watts(0, 1 + 1e-11), platform_file=EX_A))
+
+
+def test_a_plugin_that_gives_no_number_is_a_difference():
+    """nan agrees with nothing."""
+    result = run_on(EX_A)
+    broken = replace(result, plugin_j={**result.plugin_j, "h2": float("nan")})
+    with pytest.raises(SimulationError, match=r"'h2'.*nan"):
+        check_energy_agreement(broken)

@@ -1,4 +1,4 @@
-"""Jobs that make room for others: they wait again, or are killed."""
+"""Predicted run times, preemption and maintenance."""
 
 from __future__ import annotations
 
@@ -7,16 +7,122 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rigid_cases import machine
+from rigid_oracles import easy
 
 from gridsched import Scenario, run
 from gridsched.energy import trace_energy
+from gridsched.errors import InputError
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+
+# Run times that are predicted from a user's last jobs, and corrected as they pass.
+
+#: Tsafrir, Etsion, Feitelson 2007: one minute, five, fifteen, thirty, one hour, two, five, ...
+STEPS = [60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000]
+
+
+def starts(jobs, n_nodes, scheduler="easy_backfilling", **parameters) -> list[float]:
+    """Return the starts of jobs: submission, run time, nodes, request, user."""
+    submit, length, width, request, user = zip(*jobs, strict=True)
+    platform = machine(n_nodes)
+    tasks = make_tasks(
+        np.array(request) * 1e9, submit, width=width, requested_time_s=request, attributes={"user": user}
+    )
+    parameters = {"estimate": "last_two_of_user", **parameters}
+    times = LoggedRunTimes(platform, length)
+    return run(
+        Scenario(platform, tasks, scheduler, parameters, run_times=times, driver="reference")
+    ).trace.start_time_s.tolist()
+
+
+def oracle(jobs, n_nodes) -> list[float]:
+    """Simulate EASY on predictions, instant by instant; nothing of the package."""
+    start, predicted, steps, history = {}, {}, {}, {}
+    waiting, running, to_come = [], [], list(range(len(jobs)))
+    while to_come or waiting or running:
+        now = min([start[j] + jobs[j][1] for j in running] + [jobs[j][0] for j in to_come[:1]])
+        for j in [j for j in running if start[j] + jobs[j][1] == now]:
+            running.remove(j)
+            if jobs[j][4]:
+                history.setdefault(jobs[j][4], []).append(jobs[j][1])
+        while to_come and jobs[to_come[0]][0] == now:
+            waiting.append(to_come.pop(0))
+        for j in running:
+            while start[j] + predicted[j] <= now and predicted[j] < jobs[j][3]:
+                predicted[j] = min(predicted[j] + STEPS[min(steps[j], len(STEPS) - 1)], jobs[j][3])
+                steps[j] += 1
+        guess = {}
+        for j in waiting:
+            last = history.get(jobs[j][4], [])[-2:]
+            guess[j] = min(sum(last) / 2, jobs[j][3]) if len(last) == 2 else jobs[j][3]
+        ends = [(max(start[j] + predicted[j], np.nextafter(now, np.inf)), jobs[j][2]) for j in running]
+        free = n_nodes - sum(width for _, width in ends)
+        for j in easy(now, [(j, jobs[j][2], guess[j]) for j in waiting], free, ends) if waiting else []:
+            start[j], predicted[j], steps[j] = now, guess[j], 0
+            waiting.remove(j)
+            running.append(j)
+    return [start[j] for j in range(len(jobs))]
+
+
+def test_the_last_two_jobs_of_the_user_by_hand():
+    """Ann asks for an hour and takes 8 and 12 s: her next job counts as 10 s, and slips in before bob's."""
+    jobs = [
+        (0, 8, 1, 3600, "ann"),
+        (0, 12, 1, 3600, "ann"),
+        (20, 40, 3, 40, "bob"),
+        (21, 30, 4, 30, "bob"),
+        (22, 9, 1, 3600, "ann"),
+    ]
+    assert starts(jobs, 4) == [0, 0, 20, 60, 22]
+    assert starts(jobs, 4, estimate="requested") == [0, 0, 20, 60, 90]
+
+
+def test_a_prediction_that_passed_grows_by_a_minute_then_by_five():
+    """Predicted 10 s, the job runs 500 s: at 130 s it counts as 370 s long, the third guess."""
+    jobs = [
+        (0, 10, 1, 3600, "ann"),
+        (0, 10, 1, 3600, "ann"),
+        (20, 500, 2, 3600, "ann"),
+        (21, 900, 4, 900, "bob"),
+        # until 30 s + 20 s: ends before the head's shadow at 390 s, and starts at once at 150 s
+        (150, 230, 1, 230, "bob"),
+        (160, 240, 1, 240, "bob"),
+    ]
+    assert starts(jobs, 4) == [0, 0, 20, 520, 150, 1420]
+    assert starts(jobs, 4) == oracle(jobs, 4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 900), st.integers(1, 700), st.integers(1, 5), st.integers(0, 900), st.sampled_from("abc")
+        ),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_easy_on_predictions_starts_as_a_plain_simulation(rows):
+    """Histories, corrections and backfilling together."""
+    jobs = [(s, r, n, r + more, user) for s, r, n, more, user in sorted(rows, key=lambda row: row[0])]
+    assert starts(jobs, 5) == oracle(jobs, 5)
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling", "conservative_backfilling"])
+def test_predictions_that_come_true_are_requests(scheduler):
+    """Where every job takes what it asks for, each predictor's jobs of one length change nothing."""
+    jobs = [(7 * k, 10, 1 + k % 4, 10, "ann") for k in range(12)]
+    assert starts(jobs, 5, scheduler) == starts(jobs, 5, scheduler, estimate="requested")
+
+
+# Jobs that make room for others: they wait again, or are killed.
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "preempt_by_qos.py"
 PreemptByQos = runpy.run_path(str(EXAMPLE))["PreemptByQos"]
@@ -76,3 +182,126 @@ def test_both_drivers_agree(requeue):
     assert (expected.trace.executions["outcome"] != ExecutionEnd.FINISHED).any()
     assert trace_differences(expected.trace, found.trace) == []
     assert metered_differences(found) == []
+
+
+# Maintenance that is known before: nodes are down, and nobody starts what would not end by then.
+
+POLICIES = ["fcfs", "easy_backfilling", "conservative_backfilling"]
+
+
+def maintained(jobs, windows, n_nodes=4, scheduler="easy_backfilling", **options) -> Scenario:
+    """Return a run of jobs (submission, run time, nodes, request) on nodes n0, n1, ..."""
+    submit, length, width, request = zip(*jobs, strict=True)
+    platform = machine(n_nodes)
+    tasks = make_tasks(np.array(request) * 1e9, submit, width=width, requested_time_s=request)
+    options = {"driver": "reference", "maintenance": tuple(windows)} | options
+    return Scenario(platform, tasks, scheduler, run_times=LoggedRunTimes(platform, length), **options)
+
+
+def starts_around(*arguments, **options) -> list[float]:
+    """Return the start of each job."""
+    return run(maintained(*arguments, **options)).trace.start_time_s.tolist()
+
+
+@pytest.mark.parametrize("scheduler", POLICIES)
+def test_a_job_that_would_not_end_by_then_waits(scheduler):
+    """All nodes are down from 20 to 30 s: what asks for 20 s from 5 s on waits, although it takes 2 s."""
+    assert starts_around([(0, 15, 2, 20), (5, 2, 2, 20)], ["20:30"], scheduler=scheduler) == [0, 30]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "start"), [("fcfs", 30), ("easy_backfilling", 6), ("conservative_backfilling", 6)]
+)
+def test_short_jobs_fill_the_time_before(scheduler, start):
+    """The third ends by 20 s; who does not let it overtake makes it wait for the second."""
+    jobs = [(0, 15, 2, 20), (5, 2, 2, 20), (6, 10, 2, 14)]
+    assert starts_around(jobs, ["20:30"], scheduler=scheduler) == [0, 30, start]
+
+
+@pytest.mark.parametrize("scheduler", POLICIES)
+def test_other_nodes_go_on(scheduler):
+    """Nodes n0 and n1 are down: the long job takes the others."""
+    result = run(maintained([(0, 50, 2, 50), (1, 50, 2, 50)], ["n[01]=20:30"], scheduler=scheduler))
+    assert result.trace.start_time_s.tolist() == [0, 30]
+    assert [result.trace.hosts_of(k).tolist() for k in range(2)] == [[2, 3], [0, 1]]
+
+
+def test_nodes_that_are_down_draw_what_is_drawn_when_off():
+    """Four nodes are down for 10 of 40 s, and idle else, but for 10 s of one."""
+    trace = run(maintained([(0, 10, 1, 10), (25, 10, 1, 10)], ["20:30"])).trace
+    assert trace.start_time_s.tolist() == [0, 30]
+    assert trace_energy(trace).grid_total() == pytest.approx(2 * 10 * 200 + (4 * 40 - 4 * 10 - 20) * 50)
+
+
+DRAWN_JOBS = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(1, 4), st.integers(0, 9)), min_size=1, max_size=10
+).map(lambda rows: [(s, r, n, r + more) for s, r, n, more in sorted(rows, key=lambda row: row[0])])
+WINDOWS = st.lists(
+    st.tuples(st.integers(10, 80), st.integers(1, 15), st.sampled_from(["*", "n0", "n[0-2]"])), max_size=2
+)
+
+
+def texts_of(drawn) -> list[str]:
+    """Return windows that do not touch."""
+    windows, last = [], -1
+    for begin, length, pattern in sorted(drawn):
+        if begin > last:
+            windows.append(f"{pattern}={begin}:{begin + length}")
+            last = begin + length
+    return windows
+
+
+@settings(max_examples=60, deadline=None)
+@given(DRAWN_JOBS, WINDOWS, st.sampled_from(POLICIES))
+def test_no_job_is_ever_lost(jobs, drawn, scheduler):
+    """Each runs once, on nodes that are up, although what it asked for may be longer than it takes."""
+    trace = run(maintained(jobs, texts_of(drawn), scheduler=scheduler)).trace
+    assert len(trace.executions) == len(jobs)
+    for text in texts_of(drawn):
+        pattern, _, times = text.partition("=")
+        begin, end = map(float, times.split(":"))
+        nodes = {"*": range(4), "n0": [0], "n[0-2]": range(3)}[pattern]
+        for k, each in enumerate(trace.executions):
+            if set(trace.hosts_of(k).tolist()) & set(nodes):
+                asked = each["start"] + jobs[each["task"]][3]
+                assert asked <= begin or each["start"] >= end
+
+
+@settings(max_examples=40, deadline=None)
+@given(DRAWN_JOBS, st.sampled_from(["fcfs", "easy_backfilling"]))
+def test_maintenance_after_all_is_over_changes_nothing(jobs, scheduler):
+    """By nodes FCFS and EASY start what they start by counting."""
+    assert starts_around(jobs, ["100000:100001"], scheduler=scheduler) == starts_around(jobs, [], scheduler=scheduler)
+
+
+@pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+@pytest.mark.parametrize("scheduler", POLICIES)
+def test_both_drivers_agree_on_maintenance(scheduler):
+    """The same records, and the plugin's joules are the model's."""
+    rng = np.random.default_rng(4)
+    jobs = [
+        (int(s), r := int(rng.integers(1, 40)), int(rng.integers(1, 5)), r + 5)
+        for s in np.sort(rng.integers(0, 200, 30))
+    ]
+    windows = ["n[12]=60:90", "150:170", "n0=200:230"]
+    expected = run(maintained(jobs, windows, scheduler=scheduler))
+    found = run(maintained(jobs, windows, scheduler=scheduler, driver="simgrid"))
+    assert trace_differences(expected.trace, found.trace) == []
+    assert metered_differences(found) == []
+
+
+@pytest.mark.parametrize(
+    ("windows", "options", "named"),
+    [
+        (["30:20"], {}, "30:20"),
+        (["x"], {}, "BEGIN:END"),
+        (["m*=1:2"], {}, r"m\*"),
+        (["1:5", "n0=5:7"], {}, "n0"),
+        (["1:5"], {"failures": "mtbf=9,mttr=1"}, "failures"),
+        (["1:5"], {"parameters": {"estimate": "last_two_of_user"}}, "estimate"),
+    ],
+)
+def test_what_is_no_maintenance_is_refused(windows, options, named):
+    """One line that names it."""
+    with pytest.raises(InputError, match=named):
+        run(maintained([(0, 1, 1, 1)], windows, **options))

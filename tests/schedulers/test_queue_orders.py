@@ -1,4 +1,4 @@
-"""Orders of a queue before any backfilling: published formulas, Slurm's priority, depth."""
+"""Orders of a queue, and backfilling on logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import rigid_oracles as oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rigid_cases import ORACLES, machine, scenario
+from rigid_cases import ORACLES, jobs_of, machine, scenario, starts
 
 from gridsched import Scenario, run
 from gridsched.errors import GridschedError, InputError
@@ -19,6 +19,10 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.parallel.backfilling import EasyBackfilling
 from gridsched.schedulers.parallel.queue_orders import FORMULAS, QueueOrder, slurm_time_s
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
+
+# Orders of a queue before any backfilling: published formulas, Slurm's priority, depth.
 
 #: Keys by hand: (now, submission, estimate, nodes) -> smallest first.
 KEYS = {
@@ -36,7 +40,7 @@ JOBS = st.lists(
 ).map(lambda rows: [(s, r, n, r + more) for s, r, n, more in sorted(rows, key=lambda row: row[0])])
 
 
-def starts(jobs, n_nodes, scheduler, **options) -> list[float]:
+def starts_of(jobs, n_nodes, scheduler, **options) -> list[float]:
     """Return the start of each job."""
     return run(scenario(jobs, n_nodes, scheduler, **options)).trace.start_time_s.tolist()
 
@@ -64,21 +68,21 @@ def test_every_formula_is_tried():
 def test_all_rules_over_all_orders(jobs, order, scheduler, depth):
     """The plain oracles over a sorted queue start every job at the same time."""
     expected = oracles.simulate(jobs, 5, in_order(ORACLES[scheduler], jobs, order, depth))
-    assert starts(jobs, 5, scheduler, parameters={"order": order, "depth": depth}) == expected
+    assert starts_of(jobs, 5, scheduler, parameters={"order": order, "depth": depth}) == expected
 
 
 def test_shortest_first_by_hand():
     """Four nodes: while the first runs, three wait for 10 s; of these the shortest goes first."""
     jobs = [(0, 10, 4, 10), (1, 9, 4, 9), (2, 5, 4, 5), (3, 7, 4, 7)]
-    assert starts(jobs, 4, "fcfs") == [0, 10, 19, 24]
-    assert starts(jobs, 4, "fcfs", parameters={"order": "shortest"}) == [0, 22, 10, 15]
+    assert starts_of(jobs, 4, "fcfs") == [0, 10, 19, 24]
+    assert starts_of(jobs, 4, "fcfs", parameters={"order": "shortest"}) == [0, 22, 10, 15]
 
 
 def test_depth_is_how_far_is_looked():
     """The third job would overtake the second, but only two are looked at."""
     jobs = [(0, 10, 3, 10), (1, 5, 4, 5), (2, 5, 2, 5), (3, 7, 1, 7)]
-    assert starts(jobs, 4, "easy_backfilling") == [0, 10, 15, 3]
-    assert starts(jobs, 4, "easy_backfilling", parameters={"depth": 2}) == [0, 10, 15, 15]
+    assert starts_of(jobs, 4, "easy_backfilling") == [0, 10, 15, 3]
+    assert starts_of(jobs, 4, "easy_backfilling", parameters={"depth": 2}) == [0, 10, 15, 15]
 
 
 # ---------------------------------------------------------------------- Slurm's multifactor priority
@@ -210,8 +214,8 @@ def test_usage_counts_half_after_the_half_life(half_life, halves):
 def test_without_weights_the_order_is_that_of_submission():
     """As in Slurm, whose weights are 0 unless somebody sets them."""
     jobs = [(0, 10, 3, 10), (1, 5, 4, 5), (2, 20, 1, 20), (3, 7, 1, 7)]
-    expected = starts(jobs, 4, "easy_backfilling")
-    assert starts(jobs, 4, "easy_backfilling", parameters={"order": "multifactor"}) == expected
+    expected = starts_of(jobs, 4, "easy_backfilling")
+    assert starts_of(jobs, 4, "easy_backfilling", parameters={"order": "multifactor"}) == expected
 
 
 @pytest.mark.parametrize(
@@ -245,7 +249,7 @@ class LargestFirst(EasyBackfilling):
 def test_an_order_of_ones_own(driver):
     """A subclass says which: the largest of those that wait at 10 s starts then."""
     jobs = [(0, 10, 4, 10), (1, 9, 4, 9), (2, 5, 4, 5), (3, 20, 4, 20)]
-    assert starts(jobs, 4, LargestFirst(), driver=driver) == [0, 30, 39, 10]
+    assert starts_of(jobs, 4, LargestFirst(), driver=driver) == [0, 30, 39, 10]
 
 
 @pytest.mark.parametrize(
@@ -290,3 +294,58 @@ def test_stored_runs_keep_their_ids(id):
     assert make_scheduler(id, {"order": "fcfs", "depth": None}).stored_parameters == usual.stored_parameters
     other = make_scheduler(id, {"order": "wfp3", "depth": 5}).stored_parameters
     assert other == {**usual.stored_parameters, "order": "wfp3", "depth": 5}
+
+
+# FCFS, EASY and conservative backfilling on logs of real machines, against plain oracles.
+
+HPC2N, KTH, CURIE = "HPC2N_excerpt.swf", "KTH-SP2.swf.gz", "CEA-Curie_10day.swf.gz"
+#: The quick one of two equal oracles.
+QUICK = ORACLES | {"conservative_backfilling": oracles.conservative_by_steps}
+
+
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize("name", [HPC2N, KTH])
+def test_starts_on_the_first_jobs(name, scheduler):
+    """The same starts as the oracles, to the last digit."""
+    jobs, n_nodes = jobs_of(name)
+    jobs = jobs[:400]
+    assert starts(jobs, n_nodes, scheduler) == oracles.simulate(jobs, n_nodes, QUICK[scheduler])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize(
+    ("name", "procs_per_node", "n_jobs"), [(HPC2N, 1, 3_145), (KTH, 1, 28_481), (CURIE, 16, 14_459)]
+)
+def test_starts_on_whole_logs(name, procs_per_node, n_jobs, scheduler):
+    """All jobs: the same starts as the oracles, to the last digit."""
+    jobs, n_nodes = jobs_of(name, procs_per_node)
+    assert len(jobs) == n_jobs
+    trace = run(scenario(jobs, n_nodes, scheduler)).trace
+    assert trace.start_time_s.tolist() == oracles.simulate(jobs, n_nodes, QUICK[scheduler])
+
+
+@pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize("name", [HPC2N, KTH])
+def test_both_drivers_agree_on_the_first_jobs(name, scheduler):
+    """The same records; the plugin's joules are the model's, node by node."""
+    jobs, n_nodes = jobs_of(name)
+    assert driver_differences(jobs[:120], n_nodes, scheduler) == []
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+@pytest.mark.parametrize("scheduler", sorted(QUICK))
+@pytest.mark.parametrize(("name", "procs_per_node"), [(HPC2N, 1), (KTH, 1), (CURIE, 16)])
+def test_both_drivers_agree_on_whole_logs(name, procs_per_node, scheduler):
+    """All jobs, likewise."""
+    jobs, n_nodes = jobs_of(name, procs_per_node)
+    assert driver_differences(jobs, n_nodes, scheduler) == []
+
+
+def driver_differences(jobs, n_nodes, scheduler) -> list[str]:
+    """Run jobs on both drivers; return in what records and joules differ."""
+    expected = run(scenario(jobs, n_nodes, scheduler))
+    found = run(scenario(jobs, n_nodes, scheduler, driver="simgrid"))
+    return trace_differences(expected.trace, found.trace) + metered_differences(found)

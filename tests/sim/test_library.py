@@ -1,7 +1,9 @@
-"""SimGrid is found wherever its package has put it."""
+"""SimGrid's library, and faults of the environment it runs in."""
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -9,8 +11,15 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from sim_cases import SIZES, acting, ex_a, on_simgrid
+from star import write_star
 
+from gridsched.errors import EnvironmentFault, SimulationError, blames_environment
+from gridsched.model.tasks import make_tasks
+from gridsched.sim.client import SimulationServer, server
 from gridsched.sim.library import load_c_library, load_simgrid, version
+
+# SimGrid is found wherever its package has put it.
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -83,3 +92,101 @@ def test_a_distributions_package_is_enough(distribution, tmp_path):
     makespan, joules = map(float, outcome.split())
     assert makespan == 100.0
     assert joules > 0
+
+
+# What the machine cannot do is no result of a run: an error class of its own.
+
+
+def leave_no_room(state) -> None:
+    """Let this process have no more memory than it has: no thread's stack fits."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + (4 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def leave_no_processes(state) -> None:
+    """Become a user, if need be, and let it have no more processes and threads."""
+    if os.getuid() == 0:
+        os.setuid(54321)
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+@pytest.mark.parametrize("leave_nothing", [leave_no_room, leave_no_processes])
+def test_a_worker_actor_that_cannot_be_made(tmp_path, leave_nothing):
+    """SimGrid's actors are threads; where the master cannot make one, the run is not to blame."""
+    path = write_star(tmp_path / "p.xml", [10.0] * 3)
+    tasks = make_tasks([10.0] * 4, input_bytes=10.0)
+    with pytest.raises(EnvironmentFault, match="temporarily unavailable") as caught:
+        on_simgrid(path, tasks, acting(leave_nothing))
+    assert "\n" not in str(caught.value)
+    assert on_simgrid(path, tasks).summary()["tasks_finished"] == 4
+
+
+def test_a_leading_actor_that_cannot_be_made():
+    """The same where one actor leads."""
+
+    def prepare_without_room(scheduler, system, rng):
+        leave_no_room(None)
+
+    policy = acting(lambda state: None, replicates=True)
+    type(policy).prepare = prepare_without_room
+    with pytest.raises(EnvironmentFault, match="temporarily unavailable"):
+        on_simgrid(ex_a(), SIZES, policy)
+
+
+def test_a_policy_that_cannot_start_a_thread():
+    """A thread of the policy's own is the machine's to give, too."""
+
+    def start_thread(state):
+        import threading
+
+        leave_no_room(state)
+        threading.Thread(target=print).start()
+
+    with pytest.raises(EnvironmentFault, match="can't start new thread"):
+        on_simgrid(ex_a(), SIZES, acting(start_thread))
+
+
+def test_a_process_that_cannot_be_made():
+    """The server may make no more processes: it says so, and serves on once it may."""
+    with SimulationServer() as own:
+        own.call(os.getpid)
+        pid = own._process.pid
+        files = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, files[1]))
+        with pytest.raises(EnvironmentFault, match="Too many open files"):
+            own.call(os.getpid)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, files)
+        assert own.call(os.getpid)[0] != os.getpid()
+
+
+@pytest.mark.parametrize("interpreter", ["/nowhere/python", "/dev/null", "/bin/false"])
+def test_a_server_that_does_not_start(monkeypatch, interpreter):
+    """No interpreter, one that may not be executed, one that ends at once."""
+    monkeypatch.setattr(sys, "executable", interpreter)
+    with pytest.raises(EnvironmentFault, match="server"):
+        SimulationServer()
+
+
+def test_a_crash_is_still_a_failed_run():
+    """What a policy does to its own process is no fault of the machine."""
+    with pytest.raises(SimulationError) as caught:
+        on_simgrid(ex_a(), SIZES, acting(lambda state: os.abort()))
+    assert not isinstance(caught.value, EnvironmentFault)
+    assert server().is_alive
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (BlockingIOError(11, "Resource temporarily unavailable"), True),
+        (OSError(28, "No space left on device"), True),
+        (RuntimeError("can't start new thread"), True),
+        (FileNotFoundError(2, "No such file or directory"), False),
+        (RuntimeError("no thread of mine"), False),
+        (MemoryError("Unable to allocate 7 TiB"), False),
+    ],
+)
+def test_whom_an_exception_blames(error, expected):
+    """Limits of the machine, and nothing else."""
+    assert blames_environment(error) is expected

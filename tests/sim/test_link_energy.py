@@ -1,15 +1,87 @@
-"""The energy of links by SimGrid's plugin: its own known answers, and what it counts."""
+"""Energies of hosts, links and wireless cells that are known by hand."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from sim_cases import executions, largest_difference, on_simgrid
+from sim_cases import consumed_energy_j, executions, largest_difference, on_simgrid
 from star import HEAD
 
 from gridsched.errors import InputError
+from gridsched.model.platform import Platform
 from gridsched.model.tasks import make_tasks
+from gridsched.platform_io.check import check_platform_file
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.sim.client import server
+from gridsched.sim.library import load_simgrid
+from gridsched.sim.world import World
+
+# SimGrid's own known energy answers (its examples energy-exec and energy-boot), by our runtime.
+
+HERE = Path(__file__).parent
+
+
+def act_alone(platform: Platform, file: str, on: str, act) -> dict[str, float]:
+    """Run one actor on a platform of this folder, in a child of our server; return the joules."""
+
+    def simulate() -> dict[str, float]:
+        world = World(platform, HERE / file)
+        world.host_named[on].add_actor("alone", act, world)
+        world.engine.run()
+        return {host.name: consumed_energy_j(host.name) for host in platform.hosts}
+
+    return server().call(simulate, timeout_s=30.0)[0]
+
+
+def execute_and_switch(world: World) -> None:
+    """The actor of energy-exec: idle 10 s, 100 Mflop, P-state 2, 100 Mflop, idle 4 + 10 s."""
+    this_actor = load_simgrid().this_actor
+    host = world.host_named["MyHost1"]
+    this_actor.sleep_for(10)
+    assert consumed_energy_j("MyHost1") == 1000.0
+    this_actor.execute(100e6)
+    host.pstate = 2
+    this_actor.execute(100e6)
+    this_actor.sleep_for(4)
+    world.host_named["MyHost2"].turn_off()
+    this_actor.sleep_for(10)
+
+
+def shut_down_and_boot(world: World) -> None:
+    """The actor of energy-boot: P-state 4 is the way down (7 s), P-state 3 the way up (150 s)."""
+    this_actor = load_simgrid().this_actor
+    host = world.host_named["MyHost1"]
+    this_actor.sleep_for(10)
+    host.pstate = 4
+    this_actor.sleep_for(7)
+    host.pstate = 0
+    host.turn_off()
+    this_actor.sleep_for(10)
+    host.pstate = 3
+    host.turn_on()
+    this_actor.sleep_for(150)
+    host.pstate = 0
+
+
+def test_energy_exec():
+    """2905, 2100 and 3000 J, 8005 J in total."""
+    platform = read_platform(HERE / "energy_exec.xml")
+    joules = act_alone(platform, "energy_exec.xml", "MyHost1", execute_and_switch)
+    expected = {"MyHost1": 2905.0, "MyHost2": 2100.0, "MyHost3": 3000.0}
+    assert joules == pytest.approx(expected, rel=1e-12)
+    assert sum(joules.values()) == pytest.approx(8005.0, rel=1e-12)
+
+
+def test_energy_boot():
+    """37520 J for the host that boots and the one that watches it."""
+    platform = read_platform(HERE / "energy_boot.xml")
+    joules = act_alone(platform, "energy_boot.xml", "MyHost2", shut_down_and_boot)
+    assert joules["MyHost2"] == pytest.approx(177 * 100.0, rel=1e-12)
+    assert sum(joules.values()) == pytest.approx(37520.0, rel=1e-12)
+
+
+# The energy of links by SimGrid's plugin: its own known answers, and what it counts.
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "platforms"
 #: Of SimGrid's test energy-link.
@@ -172,3 +244,78 @@ def test_the_old_name(tmp_path):
     result = on_simgrid(path, make_tasks([100.0], input_bytes=100.0))
     assert result.links_j == {"l1": pytest.approx(20 + 20)}
     assert "rename" in result.log
+
+
+# Messages in Wi-Fi zones, with times computed by hand.
+
+#: Models without SimGrid's factors, so that bytes over bandwidth are the time. By default a medium
+#: carries less than its bandwidth.
+PLAIN = (
+    "network/bandwidth-factor:1",
+    "network/latency-factor:1",
+    "network/weight-S:0",
+    "network/crosstraffic:0",
+    "network/TCP-gamma:0",
+)
+WATTS = '<prop id="wattage_per_state" value="1:2:3"/>'
+
+
+def write_zone(path: Path, rates=(None, None), routing="Wifi") -> Path:
+    """Write a Wi-Fi zone with a station for each of `rates`, and a master behind a fast link."""
+    stations = "\n".join(
+        f'<host id="s{k}" speed="10f">{WATTS}'
+        + ("" if rate is None else f'<prop id="wifi_rate" value="{rate}"/>')
+        + "</host>"
+        for k, rate in enumerate(rates)
+    )
+    path.write_text(
+        f"""<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="world" routing="Full">
+    <zone id="air" routing="{routing}">
+      <prop id="access_point" value="ap"/>
+{stations}
+      <link id="medium" sharing_policy="WIFI" bandwidth="20Bps,10Bps,5Bps" latency="0ms"/>
+      <router id="ap"/>
+    </zone>
+    <zone id="wire" routing="Full">
+      <host id="m" speed="10f"><prop id="role" value="master"/>{WATTS}</host>
+    </zone>
+    <link id="cable" bandwidth="1MBps" latency="0ms"/>
+    <zoneRoute src="air" dst="wire" gw_src="ap" gw_dst="m"><link_ctn id="cable"/></zoneRoute>
+  </zone>
+</platform>
+"""
+    )
+    return path
+
+
+@pytest.mark.parametrize(("rate", "arrives"), [(None, 5.0), (0, 5.0), (1, 10.0), (2, 20.0)])
+def test_the_rate_of_a_station(tmp_path, rate, arrives):
+    """Input, 10 s of execution, and an output that takes half of the input's time."""
+    path = write_zone(tmp_path / "p.xml", [rate])
+    tasks = make_tasks([100.0], input_bytes=100.0, output_bytes=50.0)
+    result = on_simgrid(path, tasks, cfg=PLAIN)
+    assert executions(result) == [pytest.approx((0, 0, arrives, arrives + 10), rel=1e-9)]
+    assert result.trace.horizon_s == pytest.approx(1.5 * arrives + 10, rel=1e-9)
+    assert largest_difference(result) <= 1e-9
+
+
+def test_stations_share_the_medium(tmp_path):
+    """Of two messages each has the same bandwidth b, with b/20 + b/10 = 1: 100 B take 15 s.
+
+    Zones are spelled WIFI, too.
+    """
+    path = write_zone(tmp_path / "p.xml", [0, 1], routing="WIFI")
+    result = on_simgrid(path, make_tasks([100.0] * 2, input_bytes=100.0), cfg=PLAIN)
+    assert [row[2] for row in executions(result)] == pytest.approx([15.0, 15.0], rel=1e-9)
+
+
+@pytest.mark.parametrize("rate", ["3", "-1", "fast", "9" * 5000])
+def test_a_rate_that_the_link_has_not(tmp_path, rate):
+    """One line with host, link and what is legal; the check finds it, too."""
+    path = write_zone(tmp_path / "p.xml", [None, rate])
+    with pytest.raises(InputError, match=rf"wifi_rate.*'{rate}'.*'medium'"):
+        on_simgrid(path, make_tasks([100.0], input_bytes=100.0))
+    assert "host 's1': wifi_rate" in check_platform_file(path).problems[0]
