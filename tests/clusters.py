@@ -1,4 +1,4 @@
-"""Two clusters of nodes on which parallel tasks of two types run, small enough to count by hand."""
+"""Clusters of nodes, plain hosts, and policies that answer as told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
-from gridsched.model.platform import Platform
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
@@ -18,6 +18,8 @@ from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+
+# Two clusters of nodes on which parallel tasks of two types run, small enough to count by hand.
 
 INF = np.inf
 #: Cores of a node in A (3 nodes, a1 to a3) and B (4 nodes, b1 to b4).
@@ -133,3 +135,11 @@ def first_fit(state: State) -> list[Decision]:
                 free[there[:width]] = False
                 break
     return decisions
+
+
+# Platforms of hosts that differ in nothing but their speeds.
+
+
+def plain_platform(speeds: Iterable[float]) -> Platform:
+    """Return one-core hosts ``h1``, ``h2``, ... with these speeds [flop/s] and no power figures."""
+    return Platform(tuple(Host(f"h{k}", (PState(float(s)),)) for k, s in enumerate(speeds, start=1)))

@@ -3,21 +3,14 @@
 One quiet campaign is what all disturbed ones are compared with.
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
 import pytest
-
-from gridsched.policy import registry
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "schedulers"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 from campaign_cases import campaign, comparable, write_study
 
 from gridsched.campaign.store import Store
+from gridsched.policy import registry
 from gridsched.runs.study import Study
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import cloudpickle
 import numpy as np
 import pytest
-from bag_cases import environment, ex_a_platform, ex_a_tasks, platform_of
+from clusters import plain_platform
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_hosts import plain_platform
+from scheduler_cases import environment, ex_a_platform, ex_a_tasks, platform_of
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState

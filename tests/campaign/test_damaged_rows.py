@@ -7,7 +7,6 @@ import io
 import json
 import os
 import shutil
-import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analysis"))
-
 from small_study import make_store, study_in
 
 from gridsched.analysis.study_results import read_results

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from bag_cases import ex_a_platform, ex_a_tasks
+from scheduler_cases import ex_a_platform, ex_a_tasks
 
 from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
 from gridsched.analysis.comparison import completed

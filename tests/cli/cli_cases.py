@@ -10,14 +10,14 @@ EX_A_TASKS = "id,flops\n1,1000\n2,500\n3,2000\n4,1500\n5,250\n"
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 
 
-def platform_xml(body: str, version: str = "4.1") -> str:
+def platform_text(body: str, version: str = "4.1") -> str:
     """Return a SimGrid platform file with the given content."""
     return f'{HEAD}<platform version="{version}">\n{body}\n</platform>\n'
 
 
 def zone_xml(body: str) -> str:
     """Return a platform file with one zone, which starts in line 4."""
-    return platform_xml(f'<zone id="z" routing="Full">\n{body}\n</zone>')
+    return platform_text(f'<zone id="z" routing="Full">\n{body}\n</zone>')
 
 
 def host_xml(
@@ -45,11 +45,11 @@ def star_xml(hosts: int = 3, master: bool = True) -> str:
         for k, a in enumerate(names)
         for b in names[k + 1 :]
     ]
-    return platform_xml("\n".join([*lines, "</zone>"]))
+    return platform_text("\n".join([*lines, "</zone>"]))
 
 
 def deployment_xml(master: str, workers: list[str]) -> str:
     """Return a deployment file."""
     lines = [f'<actor host="{master}" function="master"/>']
     lines += [f'<actor host="{name}" function="worker"><argument value="{master}"/></actor>' for name in workers]
-    return platform_xml("\n".join(lines))
+    return platform_text("\n".join(lines))

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from cli_cases import EX_A_TASKS, ROOT, deployment_xml, host_xml, platform_xml, star_xml, zone_xml
+from cli_cases import EX_A_TASKS, ROOT, deployment_xml, host_xml, platform_text, star_xml, zone_xml
 from hypothesis import strategies as st
-from workbooks import xlsx
+from made_files import xlsx
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ _CLUSTER = (
     '<prop id="wattage_per_state" value="1:2:3"/></cluster>'
 )
 CLUSTER = zone_xml(_CLUSTER.format("c", ""))
-TOPOLOGIES = platform_xml(
+TOPOLOGIES = platform_text(
     '<zone id="w" routing="Full">'
     + "\n".join(
         [

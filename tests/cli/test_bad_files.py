@@ -6,7 +6,7 @@ import gzip
 import os
 
 import pytest
-from cli_cases import EX_A_TASKS, deployment_xml, host_xml, platform_xml, star_xml, zone_xml
+from cli_cases import EX_A_TASKS, deployment_xml, host_xml, platform_text, star_xml, zone_xml
 
 BILLION_LAUGHS = (
     '<?xml version="1.0"?>\n<!DOCTYPE platform [\n<!ENTITY a "ha">\n'
@@ -36,7 +36,7 @@ PLATFORMS = {
     "not XML": ("id,flops\n1,1\n", ["line 1", "XML"]),
     "other XML": ("<html/>", ["<platform>", "<html>"]),
     "cut off": (zone_xml(host_xml())[:-30], ["line", "XML"]),
-    "old version": (platform_xml("", version="3"), ["'3'", "4.1", "line 3"]),
+    "old version": (platform_text("", version="3"), ["'3'", "4.1", "line 3"]),
     "no host": (zone_xml(""), ["no host"]),
     "unknown element": (zone_xml("<machine/>"), ["line 5", "<machine>"]),
     "host without id": (zone_xml('<host speed="1Gf"/>'), ["line 5", "'id'"]),
@@ -110,10 +110,10 @@ PLATFORMS = {
         ["role=master", "'a'"],
     ),
     "only a master": (zone_xml(host_xml(properties='<prop id="role" value="master"/>')), ["no host"]),
-    "huge cluster": (platform_xml(CLUSTER.format("0-1000000000")), ["cluster 'c'", "300,000"]),
-    "cluster backwards": (platform_xml(CLUSTER.format("9-0")), ["no host"]),
-    "cluster of words": (platform_xml(CLUSTER.format("a-b")), ["'a-b'"]),
-    "deep nesting": (platform_xml('<zone id="z" routing="Full">' * 5000), ["deeper"]),
+    "huge cluster": (platform_text(CLUSTER.format("0-1000000000")), ["cluster 'c'", "300,000"]),
+    "cluster backwards": (platform_text(CLUSTER.format("9-0")), ["no host"]),
+    "cluster of words": (platform_text(CLUSTER.format("a-b")), ["'a-b'"]),
+    "deep nesting": (platform_text('<zone id="z" routing="Full">' * 5000), ["deeper"]),
     "billion laughs": (BILLION_LAUGHS, ["entity"]),
     "file outside": (OUTSIDE, ["entity"]),
     "file outside by a parameter entity": (OUTSIDE_PARAMETER, ["entity"]),
@@ -177,14 +177,14 @@ STAR_HOSTS = ["h1", "h2", "h3"]
 DEPLOYMENTS = {
     "empty": ("", ["empty"]),
     "no XML": ("master h1", ["XML"]),
-    "no actor": (platform_xml(""), ["0 master", "0 worker"]),
+    "no actor": (platform_text(""), ["0 master", "0 worker"]),
     "no worker": (deployment_xml("m", []), ["1 master", "0 worker"]),
     "two masters": (
-        platform_xml('<actor host="m" function="master"/><actor host="h1" function="master"/>'),
+        platform_text('<actor host="m" function="master"/><actor host="h1" function="master"/>'),
         ["2 master"],
     ),
     "unknown host": (deployment_xml("m", ["h1", "g2"]), ["line 6", "'g2'"]),
-    "unknown function": (platform_xml('<actor host="m" function="boss"/>'), ["line 4", "'boss'", "'master'"]),
+    "unknown function": (platform_text('<actor host="m" function="boss"/>'), ["line 4", "'boss'", "'master'"]),
     "two workers on a host": (deployment_xml("m", ["h1", "h1"]), ["line 6", "'h1'", "line 5"]),
     "another master": (deployment_xml("m", ["h1"]).replace('value="m"', 'value="h2"'), ["line 5", "'h2'", "'m'"]),
     "entity": (OUTSIDE, ["entity"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_cases import ROOT, platform_xml
+from cli_cases import ROOT, platform_text
 
 FOUR = ROOT / "examples" / "four_nodes.swf"
 #: Two jobs of 10 s on both nodes of a machine, the second at 100 s.
@@ -63,7 +63,7 @@ def test_a_log_on_anybodys_platform(gridsched, write):
     """Eight nodes of a platform file, whose power the command gives: joules by hand."""
     platform = write(
         "p.xml",
-        platform_xml(
+        platform_text(
             '<zone id="z" routing="Full"><cluster id="c" prefix="n" radical="0-7" suffix="" '
             'speed="2Gf" bw="1GBps" lat="1us"/></zone>'
         ),

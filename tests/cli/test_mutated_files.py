@@ -6,7 +6,6 @@ import importlib.util
 import json
 import shlex
 import signal
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +17,6 @@ from cli_cases import EX_A_TASKS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutated_files import LOGS, PLATFORM, Reader, mutated, readers
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "analysis"))
-
 from small_study import make_store, study_in
 
 from gridsched.campaign.store import Store

@@ -6,7 +6,7 @@ import json
 import math
 
 import pytest
-from cli_cases import EX_A_TASKS, ROOT, host_xml, platform_xml, zone_xml
+from cli_cases import EX_A_TASKS, ROOT, host_xml, platform_text, zone_xml
 
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.runs.study import Study
@@ -14,7 +14,7 @@ from gridsched.runs.study import Study
 # --power and --master of the commands that run something, on platforms that lack both.
 
 #: A cabinet, which cannot hold power in its file, beside a peer.
-BARE = platform_xml(
+BARE = platform_text(
     '<zone id="z" routing="Full">\n'
     '<zone id="v" routing="Vivaldi"><peer id="p" coordinates="1 2 3" speed="100f" bw_in="1GBps" '
     'bw_out="1GBps"/></zone>\n'
@@ -231,7 +231,7 @@ ZONE = f'<zone id="z" routing="Full">{host_xml("a")}{host_xml("b")}</zone>'
 @pytest.fixture
 def input_files(tmp_path) -> list[object]:
     """Return the options of an old platform and a bag."""
-    (tmp_path / "old.xml").write_text(platform_xml(CONFIG + ZONE))
+    (tmp_path / "old.xml").write_text(platform_text(CONFIG + ZONE))
     (tmp_path / "bag.csv").write_text("id,flops\n1,1000\n2,500\n")
     return ["--platform", tmp_path / "old.xml", "--workload", tmp_path / "bag.csv"]
 
@@ -247,7 +247,7 @@ def test_what_simgrid_knows_stays_and_each_line_where_it_was(input_files):
     assert new.count('<prop id="host/model" value="default"/>') == new.count("host/model") == 1
     for gone in ("coordinates", "compound", "cpu/optim", "smpi/os", "tracing", "contexts", "workstation"):
         assert gone not in new
-    input_files[1].write_text(platform_xml(ZONE))
+    input_files[1].write_text(platform_text(ZONE))
     assert current_platform_xml(input_files[1]) is None
 
 
@@ -265,7 +265,7 @@ def test_such_a_file_runs_and_is_checked(gridsched, input_files):
 @pytest.mark.usefixtures("simgrid")
 def test_what_nobody_knows_is_refused(refused, input_files):
     """It may mean something."""
-    input_files[1].write_text(platform_xml(CONFIG.replace("network/coordinates", "network/x") + ZONE))
+    input_files[1].write_text(platform_text(CONFIG.replace("network/coordinates", "network/x") + ZONE))
     line = refused("run", *input_files)
     assert "old.xml, line 5: the option 'network/x'" in line
     assert "network/model" in line
@@ -293,7 +293,7 @@ def test_no_platform_file_has_simgrid_write_another(gridsched, input_files, tmp_
     """Whoever gave it: neither a run nor a check touches the file that its <config> names."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
-    input_files[1].write_text(platform_xml(f"<config>{config.format(victim=victim)}</config>{ZONE}"))
+    input_files[1].write_text(platform_text(f"<config>{config.format(victim=victim)}</config>{ZONE}"))
     before = sorted(tmp_path.iterdir())
     status = gridsched("run", *input_files, "--power", "none").status
     assert gridsched("platform", "check", input_files[1]).status in (0, 1, 2)
@@ -311,7 +311,7 @@ def test_a_route_that_simgrid_rules_out_is_refused_in_one_line(refused, gridsche
         '<link id="l" bandwidth="1Bps" latency="1s"/><zoneRoute src="c" dst="c" '
         'gw_src="nc_router" gw_dst="nc_router"><link_ctn id="l"/></zoneRoute>'
     )
-    input_files[1].write_text(platform_xml(f'<zone id="z" routing="Full">{cluster}{route}</zone>'))
+    input_files[1].write_text(platform_text(f'<zone id="z" routing="Full">{cluster}{route}</zone>'))
     line = refused("run", *input_files, "--power", "1:2:3")
     assert "Cannot define a NetzoneRoute from 'nc_router' to itself" in line
     assert "Cannot define a NetzoneRoute" in gridsched("platform", "check", input_files[1]).out
@@ -330,7 +330,7 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
     link = '<link id="l" bandwidth="1kBps" latency="0s" bandwidth_file="link.txt"/>'
     way = '<route src="a" dst="b"><link_ctn id="l"/></route>'
     path = folder / "old.xml"
-    path.write_text(platform_xml(f'{old}<zone id="z" routing="Full">{hosts}{link}{way}</zone>'))
+    path.write_text(platform_text(f'{old}<zone id="z" routing="Full">{hosts}{link}{way}</zone>'))
     (folder / "link.txt").write_text("3 500\n")
     (tmp_path / "bag.csv").write_text("id,flops,input_bytes\n1,1,10000\n")
     assert "SimGrid: loads it" in gridsched("platform", "check", path).out
@@ -362,7 +362,7 @@ def test_a_network_model_that_simgrid_is_built_without(gridsched, refused, input
     link = '<link id="l" bandwidth="1kBps" latency="0s"/>'
     way = f'{link}<route src="a" dst="b"><link_ctn id="l"/></route>'
     ns3 = '<config><prop id="network/model" value="ns-3"/></config>'
-    input_files[1].write_text(platform_xml(ns3 + ZONE.replace("</zone>", f"{way}</zone>")))
+    input_files[1].write_text(platform_text(ns3 + ZONE.replace("</zone>", f"{way}</zone>")))
     words = "network/model is ns-3, with which SimGrid of PyPI is not built"
     assert words in gridsched("platform", "check", input_files[1]).out
     assert gridsched("run", *input_files).status == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_cases import host_xml, zone_xml
-from edited_archives import edit_archive
+from made_files import edit_archive
 
 # `gridsched validate` on exports, and its negative control.
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from clusters import plain_platform
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_hosts import plain_platform
 
 from gridsched import Scenario, metrics, power, run
 from gridsched.energy import host_energy_004, relative_difference, task_energy, total_energy, trace_energy

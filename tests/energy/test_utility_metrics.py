@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from clusters import plain_platform
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from plain_hosts import plain_platform
 
 from gridsched import metrics
 from gridsched.energy import carried_over_energy, trace_energy

@@ -1,22 +1,25 @@
-"""A policy that answers as a test tells it, and the playing of it on the reference driver."""
+"""Policies that play a script, on hosts and on clusters of equal nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 import numpy as np
 
 from gridsched.engine import Controller, reference
-from gridsched.model.estimates import FlopsEstimates
-from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.estimates import FlopsEstimates, RequestedTimes
+from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import Rules
-from gridsched.model.run_times import RunTimes
+from gridsched.model.run_times import LoggedRunTimes, RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision, Plan
 from gridsched.policy.state import State
+
+# A policy that answers as a test tells it, and the playing of it on the reference driver.
 
 ANYTHING = Traits(asked="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True)
 
@@ -123,3 +126,41 @@ def rows(trace: Trace) -> list[tuple]:
     """Return (task, host, start, end) of all executions, in order of start, then host."""
     runs = trace.executions
     return sorted(runs[["start", "host", "task", "end"]].tolist(), key=lambda row: row[:2])
+
+
+# Rigid parallel jobs on clusters of equal nodes, and the playing of them by a script.
+
+PARALLEL = Traits(asked="event", parallel=True, powers_hosts=True)
+NODE = (PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0))
+
+
+def nodes(*sizes: int, cores: int = 1, boot_time_s: float = 0.0, pstates=NODE) -> Platform:
+    """Return clusters of equal nodes n0, n1, ..."""
+    hosts = tuple(Host(f"n{k}", pstates, cores=cores, boot_time_s=boot_time_s) for k in range(sum(sizes)))
+    edges = np.cumsum([0, *sizes]).tolist()
+    return Platform(
+        hosts, tuple(Cluster(f"c{c}", tuple(range(begin, end))) for c, (begin, end) in enumerate(pairwise(edges)))
+    )
+
+
+def play_on_nodes(platform, jobs, answer, *, logged=None, traits=PARALLEL, **rules):
+    """Run jobs (submission [s], width, requested time [s]); return the trace and the policy."""
+    submit, width, requested = zip(*jobs, strict=True)
+    tasks = make_tasks(np.array(requested) * 10.0, submit, width=width, requested_time_s=requested)
+    policy = Scripted(answer, traits)
+    controller = controller_of(platform, tasks, policy, estimates=RequestedTimes(platform, tasks), **rules)
+    truth = None if logged is None else LoggedRunTimes(platform, logged)
+    return reference.simulate(controller, truth), policy
+
+
+def at_times(steps):
+    """Answer with the decisions given for a time."""
+    return lambda state: steps.get(state.now, [])
+
+
+def starts(trace) -> dict[int, tuple[float, list[int]]]:
+    """Return start [s] and nodes of each task that started."""
+    return {
+        task: (start, trace.hosts_of(k).tolist())
+        for k, (task, start) in enumerate(trace.executions[["task", "start"]].tolist())
+    }

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from node_cases import at_times, nodes
-from scripted import Scripted, at, controller_of, plan, play, rows
+from scripted import Scripted, at, at_times, controller_of, nodes, plan, play, rows
 
 from gridsched import Scenario, run
 from gridsched.engine import Stop, reference

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clusters import estimates_of, jobs, two_clusters
-from node_cases import NODE, PARALLEL, at_times, nodes, play_on_nodes
-from scripted import Scripted, controller_of
+from scripted import NODE, PARALLEL, Scripted, at_times, controller_of, nodes, play_on_nodes
 
 from gridsched.energy import trace_energy
 from gridsched.engine import reference

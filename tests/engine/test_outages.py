@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from node_cases import nodes
-from scripted import Scripted, controller_of
+from scripted import Scripted, controller_of, nodes
 
 from gridsched.energy import trace_energy
 from gridsched.engine import reference

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from clusters import plan_of
-from node_cases import PARALLEL, at_times, nodes, play_on_nodes, starts
-from scripted import Scripted, at, controller_of, hosts, play, rows
+from scripted import PARALLEL, Scripted, at, at_times, controller_of, hosts, nodes, play, play_on_nodes, rows, starts
 
 from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InvalidDecision

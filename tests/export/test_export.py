@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
-from edited_archives import edit_archive
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_files import edit_archive
 
 from gridsched.energy import relative_difference, trace_energy
 from gridsched.errors import InputError

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
-from edited_archives import edit_archive
+from made_files import edit_archive
 
 from gridsched import run
 from gridsched.campaign.run_records import records_of

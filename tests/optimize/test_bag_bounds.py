@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bag_cases import ex_a_platform, ex_a_tasks, platform_of, system_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scheduler_cases import ex_a_platform, ex_a_tasks, platform_of, system_of
 from scipy.optimize import linprog
 
 from gridsched.energy import trace_energy

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,22 +31,3 @@ def written(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
-
-
-def platform_text(body: str, version: str = "4.1") -> str:
-    """Return a platform file with the given content."""
-    return (
-        '<?xml version="1.0"?>\n'
-        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
-        f'<platform version="{version}">\n{body}\n</platform>\n'
-    )
-
-
-def zone(body: str) -> str:
-    """Return a platform file with one zone."""
-    return platform_text(f'<zone id="z" routing="Full">\n{body}\n</zone>')
-
-
-def is_close(a: float, b: float) -> bool:
-    """Whether two numbers agree to 1e-12."""
-    return math.isclose(a, b, rel_tol=1e-12)

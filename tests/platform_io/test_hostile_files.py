@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from workbooks import xlsx
+from made_files import xlsx
 
 from gridsched.errors import InputError
 from gridsched.platform_io import table_files, xml_entries

@@ -5,15 +5,14 @@ import ast
 import numpy as np
 import pandas as pd
 import pytest
-from workbooks import xlsx
+from header_rows import HEADER_ROWS
+from made_files import xlsx
 
 from gridsched.errors import InputError
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
 from gridsched.platform_io.table_headers import recognise_headers
 from gridsched.platform_io.tables import CANONICAL, read_machine_table
-
-from .header_rows import HEADER_ROWS
 
 GREEN = (
     "Green500_Rank,Computer,Mflops/Watt,Power,Top500_Rank,Rmax,Year\n"

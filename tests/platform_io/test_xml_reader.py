@@ -4,6 +4,7 @@ import math
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
+from cli_cases import platform_text, zone_xml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,8 +12,6 @@ from gridsched.errors import InputError
 from gridsched.platform_io import xml_document, xml_entries
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_units import escape_text, expand_radical, parse_quantity, quote_value
-
-from .conftest import platform_text, zone
 
 HOST = '<host id="a" speed="1f"/>'
 
@@ -121,7 +120,7 @@ def test_uplink_and_master(written):
     """The uplink property names a link; the master is no computing host."""
     platform = read(
         written,
-        zone("""<prop id="uplink" value="wan"/>
+        zone_xml("""<prop id="uplink" value="wan"/>
 <host id="m" speed="1f"><prop id="role" value="master"/></host>
 <host id="a" speed="1f"/><link id="wan" bandwidth="10Bps" latency="3ms"/>"""),
     )
@@ -133,7 +132,7 @@ def test_uplink_and_master(written):
 
 def test_host_id_orders_hosts_across_zones(written):
     """The property host_id numbers hosts where clusters would force another order."""
-    text = zone(
+    text = zone_xml(
         "".join(
             f'<host id="{name}" speed="1f"><prop id="host_id" value="{k}"/></host>'
             for name, k in (("x", 2), ("y", 0), ("z1", 1))
@@ -147,15 +146,15 @@ def test_host_id_orders_hosts_across_zones(written):
 
 def test_blank_lines_before_the_declaration(written):
     """SimGrid accepts them, and line numbers still count them."""
-    assert len(read(written, "\n\n" + zone(HOST))) == 1
-    assert "line 7" in refused(written, "\n\n" + zone('<host id="a" speed="1x"/>'))
+    assert len(read(written, "\n\n" + zone_xml(HOST))) == 1
+    assert "line 7" in refused(written, "\n\n" + zone_xml('<host id="a" speed="1x"/>'))
 
 
 def test_wattage_count_mismatch_has_the_agreed_text(written):
     """The error names host, both counts and what SimGrid needs."""
     message = refused(
         written,
-        zone('<host id="n3" speed="5f,4f,3f,2f,1f"><prop id="wattage_per_state" value="1:2,1:2,1:2,1:2"/></host>'),
+        zone_xml('<host id="n3" speed="5f,4f,3f,2f,1f"><prop id="wattage_per_state" value="1:2,1:2,1:2,1:2"/></host>'),
     )
     assert message.endswith(
         "p.xml: host 'n3' has 5 speeds but 4 wattage_per_state entries; SimGrid needs one for each."
@@ -163,7 +162,7 @@ def test_wattage_count_mismatch_has_the_agreed_text(written):
 
 
 def host_with(prop: str, value: str) -> str:
-    return zone(f'<host id="a" speed="1f"><prop id="{prop}" value="{value}"/></host>')
+    return zone_xml(f'<host id="a" speed="1f"><prop id="{prop}" value="{value}"/></host>')
 
 
 @pytest.mark.parametrize(
@@ -171,7 +170,7 @@ def host_with(prop: str, value: str) -> str:
     [
         ("", "empty"),
         ("  \n ", "empty"),
-        (zone(HOST)[:-40], "line"),
+        (zone_xml(HOST)[:-40], "line"),
         (b"\x7fELF\x00\x00\x01", "binary"),
         ("hello", "not well-formed"),
         ("<deployment/>", "<deployment>"),
@@ -180,7 +179,7 @@ def host_with(prop: str, value: str) -> str:
         (platform_text("", version="5"), "version"),
         (platform_text(""), "no host computes"),
         (
-            zone(
+            zone_xml(
                 '<host id="a" speed="1f"/><link id="l" bandwidth="1Bps"/>'
                 '<trace id="t" periodicity="9">1 -1\n2 1</trace>'
                 '<trace_connect kind="LINK_AVAIL" trace="t" element="l"/>'
@@ -188,40 +187,40 @@ def host_with(prop: str, value: str) -> str:
             "trace 't' of link 'l': '1 -1': numbers of 0 or more",
         ),
         (
-            zone('<host id="a" speed="1f"/><link id="l" bandwidth="1Bps" state_file="no.txt"/>'),
+            zone_xml('<host id="a" speed="1f"/><link id="l" bandwidth="1Bps" state_file="no.txt"/>'),
             "state_file 'no.txt' of link 'l': ",
         ),
-        (zone('<host id="a" speed="0f"/>'), "no host computes"),
-        (zone('<host id="a" speed="1f,0f"/>'), "speed 0 in P-state 1, and nothing says"),
-        (zone('<host id="a" speed="-1f"/>'), "0 or more"),
-        (zone('<host id="a" speed="nanf"/>'), "not finite"),
-        (zone('<host id="a" speed="5furlongs"/>'), "unknown unit"),
-        (zone('<host id="a"/>'), "'speed'"),
-        (zone('<host speed="1f"/>'), "'id'"),
-        (zone('<host id="a" speed="1f" core="0"/>'), "core"),
-        (zone('<host id="a" speed="1f" pstate="1"/>'), "pstate"),
-        (zone(HOST + HOST), "taken already (line 5)"),
-        (zone(HOST + '<router id="a"/>'), "taken already"),
-        (zone(HOST + '<link id="l" bandwidth="1"/><link id="l" bandwidth="1"/>'), "two links"),
-        (zone(HOST + '<link id="l" bandwidth="-1Bps"/>'), "bandwidth of link 'l'"),
-        (zone(HOST + '<link id="l" bandwidth="1Bps" latency="5parsec"/>'), "unknown unit"),
-        (zone('<prop id="uplink" value="lo"/>' + HOST), "does not define"),
-        (zone(HOST + '<storage id="s"/>'), "removed"),
-        (zone(HOST + "<machine/>"), "<machine>"),
+        (zone_xml('<host id="a" speed="0f"/>'), "no host computes"),
+        (zone_xml('<host id="a" speed="1f,0f"/>'), "speed 0 in P-state 1, and nothing says"),
+        (zone_xml('<host id="a" speed="-1f"/>'), "0 or more"),
+        (zone_xml('<host id="a" speed="nanf"/>'), "not finite"),
+        (zone_xml('<host id="a" speed="5furlongs"/>'), "unknown unit"),
+        (zone_xml('<host id="a"/>'), "'speed'"),
+        (zone_xml('<host speed="1f"/>'), "'id'"),
+        (zone_xml('<host id="a" speed="1f" core="0"/>'), "core"),
+        (zone_xml('<host id="a" speed="1f" pstate="1"/>'), "pstate"),
+        (zone_xml(HOST + HOST), "taken already (line 5)"),
+        (zone_xml(HOST + '<router id="a"/>'), "taken already"),
+        (zone_xml(HOST + '<link id="l" bandwidth="1"/><link id="l" bandwidth="1"/>'), "two links"),
+        (zone_xml(HOST + '<link id="l" bandwidth="-1Bps"/>'), "bandwidth of link 'l'"),
+        (zone_xml(HOST + '<link id="l" bandwidth="1Bps" latency="5parsec"/>'), "unknown unit"),
+        (zone_xml('<prop id="uplink" value="lo"/>' + HOST), "does not define"),
+        (zone_xml(HOST + '<storage id="s"/>'), "removed"),
+        (zone_xml(HOST + "<machine/>"), "<machine>"),
         (host_with("wattage_per_state", "1:-2"), "0 W or more"),
         (host_with("wattage_per_state", "1:nan"), "0 W or more"),
         (host_with("wattage_per_state", "1:two"), "no number"),
         (host_with("wattage_per_state", "1"), "Idle:AllCores"),
         (host_with("boot_time_s", "-3"), "boot_time_s"),
         (
-            zone(
+            zone_xml(
                 '<host id="a" speed="1f"><prop id="wattage_per_state" value="1:2"/>'
                 '<prop id="wattage_off" value="x"/></host>'
             ),
             "wattage_off",
         ),
         (
-            zone(
+            zone_xml(
                 '<cluster id="c" prefix="h" suffix="" radical="0-3" speed="1f" bw="1Bps" lat="0">'
                 '<prop id="role" value="master"/></cluster><cluster id="d" prefix="i" suffix="" '
                 'radical="0-3" speed="1f" bw="1Bps" lat="0"><prop id="role" value="master"/>'
@@ -230,14 +229,14 @@ def host_with(prop: str, value: str) -> str:
             "2 hosts have the property role=master",
         ),
         (
-            zone('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" lat="0"/>'),
+            zone_xml('<cluster id="c" prefix="h" suffix="" radical="0-9999999" speed="1f" bw="1Bps" lat="0"/>'),
             "exceed 300,000 hosts",
         ),
         (
-            zone('<cluster id="c" prefix="h" suffix="" radical="0\u221215" speed="1f" bw="1Bps" lat="0"/>'),
+            zone_xml('<cluster id="c" prefix="h" suffix="" radical="0\u221215" speed="1f" bw="1Bps" lat="0"/>'),
             "must read like '0-9,12', with '-' itself",
         ),
-        (zone('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" lat="0"/>'), "0-9,12"),
+        (zone_xml('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" lat="0"/>'), "0-9,12"),
     ],
 )
 def test_bad_files_are_refused_in_one_line(written, text, part):
@@ -273,7 +272,7 @@ def test_missing_folder_and_huge_files_are_refused(tmp_path, written, monkeypatc
         with pytest.raises(InputError, match="cannot be read"):
             read_platform(path)
     monkeypatch.setattr(xml_document, "MAX_BYTES", 10)
-    assert "MB" in refused(written, zone(HOST))
+    assert "MB" in refused(written, zone_xml(HOST))
 
 
 def test_deep_nesting_is_refused(written):
@@ -310,13 +309,13 @@ def test_arbitrary_bytes_never_crash_the_reader(tmp_path_factory, data):
 @pytest.mark.parametrize("cut", range(0, 400, 37))
 def test_truncated_files_are_refused(written, cut):
     """A file cut anywhere before its end is not well-formed."""
-    text = zone(HOST * 1 + "".join(f'<host id="h{k}" speed="1f"/>' for k in range(9)))
+    text = zone_xml(HOST * 1 + "".join(f'<host id="h{k}" speed="1f"/>' for k in range(9)))
     assert "p.xml" in refused(written, text[: len(text) - 2 - cut])
 
 
 def test_infinite_uplinks_are_the_default(written):
     """Without the property the uplink is ideal."""
-    cluster = read(written, zone(HOST)).clusters[0]
+    cluster = read(written, zone_xml(HOST)).clusters[0]
     assert (cluster.bandwidth, cluster.latency_s) == (math.inf, 0.0)
 
 
@@ -335,8 +334,8 @@ def test_comments_may_hold_two_hyphens(written):
     """XML has none, SimGrid takes them, and people draw with them; lines stay what they were."""
     body = '<host id="a" speed="1f"/>\n<!---- two --\n -- lines --->\n<host id="b" speed="0q"/>'
     with pytest.raises(InputError, match=r"line 8.*'b'"):
-        read_platform(written(zone(body)))
-    assert len(read_platform(written(zone(body.replace("0q", "1f")))).hosts) == 2
+        read_platform(written(zone_xml(body)))
+    assert len(read_platform(written(zone_xml(body.replace("0q", "1f")))).hosts) == 2
 
 
 @pytest.mark.parametrize("text", ["", "a", "a&b<c>", "'", '"', "\"'&amp;", "\n\t\r \u00e9"])

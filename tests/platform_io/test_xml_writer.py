@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cli_cases import platform_text, zone_xml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,8 +23,6 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, comment_text, platform_xml, write_platform
 from gridsched.sim.inspection import inspect_platform
 from gridsched.sim.library import is_installed
-
-from .conftest import platform_text, zone
 
 watts = st.floats(0, 1e9)
 positive = st.floats(1e-6, 1e17)
@@ -137,7 +136,7 @@ def host_xml(speed: str = "100f,50f,0f,0f", watts: str | None = WATTS, pstate="0
     """Return a platform of one host with these properties, but for those that are None."""
     found = {"wattage_per_state": watts, **properties}
     props = "".join(f'<prop id="{name}" value="{value}"/>' for name, value in found.items() if value is not None)
-    return zone(f'<host id="a" speed="{speed}" pstate="{pstate}">{props}</host>')
+    return zone_xml(f'<host id="a" speed="{speed}" pstate="{pstate}">{props}</host>')
 
 
 def test_what_is_read_and_written_again(written, tmp_path):

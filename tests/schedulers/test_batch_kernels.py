@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 import pytest
-from bag_cases import pairs, platform_of, prepared, state_of, system_of
 from batch_oracles import Instance, greedily, in_passes, largest_first
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scheduler_cases import pairs, platform_of, prepared, state_of, system_of
 
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import Cluster, Platform
@@ -215,7 +215,7 @@ kernels = (batch.map_greedily, batch.map_in_passes, batch.map_in_order)
 assert not any(kernel.signatures for kernel in kernels)
 warm_up()
 assert all(len(kernel.signatures) == 1 for kernel in kernels)
-from bag_cases import *
+from scheduler_cases import *
 for policy in (Sufferage(), XSufferage(variant="pass"), MinMin(), DynamicFPLTF()):
     for platform, tasks in ((ex_a_platform(), ex_a_tasks()), (data_platform(), data_tasks())):
         system = system_of(platform, tasks)

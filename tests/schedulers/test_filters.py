@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from utility_cases import b6_scenario, day, exponential_tasks
+from scheduler_cases import b6_scenario, day, exponential_tasks
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError

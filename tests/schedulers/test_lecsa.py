@@ -6,7 +6,8 @@ import importlib.util
 
 import numpy as np
 import pytest
-from bag_cases import (
+from clusters import plain_platform
+from scheduler_cases import (
     TABLE_2,
     data_platform,
     data_tasks,
@@ -19,7 +20,6 @@ from bag_cases import (
     state_of,
     system_of,
 )
-from plain_hosts import plain_platform
 
 from gridsched import Scenario, run
 from gridsched.energy import trace_energy

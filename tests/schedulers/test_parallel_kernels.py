@@ -11,10 +11,10 @@ from collections import Counter
 import numpy as np
 import parallel_oracle as plain
 import pytest
-from event_weights import random_weights, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from parallel_oracle import INF, Event
+from scheduler_cases import random_weights, weights_of
 
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses

@@ -12,7 +12,7 @@ import pytest
 import rigid_oracles as oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rigid_cases import ORACLES, machine, scenario, starts
+from scheduler_cases import ORACLES, machine, scenario, starts
 
 from gridsched import Scenario, run
 from gridsched.energy import trace_energy
@@ -248,7 +248,7 @@ def test_conservative_backfilling():
 def test_compiling_is_no_part_of_a_run(tmp_path):
     """With a cold cache a time-out of 15 s goes by while its kernels are compiled, on no run."""
     program = (
-        "import sys; sys.path[:0] = sys.argv[1:]; import test_parallel_worked_examples as tests\n"
+        "import sys; sys.path[:0] = sys.argv[1:]; import test_parallel_policies as tests\n"
         "scenario = tests.Scenario\n"
         "tests.Scenario = lambda *a, **k: scenario(*a, **(k | {'timeout_s': 15.0}))\n"
         "tests.test_conservative_backfilling()\n"

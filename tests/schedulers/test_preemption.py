@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rigid_cases import machine
 from rigid_oracles import easy
+from scheduler_cases import machine
 
 from gridsched import Scenario, run
 from gridsched.energy import trace_energy

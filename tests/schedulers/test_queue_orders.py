@@ -9,7 +9,7 @@ import pytest
 import rigid_oracles as oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rigid_cases import ORACLES, jobs_of, machine, scenario, starts
+from scheduler_cases import ORACLES, jobs_of, machine, scenario, starts
 
 from gridsched import Scenario, run
 from gridsched.errors import GridschedError, InputError

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bag_cases import (
+from batch_oracles import Instance
+from clusters import plain_platform
+from scheduler_cases import (
     data_platform,
     data_tasks,
     ex_a_platform,
@@ -15,8 +17,6 @@ from bag_cases import (
     state_of,
     system_of,
 )
-from batch_oracles import Instance
-from plain_hosts import plain_platform
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Platform

@@ -8,9 +8,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from event_weights import random_weights, weights_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scheduler_cases import random_weights, weights_of
 from two_stage_oracle import INF, Event, falls_short, randomly, two_stage
 
 from gridsched.model.utility import UtilityFunctions

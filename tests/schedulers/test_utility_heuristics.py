@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from utility_cases import MINUTE, b6_scenario, b6_types, day, exponential_tasks
+from scheduler_cases import MINUTE, b6_scenario, b6_types, day, exponential_tasks
 
 from gridsched import Scenario, make_scheduler, make_tasks, run
 from gridsched.errors import InputError

@@ -100,7 +100,7 @@ kernels = (two_stage.map_two_stage, random_mapping.map_randomly, utility_value.f
 assert not any(kernel.signatures for kernel in kernels)
 warm_up()
 assert all(len(kernel.signatures) == 1 for kernel in kernels)
-from utility_cases import b6_scenario, day
+from scheduler_cases import b6_scenario, day
 for name in ("max_max_upe", "max_max_upt", "max_max_util", "min_min_completion_time",
              "random_mapping"):
     run(b6_scenario(name, budget=day(150e3, 60.0)))

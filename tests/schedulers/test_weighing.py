@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from utility_cases import b6_scenario
+from scheduler_cases import b6_scenario
 
 from gridsched import Assign, Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError

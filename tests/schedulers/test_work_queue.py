@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from bag_cases import RUNNING, ex_a_platform, ex_a_tasks, pairs, platform_of, prepared, state_of, system_of
+from scheduler_cases import RUNNING, ex_a_platform, ex_a_tasks, pairs, platform_of, prepared, state_of, system_of
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError

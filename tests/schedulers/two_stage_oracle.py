@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from budget_oracle import cost, inside_j
+from parallel_oracle import cost, inside_j
 
 INF = math.inf
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_cases import deciding, largest_difference, on_simgrid
-from star import write_star
+from sim_cases import deciding, largest_difference, on_simgrid, write_star
 
 from gridsched import Scenario, run
 from gridsched.analysis.bounds import bounds_for

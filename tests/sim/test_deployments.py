@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from sim_cases import executions, largest_difference, on_simgrid
-from star import write_star
+from sim_cases import executions, largest_difference, on_simgrid, write_star
 
 from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks

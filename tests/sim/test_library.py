@@ -11,8 +11,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from sim_cases import SIZES, acting, ex_a, on_simgrid
-from star import write_star
+from sim_cases import SIZES, acting, ex_a, on_simgrid, write_star
 
 from gridsched.errors import EnvironmentFault, SimulationError, blames_environment
 from gridsched.model.tasks import make_tasks

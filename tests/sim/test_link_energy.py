@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sim_cases import consumed_energy_j, executions, largest_difference, on_simgrid
-from star import HEAD
+from sim_cases import HEAD, consumed_energy_j, executions, largest_difference, on_simgrid
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_cases import ex_a, on_simgrid
-from star import write_star
+from sim_cases import ex_a, on_simgrid, write_star
 from test_bare_simgrid import at, write
 
 from gridsched import Scenario, run

@@ -7,8 +7,7 @@ A link has 0.5 s latency and 10 B/s, a worker 10 flop/s: 100 B of input take 10.
 from __future__ import annotations
 
 import pytest
-from sim_cases import deciding, executions, largest_difference, on_simgrid
-from star import write_star
+from sim_cases import deciding, executions, largest_difference, on_simgrid, write_star
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sim_cases import executions, largest_difference, on_simgrid
-from star import write_star
+from sim_cases import executions, largest_difference, on_simgrid, write_star
 
 from gridsched import run
 from gridsched.energy import busy_energy_j, task_energy_j, trace_energy

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sim_cases import acting, deciding, ex_a, on_simgrid
-from star import write_star
+from sim_cases import acting, deciding, ex_a, on_simgrid, write_star
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState

@@ -1,9 +1,17 @@
-"""Workbooks for tests of what reads tables."""
+"""Workbooks made byte by byte, and archives with one thing changed."""
 
 from __future__ import annotations
 
 import io
+import json
 import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Workbooks for tests of what reads tables.
 
 
 def xlsx(sheets: list[list[list[str]]]) -> bytes:
@@ -52,3 +60,17 @@ def xlsx(sheets: list[list[list[str]]]) -> bytes:
         for name, text in files.items():
             archive.writestr(name, '<?xml version="1.0"?>' + text)
     return buffer.getvalue()
+
+
+# Archives of exports with something changed in them, for tests of how they are read.
+
+
+def edit_archive(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
+    """Let ``change(description, arrays)`` alter the archive of an export in place."""
+    path = folder / "trace.npz"
+    with np.load(path) as archive:
+        arrays = {name: archive[name].copy() for name in archive.files}
+    description = json.loads(arrays.pop("description").tobytes())
+    change(description, arrays)
+    text = np.frombuffer(json.dumps(description).encode(), np.uint8)
+    np.savez_compressed(path, description=text, **arrays)

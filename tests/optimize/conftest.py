@@ -1,6 +1,0 @@
-"""Example EX-A comes from the tests of the schedulers."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "schedulers"))
