@@ -1,6 +1,6 @@
 """Cost of campaigns: per run besides the run itself, and of a store of 100,000 rows.
 
-Usage: python benchmarks/campaign.py [--runs N] [--rows N] [--output FILE]
+Usage: python benchmarks/campaign.py [--runs N] [--rows N]
 
 The overhead is what the campaign's one worker spends between the ends of its first and last run,
 less what the runs themselves took, as their rows tell (``timing.run_s``). It is wall time: other
@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import table
 
 from gridsched import __version__
 from gridsched.campaign.campaign import Ended, Options, Progress, run_campaign
@@ -193,12 +195,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--output", type=Path, default=HERE / "campaign.json")
     arguments = parser.parse_args()
     results = measure_all(arguments.runs, arguments.rows)
-    text = json.dumps(results, indent=2) + "\n"
-    arguments.output.write_text(text)
-    print(text, end="")
+    table.record("campaign", results)
+    print(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measure mapping events and trials of paper 001's heuristics against the plain loop, compiled.
 
-Usage: python benchmarks/parallel_event.py [--repeats R] [--no-simgrid] [--output FILE]
+Usage: python benchmarks/parallel_event.py [--repeats R] [--no-simgrid]
 
 A trial is the paper's system and 28 hours (generator `parallel`, seed 1), under 12 GJ at 5,000
 tasks a day and 15 GJ at 10,000, on the reference driver, in a process of its own. All figures are
@@ -14,7 +14,6 @@ runs on SimGrid, against a bare s4u loop that makes the same starts.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import platform as machine
@@ -24,6 +23,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import table
 from numba import njit
 from rigid_jobs import bare, controller_of, in_a_process, on_reference, on_simgrid
 
@@ -39,7 +39,6 @@ from gridsched.schedulers.kernels.utility_value import inside_j
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day
 
-HERE = Path(__file__).resolve().parent
 BUDGET_J = {5_000: 12e9, 10_000: 15e9}
 #: Mean of a mapping event [ms], and a trial [s].
 GOALS = {("max_upe", 5_000): 2.0, ("max_upe", 10_000): 10.0, ("max_upr", 5_000): 2.0, ("max_upr", 10_000): 8.0}
@@ -240,7 +239,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-simgrid", action="store_true")
-    parser.add_argument("--output", type=Path, default=HERE / "parallel_event.json")
     arguments = parser.parse_args()
     warm_up()
     results = {
@@ -277,7 +275,7 @@ def main() -> None:
             "times (goal {ratio_goal:g})".format(**row),
             flush=True,
         )
-    arguments.output.write_text(json.dumps(results, indent=2) + "\n")
+    table.record("parallel_event", results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measure the profit programme and its recovery from 10^4 to 10^9 tasks, and placing one by one.
 
-Usage: python benchmarks/profit.py [--repeats R] [--plain-up-to N] [--output FILE]
+Usage: python benchmarks/profit.py [--repeats R] [--plain-up-to N]
 
 The system has the size of paper 003's: 30 task types, 9 machine types, 360 machines; a second one
 has 500 task types on 100 machine types of 40 machines. Measured are the checked arrays ("model"),
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import json
 import os
 import platform as machine
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
+import table
 from numba import njit
 
 from gridsched import __version__
@@ -31,7 +30,6 @@ from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 
-HERE = Path(__file__).resolve().parent
 GAMMA = 1.2
 GOALS_MS = {10**exponent: 15.0 if exponent <= 6 else 20.0 for exponent in range(4, 10)}
 LARGE_GOAL_MS = 2000.0
@@ -113,7 +111,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=21)
     parser.add_argument("--plain-up-to", type=int, default=10**8)
-    parser.add_argument("--output", type=Path, default=HERE / "profit.json")
     arguments = parser.parse_args()
     rows = []
     for tasks in GOALS_MS:
@@ -132,7 +129,7 @@ def main() -> None:
         "ms_goal": {str(tasks): goal for tasks, goal in GOALS_MS.items()},
         "ms_goal_500_x_100": LARGE_GOAL_MS,
     }
-    arguments.output.write_text(json.dumps(results, indent=2) + "\n")
+    table.record("profit", results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Measure rigid parallel jobs: both drivers under EASY, and a bare s4u loop with the same starts.
 
-Usage: python benchmarks/rigid_jobs.py [--jobs N] [--repeats R] [--output FILE]
+Usage: python benchmarks/rigid_jobs.py [--jobs N] [--repeats R]
 
 The trace is that of the generator `rigid_jobs` with its defaults: Poisson arrivals, lognormal run
 times (median 1,800 s, sigma 1.2, whole seconds, at most a day), 1 to 256 nodes in powers of two,
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import multiprocessing
 import os
 import platform as machine
@@ -23,6 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import table
 
 from gridsched import __version__
 from gridsched.engine import Controller, reference
@@ -32,7 +32,6 @@ from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platfo
 from gridsched.policy.registry import make_scheduler
 from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
 
-HERE = Path(__file__).resolve().parent
 GOALS = {"reference_jobs_per_s": 25_000, "simgrid_jobs_per_s": 4_000, "ratio": 1.7}
 
 
@@ -172,7 +171,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=HERE / "rigid_jobs.json")
     arguments = parser.parse_args()
     found = measure(arguments.jobs, arguments.repeats)
     print(
@@ -187,7 +185,7 @@ def main() -> None:
         "repeats": arguments.repeats,
         **found,
     }
-    arguments.output.write_text(json.dumps(results, indent=2) + "\n")
+    table.record("rigid_jobs", results)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Cost per task of gridsched's drivers beside bare s4u loops: writes benchmarks/results.json.
+"""Cost per task of gridsched's drivers beside bare s4u loops: writes `drivers` of benchmarks/results.json.
 
-Usage: python benchmarks/run.py [--tasks N] [--repeats R] [--output FILE]
+Usage: python benchmarks/run.py [--tasks N] [--repeats R]
 
 Both sides of a ratio run alternately in fresh processes pinned to one CPU; each figure is the
 median of the repeats, each ratio the median of the pairs' ratios. docs/performance.md's table is rewritten from
@@ -114,7 +114,7 @@ def measure_overhead(folder: Path, repeats: int = 20) -> float:
 
 
 def measure_all(n_tasks: int, repeats: int) -> dict:
-    """Run every case and return the content of results.json."""
+    """Run every case and return the figures."""
     sizes = np.random.default_rng(1).uniform(5e5, 15e5, n_tasks)
     rows, reference, whole_run_s = [], {}, float("nan")
     with tempfile.TemporaryDirectory() as name:
@@ -163,13 +163,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tasks", type=int, default=100_000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=HERE / "results.json")
     arguments = parser.parse_args()
     results = measure_all(arguments.tasks, arguments.repeats)
-    arguments.output.write_text(json.dumps(results, indent=2) + "\n")
+    table.record("drivers", results)
     print(table.DRIVERS.render(results))
-    if arguments.output == HERE / "results.json":
-        table.DRIVERS.rewrite_document(results)
+    table.DRIVERS.rewrite_document(results)
 
 
 if __name__ == "__main__":

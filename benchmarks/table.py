@@ -1,12 +1,22 @@
-"""The benchmark tables of docs/performance.md, rendered from the files that `make benchmark` writes."""
+"""The benchmark tables of docs/performance.md, and the file that their figures are kept in."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+HERE = Path(__file__).resolve().parent
+RESULTS = HERE / "results.json"
+DOCUMENT = HERE.parent / "docs" / "performance.md"
+
+
+def record(benchmark: str, results: dict) -> None:
+    """Keep a benchmark's figures in results.json, in place of its former ones."""
+    every = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    every[benchmark] = results
+    RESULTS.write_text(json.dumps(dict(sorted(every.items())), indent=1) + "\n")
 
 
 class DocumentTable(NamedTuple):

@@ -1,6 +1,6 @@
 """Measure a mapping event of the utility heuristics against the plain loop, compiled as well.
 
-Usage: python benchmarks/two_stage.py [--repeats R] [--output FILE]
+Usage: python benchmarks/two_stage.py [--repeats R]
 
 Events are those of paper 000's system: 100 machines of 13 types, 3 P-states. The plain loop looks
 at every option of every task before each assignment; both must decide alike. Each figure is the
@@ -10,14 +10,13 @@ median of the repeats (the plain loop with 5,000 tasks runs once).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform as machine
 import statistics
 import time
-from pathlib import Path
 
 import numpy as np
+import table
 from numba import njit
 
 from gridsched import __version__
@@ -27,7 +26,6 @@ from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL,
 from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
-HERE = Path(__file__).resolve().parent
 HEURISTICS = {"max_max_util": UTIL, "max_max_upt": UPT, "max_max_upe": UPE, "min_min_completion_time": COMP}
 NOON_S, DAY_END_S = 43_200.0, 86_400.0
 
@@ -146,7 +144,6 @@ def measure(name: str, n_tasks: int, repeats: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=HERE / "two_stage.json")
     arguments = parser.parse_args()
     rows = []
     for n_tasks in (1000, 5000):
@@ -166,7 +163,7 @@ def main() -> None:
         "ratio_goal": 100.0,
         "ms_goal": {"1000": 5.0, "5000": 60.0},
     }
-    arguments.output.write_text(json.dumps(results, indent=2) + "\n")
+    table.record("two_stage", results)
 
 
 if __name__ == "__main__":

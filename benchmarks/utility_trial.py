@@ -1,6 +1,6 @@
 """Cost of a trial of paper 000 (two days, 100,000 tasks), and how it grows with the system.
 
-Usage: python benchmarks/utility_trial.py [--largest FACTOR] [--output FILE]
+Usage: python benchmarks/utility_trial.py [--largest FACTOR]
 
 Each trial is done in a process of its own, which runs a small one first, so that compiled kernels
 are loaded. Machines and tasks grow alike, with the budget. Told are wall time and CPU time of the
@@ -16,6 +16,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import table
 
 HERE = Path(__file__).resolve().parent
 GOALS = {"reference_s": 4.0, "simgrid_s": 7.0, "memory_mb": 1000.0, "exponent": 1.3}
@@ -103,7 +105,6 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--largest", type=float, default=8.0, help="times 50,000 tasks a day")
-    parser.add_argument("--output", type=Path, default=HERE / "utility_trial.json")
     chosen = parser.parse_args()
     reference = [trial(*each, "reference") for each in TRIALS]
     simgrid = [trial(*each, "simgrid") for each in TRIALS[1::3]]
@@ -121,8 +122,8 @@ def main() -> None:
         print(f"{name}: {value:.2f}{goal}")
     load = os.getloadavg()[0]
     whole = {"means": found, "load_average": load, "reference": reference, "simgrid": simgrid, "growth": sizes}
-    chosen.output.write_text(json.dumps(whole, indent=2) + "\n")
-    print(f"Load average {load:.1f}. Written: {chosen.output}")
+    table.record("utility_trial", whole)
+    print(f"Load average {load:.1f}. {table.RESULTS.name} is written.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Whole commands as a user types them, beside their rivals: writes benchmarks/whole_commands.json.
+"""Whole commands as a user types them, beside their rivals: writes `whole_commands` of benchmarks/results.json.
 
-Usage: python benchmarks/whole_commands.py [--large] [--repeats R] [--output FILE]
+Usage: python benchmarks/whole_commands.py [--large] [--repeats R]
 
 Each command is a process of its own, its children included; it and what it is set beside take
 turns. A figure is the least CPU time of the repeats (another job can only add), a ratio that of the
@@ -11,7 +11,6 @@ another output is named. `--large` measures what takes minutes, too, once each.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform as machine
 import random
@@ -224,13 +223,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", action="store_true", help="measure what takes minutes, too")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     results = measure_all(options.repeats, large=options.large)
-    path = options.output or HERE / "whole_commands.json"
-    path.write_text(json.dumps(results, indent=1) + "\n")
-    if options.output is None:
-        table.COMMANDS.rewrite_document(results)
+    table.record("whole_commands", results)
+    table.COMMANDS.rewrite_document(results)
     print(table.COMMANDS.render(results))
 
 
