@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import inspect
 import os
 import re
 import sys
@@ -14,10 +15,10 @@ from typing import Any
 
 import typer
 from typer import Exit
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
 from gridsched import compiled
-from gridsched.cli.help_page import Application, Command, Group
 from gridsched.errors import GridschedError, InputError, text_of
 from gridsched.version import __version__
 
@@ -44,14 +45,54 @@ _COMMANDS = {
     "platform": ("platform:platform_app", "Make SimGrid platforms from tables of machines, and check platform files."),
     "workload": ("workload:workload_app", "Make and describe workloads."),
     "plot": ("plot:plot_app", "Draw figures from an export (`gridsched run ... --export DIR`)."),
-    "view": ("view:view", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
+    "view": ("plot:view", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
     "optimize": (
         "optimize:optimize_app",
         "What is possible at best: profit, energy and makespan by linear programming.",
     ),
     "study": ("study:study_app", "Run campaigns of many runs from one study file; interrupted ones continue."),
-    "kernels": ("kernels:kernels_app", "Compile the loops of schedulers ahead of their first use."),
+    "kernels": ("shipped:kernels_app", "Compile the loops of schedulers ahead of their first use."),
 }
+
+
+class _PlainFlags:
+    """A command whose help says nothing of the type of flags, ``--help`` among them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of the command."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in params:
+            if getattr(each, "is_flag", False):
+                each.metavar = ""
+        return params
+
+
+class Command(_PlainFlags, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainFlags, TyperGroup):
+    """A group of commands."""
+
+
+class Application(typer.Typer):
+    """A group of commands that is being declared; their docstrings are their help.
+
+    Their examples stand below the options.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"cls": Group, "rich_markup_mode": "markdown", **settings})
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
+        """Return a decorator that makes a command of a function."""
+
+        def declared(function: Callable[..., None]) -> Callable[..., None]:
+            text, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples\n--------\n")
+            told = {"help": text, "epilog": examples and f"Examples:\n\n{examples}", "cls": Command, **settings}
+            return super(Application, self).command(name, **told)(function)
+
+        return declared
 
 
 class Commands(Group):
@@ -87,7 +128,7 @@ def load_command(name: str) -> Any:
         group.help = _COMMANDS[name][1]
         return group
     alone = Application(add_completion=False)
-    alone.command(name, epilog=getattr(module, f"{name.upper()}_EPILOG"))(command)
+    alone.command(name)(command)
     return get_command(alone)
 
 

@@ -14,9 +14,8 @@ from rich.console import Console
 
 from gridsched.analysis.comparison import completed
 from gridsched.cli.compare_tables import mapping_event_s, print_comparison
-from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, one_line, say, warn
+from gridsched.cli.output import PRINTED, Outputs, console, one_line, plot_option, print_notes, print_table, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
-from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError, did_you_mean
 from gridsched.export.export import read_export
@@ -42,26 +41,6 @@ SchedulersOption = Annotated[
 ]
 #: Stands for every scheduler that takes the workload.
 ALL = "all"
-COMPARE_EPILOG = """Examples:
-
-gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --plot comparison.png
-
-gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --schedulers lecsa,mct
-
-gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
---schedulers all --sort energy_delay_js
-
-gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
---metric 'ed2p=energy_j*makespan_s**2'
-
-gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
---schedulers wqr,lecsa --set wqr.max_replicas=3
-
-gridsched compare --workload examples/utility_small.toml --schedulers mct,max_max_upe
---energy-budget-j 9e6
-
-Exit status: 0 fine, 1 a run failed, 2 bad input.
-"""
 _HOST_COLUMNS = (
     Column("scheduler", "scheduler"),
     Column("host", "host"),
@@ -84,17 +63,6 @@ _OWN_PLUGIN = (
     "SimGrid's carbon plugin does not look when a P-state changes, and charges the time before with the new power: "
     "where P-states change its grams are wrong. They do not count for the exit status."
 )
-VALIDATE_EPILOG = """Examples:
-
-gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
---schedulers wqr,lecsa
-
-gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
-
-gridsched validate out
-
-Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad input.
-"""
 
 
 def run_each(
@@ -244,19 +212,32 @@ def compare(
             help="A metric of your own, as ed2p=energy_j*makespan_s**2; less is better; repeatable.",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT_PANEL,
-            help="Draw energy and makespan or utility (.png, .svg, .pdf; data beside it).",
-        ),
-    ] = None,
+    plot: Annotated[Path | None, plot_option("energy and makespan or utility")] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
     """Compare schedulers on one platform and workload by energy and makespan, or by utility.
 
     Energy is that of the computing hosts, by SimGrid's energy plugin and by gridsched's model.
+
+    Examples
+    --------
+    gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --plot comparison.png
+
+    gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv --schedulers lecsa,mct
+
+    gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
+    --schedulers all --sort energy_delay_js
+
+    gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
+    --metric 'ed2p=energy_j*makespan_s**2'
+
+    gridsched compare --platform platforms/ex_a.xml --workload examples/ex_a.csv
+    --schedulers wqr,lecsa --set wqr.max_replicas=3
+
+    gridsched compare --workload examples/utility_small.toml --schedulers mct,max_max_upe
+    --energy-budget-j 9e6
+
+    Exit status: 0 fine, 1 a run failed, 2 bad input.
     """
     own = own_metrics(metric or ())
     key = sort_metric(sort, own)
@@ -316,6 +297,17 @@ def validate(
     Either of runs made for it (options as in compare), or of an export. The model's joules come
     from the trace and the formulas alone. With a carbon intensity runs have their grams compared,
     too: SimGrid's joules are read at each change of it.
+
+    Examples
+    --------
+    gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
+    --schedulers wqr,lecsa
+
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
+
+    gridsched validate out
+
+    Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad input.
     """
     outputs.check(options.inputs)
     failures: list[str] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Console
 
-from gridsched.cli.tables import print_notes, print_table
+from gridsched.cli.output import print_notes, print_table
 from gridsched.metrics import Metric, compared_metrics
 from gridsched.metrics.columns import Column, amount
 from gridsched.metrics.table import is_metered

@@ -12,13 +12,13 @@ from rich.console import Console
 
 from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
 from gridsched.cli.options import with_options
-from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets
-from gridsched.cli.tables import console, print_table
+from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets, console, print_table
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
 from gridsched.metrics.columns import Column
 from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.records import keys_of
 from gridsched.platform_io.overrides import GivenPower
 from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import read_generator
@@ -37,30 +37,6 @@ from gridsched.workloads.traces.job_table import JobTable, reasons
 from gridsched.workloads.traces.options import NODE_POWER_W, OF_MACHINE, TraceOptions
 from gridsched.workloads.traces.trace_system import serial_tasks
 
-IMPORT_EPILOG = """Examples:
-
-gridsched workload import examples/four_nodes.swf -o tasks.csv
-
-gridsched workload import examples/four_nodes.swf --speed 1e9 -o fast.csv --report left_out.json
-
-A task has as many flops as a host of --speed does in the run time of its job.
-"""
-CONVERT_EPILOG = """Examples:
-
-gridsched workload convert examples/four_nodes.swf -o log.swf
-
-gridsched workload convert examples/four_nodes.swf --procs-per-node 2 -o workload.json
-"""
-LogArgument = Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=OUTPUT_PANEL,
-        help="Write what was left out, and all its lines, to this .json file.",
-    ),
-]
-
 
 @dataclass
 class LogOptions:
@@ -69,8 +45,46 @@ class LogOptions:
     trace: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass
+class LogConversion:
+    """The log that a command reads, and how it tells of what was left out, as options."""
+
+    log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")]
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=OUTPUT_PANEL,
+            help="Write what was left out, and all its lines, to this .json file.",
+        ),
+    ] = None
+    force: ForceOption = False
+    json: JsonOption = False
+    quiet: QuietOption = False
+
+    def read(self, trace: Mapping[str, Any], output: Path, *, speed: float = NODE_SPEED) -> JobTable:
+        """Return the jobs of the log; files that could not be written are refused before."""
+        targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [self.report] if self.report else []}
+        check_targets(targets, [self.log], force=self.force)
+        how = TraceOptions(**trace)
+        how.refuse(OF_MACHINE, self.log, "nothing runs here")
+        return read_jobs(self.log, how, speed=speed)
+
+    def tell(self, output: Path, what: str, jobs: JobTable) -> None:
+        """Say what was written and what was left out."""
+        whole = {what: len(jobs), "left_out": [each.as_json() for each in jobs.dropped], "notes": list(jobs.notes)}
+        if self.report is not None:
+            write_whole(self.report, json_text(whole), force=self.force)
+        if self.json:
+            print(json_text(whole), end="")
+        elif not self.quiet:
+            out = console()
+            out.print(f"Wrote {output}: {len(jobs):,} {what}.")
+            print_rest(out, jobs)
+
+
 #: Gives a command the options of logs.
-with_log_options = with_options(LogOptions, records={"trace": TraceOptions})
+with_log_options = with_options(LogOptions, records={"trace": keys_of(TraceOptions)})
 
 
 def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
@@ -151,69 +165,51 @@ def print_rest(out: Console, jobs: JobTable) -> None:
 @with_log_options
 def import_command(
     options: LogOptions,
-    log: LogArgument,
+    conversion: LogConversion,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")],
     speed: Annotated[float, typer.Option(metavar="F", help="Speed of the log's machine [flop/s].")] = NODE_SPEED,
-    report: ReportOption = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
-    """Make a bag of tasks of the serial jobs of a log."""
+    """Make a bag of tasks of the serial jobs of a log.
+
+    Examples
+    --------
+    gridsched workload import examples/four_nodes.swf -o tasks.csv
+
+    gridsched workload import examples/four_nodes.swf --speed 1e9 -o fast.csv --report left_out.json
+
+    A task has as many flops as a host of --speed does in the run time of its job.
+    """
     if output.suffix.lower() != ".csv":
         raise InputError(f"{output}: tasks are written as .csv.")
     if not SMALLEST <= speed <= LARGEST:
         raise InputError(f"--speed is {speed:g}; it must be greater than 0, at most {LARGEST:g}.")
-    jobs = _read(log, options, output, report, speed=speed, force=force)
+    jobs = conversion.read(options.trace, output, speed=speed)
     tasks = serial_tasks(jobs, speed)
     _refuse_empty(tasks.jobs, "make a task of")
-    write_bag(tasks.tasks, output, force=force)
-    told = f"Wrote {output}: {len(tasks.tasks):,} tasks."
-    _tell(told, "tasks", tasks.jobs, report, force=force, json=json, quiet=quiet)
+    write_bag(tasks.tasks, output, force=conversion.force)
+    conversion.tell(output, "tasks", tasks.jobs)
 
 
 @with_log_options
 def convert(
     options: LogOptions,
-    log: LogArgument,
+    conversion: LogConversion,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help=f"Jobs to write ({' or '.join(WRITTEN)}).")
     ],
-    report: ReportOption = None,
-    force: ForceOption = False,
-    json: JsonOption = False,
-    quiet: QuietOption = False,
 ) -> None:
-    """Write the jobs of a log that can be run in another format: SWF, Batsim's JSON, a table."""
+    """Write the jobs of a log that can be run in another format: SWF, Batsim's JSON, a table.
+
+    Examples
+    --------
+    gridsched workload convert examples/four_nodes.swf -o log.swf
+
+    gridsched workload convert examples/four_nodes.swf --procs-per-node 2 -o workload.json
+    """
     check_written(output)
-    jobs = _read(log, options, output, report, force=force)
+    jobs = conversion.read(options.trace, output)
     _refuse_empty(jobs, "write")
-    write_jobs(jobs, output, force=force)
+    write_jobs(jobs, output, force=conversion.force)
     if (lost := stays_behind(jobs, output)) is not None:
         jobs = replace(jobs, notes=(*jobs.notes, lost))
-    told = f"Wrote {output}: {len(jobs):,} jobs."
-    _tell(told, "jobs", jobs, report, force=force, json=json, quiet=quiet)
-
-
-def _read(
-    log: Path, options: LogOptions, output: Path, report: Path | None, *, speed: float = NODE_SPEED, force: bool
-) -> JobTable:
-    """Return the jobs of a log; files that could not be written are refused before."""
-    targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [report] if report else []}
-    check_targets(targets, [log], force=force)
-    how = TraceOptions(**options.trace)
-    how.refuse(OF_MACHINE, log, "nothing runs here")
-    return read_jobs(log, how, speed=speed)
-
-
-def _tell(told: str, what: str, jobs: JobTable, report: Path | None, *, force: bool, json: bool, quiet: bool) -> None:
-    """Say what was written and what was left out."""
-    whole = {what: len(jobs), "left_out": [each.as_json() for each in jobs.dropped], "notes": list(jobs.notes)}
-    if report is not None:
-        write_whole(report, json_text(whole), force=force)
-    if json:
-        print(json_text(whole), end="")
-    elif not quiet:
-        out = console()
-        out.print(told)
-        print_rest(out, jobs)
+    conversion.tell(output, "jobs", jobs)

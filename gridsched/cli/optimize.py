@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import Field
 
 from gridsched.cli.options import command_group, option_name, with_options
-from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
-from gridsched.cli.tables import console
+from gridsched.cli.output import PRINTED, Outputs, console, plot_option, warn
 from gridsched.errors import InputError
-from gridsched.model.carbon import Carbon
-from gridsched.model.records import with_keys
+from gridsched.model.records import keys_of, with_keys
 from gridsched.model.tariff import Tariff
+from gridsched.runs.settings import RunSettings
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
@@ -28,62 +26,17 @@ optimize_app = command_group(
     "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md)."
 )
 _SYSTEM = "Bag and machines (one of three ways)"
+_SETTINGS = keys_of(RunSettings)
+_OF_TARIFF, _OF_CARBON = (
+    {name: key for name, key in _SETTINGS.items() if name == "pstate" or key.path[0] == part}
+    for part in ("tariff", "carbon")
+)
 _CSV = ("etc", "apc", "counts")
-_PARETO_EPILOG = """Examples:
-
-gridsched optimize pareto --workload examples/profit.toml --plot front.png
-
-gridsched optimize pareto --platform platforms/ex_a.xml --workload examples/ex_a.csv
--o bag_front.csv
-
-gridsched optimize pareto --etc examples/profit_etc.csv --apc examples/profit_apc.csv
---counts examples/profit_counts.csv --gamma 1.2
-
-Exit status: 0 fine, 2 bad input.
-"""
-_PROFIT_EPILOG = """Examples:
-
-gridsched optimize profit --workload examples/profit.toml --gamma 1.2 --plot profit.png
-
-gridsched optimize profit --workload examples/profit.toml --price 20 --energy-cost 1e-7 --pue 1.4
---power-cap-w 55e3
-
-gridsched optimize profit --etc examples/profit_etc.csv --apc examples/profit_apc.csv
---counts examples/profit_counts.csv --price 300 --json
-
-Exit status: 0 fine, 1 "do not run": every bag would lose more than standing still, 2 bad input.
-"""
-_CARBON_EPILOG = """Examples:
-
-gridsched optimize carbon --platform examples/two_sites.xml --workload examples/two_sites_day.csv
---carbon examples/sites.csv
-
-gridsched optimize carbon --platform examples/two_sites.xml --workload examples/two_sites_day.csv
---carbon examples/sites.csv --within-s 10800 -o hours.csv
-
-Exit status: 0 fine, 2 bad input.
-"""
-PlotOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=OUTPUT_PANEL,
-        help="Draw front, feasible region and profit (.png, .svg, .pdf; data beside it).",
-    ),
-]
+PlotOption = Annotated[Path | None, plot_option("front, feasible region and profit")]
 
 
 def _file(text: str, default: bool | str = True) -> Any:
     return typer.Option(metavar="FILE", rich_help_panel=_SYSTEM, help=text, show_default=default)
-
-
-@dataclass(frozen=True)
-class _Money:
-    """The keys of a tariff, as a record whose keys are options."""
-
-    tariff: Annotated[Tariff | None, Field(description="What the bag pays.", json_schema_extra={"group": "Money"})] = (
-        None
-    )
 
 
 @dataclass
@@ -104,22 +57,15 @@ class OptimizeOptions:
     machines: Annotated[
         Path | None, _file("Machines (.csv: machine_type,count[,idle_w]).", default="one of each type")
     ] = None
-    pstate: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[PATTERN=]K",
-            rich_help_panel=_SYSTEM,
-            help="P-state of all executions, or of those on some hosts; repeatable. Default: what "
-            "the platform file says, else 0.",
-        ),
-    ] = None
     gamma: Annotated[
         float | None,
         typer.Option(
-            metavar="G", rich_help_panel="Money", help="In place of --price: price over what the least energy costs."
+            metavar="G",
+            rich_help_panel=_SETTINGS["price"].group,
+            help="In place of --price: price over what the least energy costs.",
         ),
     ] = None
-    money: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[Path | None, ...]:
@@ -140,7 +86,7 @@ class OptimizeOptions:
         from gridsched.workloads.load import read_workload
 
         self._check_combination()
-        given = ",".join(self.pstate) if self.pstate else None
+        given = self.settings.get("pstate")
         if self.etc is not None and self.apc is not None and self.counts is not None:
             return bag_of_csv(self.etc, self.apc, self.counts, self.machines, one_pstate(given))
         if self.workload is None:
@@ -175,29 +121,19 @@ class OptimizeOptions:
         InputError
             If an option is out of range, or has no effect.
         """
-        if "prices" in self.money:
+        if "prices" in self.settings:
             raise InputError("The programmes know no time of day; leave out --prices.")
-        if self.gamma is None:
-            return with_keys(_Money(), self.money, spelled=option_name).tariff
-        if "price" in self.money:
+        if self.gamma is not None and "price" in self.settings:
             raise InputError("--gamma sets the price, and so does --price; give one of them.")
-        if not 0 <= self.gamma <= 1e9:
+        if self.gamma is not None and not 0 <= self.gamma <= 1e9:
             raise InputError(f"--gamma is {self.gamma:g}; it must be from 0 to 1e+09.")
+        free = {} if self.gamma is None else {"price": 0.0}
+        costs = with_keys(RunSettings(), free | self.settings, spelled=option_name).tariff
+        if self.gamma is None or costs is None:
+            return costs
         from gridsched.optimize.pareto_front import least_energy
 
-        costs = with_keys(_Money(), {"price": 0.0, **self.money}, spelled=option_name).tariff
-        if costs is None:
-            raise InputError("--gamma needs what a joule costs.")
         return costs.priced(self.gamma, least_energy(named.bag).energy_j)
-
-
-@dataclass(frozen=True)
-class _Emissions:
-    """The keys of a carbon intensity, as a record whose keys are options."""
-
-    carbon: Annotated[
-        Carbon | None, Field(description="What a joule emits.", json_schema_extra={"group": "Carbon"})
-    ] = None
 
 
 @dataclass
@@ -206,11 +142,7 @@ class CarbonOptions:
 
     platform: Annotated[Path, typer.Option(metavar="FILE", help="SimGrid platform (.xml).")]
     workload: Annotated[Path, typer.Option(metavar="FILE", help="Bag of tasks (.csv) or its generator (.toml).")]
-    pstate: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[PATTERN=]K", help="P-state of all hosts, or of some, where they stay on; repeatable."),
-    ] = None
-    carbon: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, within_s: list[float]) -> CarbonAnswer:
         """Read the files, and solve the programme.
@@ -227,26 +159,20 @@ class CarbonOptions:
         from gridsched.workloads.load import read_workload
         from gridsched.workloads.signal_csv import with_carbon_read
 
-        if "carbon_forecast" in self.carbon:
+        if "carbon_forecast" in self.settings:
             raise InputError("The programme knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
-        carbon = with_carbon_read(with_keys(_Emissions(), self.carbon, spelled=option_name).carbon)
-        signal = carbon_signal(carbon, platform)
+        settings = with_keys(RunSettings(), self.settings, spelled=option_name)
+        signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
             raise InputError("Missing option '--carbon': nothing says what a joule emits (docs/carbon.md).")
         if tasks.width is not None or not len(tasks):
             raise InputError(f"{self.workload}: the bound is of bags of at least one task; found {tasks.name}.")
-        return carbon_answer(
-            platform, tasks, signal, pstates_of(platform, ",".join(self.pstate) if self.pstate else None), within_s
-        )
+        return carbon_answer(platform, tasks, signal, pstates_of(platform, settings.pstate), within_s)
 
 
-#: Gives a command the fields of `OptimizeOptions` as options, before its own.
-with_optimize_options = with_options(OptimizeOptions, before=99, records={"money": _Money})
-
-
-@optimize_app.command(epilog=_PARETO_EPILOG)
-@with_optimize_options
+@optimize_app.command()
+@with_options(OptimizeOptions, before=99, records={"settings": _OF_TARIFF})
 def pareto(
     options: OptimizeOptions,
     points: Annotated[int, typer.Option(min=2, metavar="N", help="Corners of the front, at most.")] = 200,
@@ -256,6 +182,18 @@ def pareto(
     """Energy against makespan: all corners of the front that no schedule is below.
 
     Each comes with a schedule of whole tasks; with a price, with its profit per second.
+
+    Examples
+    --------
+    gridsched optimize pareto --workload examples/profit.toml --plot front.png
+
+    gridsched optimize pareto --platform platforms/ex_a.xml --workload examples/ex_a.csv
+    -o bag_front.csv
+
+    gridsched optimize pareto --etc examples/profit_etc.csv --apc examples/profit_apc.csv
+    --counts examples/profit_counts.csv --gamma 1.2
+
+    Exit status: 0 fine, 2 bad input.
     """
     from gridsched.cli.optimize_tables import print_front, print_written
     from gridsched.optimize.answers import front_answer
@@ -270,8 +208,8 @@ def pareto(
         print_written(console(), outputs.output, plot)
 
 
-@optimize_app.command(epilog=_PROFIT_EPILOG)
-@with_optimize_options
+@optimize_app.command()
+@with_options(OptimizeOptions, before=99, records={"settings": _OF_TARIFF})
 def profit(
     options: OptimizeOptions,
     power_cap_w: Annotated[
@@ -300,6 +238,18 @@ def profit(
 
     Says what a machine more, a watt more and a task less are worth. -o writes how many tasks of
     each type go to which machines.
+
+    Examples
+    --------
+    gridsched optimize profit --workload examples/profit.toml --gamma 1.2 --plot profit.png
+
+    gridsched optimize profit --workload examples/profit.toml --price 20 --energy-cost 1e-7 --pue 1.4
+    --power-cap-w 55e3
+
+    gridsched optimize profit --etc examples/profit_etc.csv --apc examples/profit_apc.csv
+    --counts examples/profit_counts.csv --price 300 --json
+
+    Exit status: 0 fine, 1 "do not run": every bag would lose more than standing still, 2 bad input.
     """
     from gridsched.cli.optimize_tables import print_profit, print_written
     from gridsched.optimize.answers import front_answer, profit_answer
@@ -332,8 +282,8 @@ def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *
     draw_figure("front", "landscape", landscape(answer, profit), plot, title=title, force=force)
 
 
-@optimize_app.command(epilog=_CARBON_EPILOG)
-@with_options(CarbonOptions, before=99, records={"carbon": _Emissions})
+@optimize_app.command()
+@with_options(CarbonOptions, before=99, records={"settings": _OF_CARBON})
 def carbon(
     options: CarbonOptions,
     within_s: Annotated[
@@ -349,6 +299,16 @@ def carbon(
     """The least grams that any schedule of a bag emits, by its longest makespan, site and hour.
 
     Tasks are divided, so no schedule emits less. -o writes what is done where and when.
+
+    Examples
+    --------
+    gridsched optimize carbon --platform examples/two_sites.xml --workload examples/two_sites_day.csv
+    --carbon examples/sites.csv
+
+    gridsched optimize carbon --platform examples/two_sites.xml --workload examples/two_sites_day.csv
+    --carbon examples/sites.csv --within-s 10800 -o hours.csv
+
+    Exit status: 0 fine, 2 bad input.
     """
     from gridsched.cli.optimize_tables import print_least_carbon, print_written
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from gridsched.cli.help_page import Application
-from gridsched.model.records import Key, keys_of
+from gridsched.cli.app import Application
+from gridsched.model.records import Key
 
 #: What stands for a value in the help, by the end of a key's name.
 _METAVARS = {"_per_s": "X", "_s": "S", "_j": "X"}
@@ -26,7 +25,7 @@ def command_group(epilog: str | None = None) -> typer.Typer:
 
 
 def with_options(
-    group: type, *, before: int = 0, records: dict[str, type] | None = None
+    group: type, *, before: int = 0, records: Mapping[str, Mapping[str, Key]] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the fields of dataclasses as options.
 
@@ -38,13 +37,13 @@ def with_options(
         The command's first parameter receives an instance.
     before : int
         So many of its options stand in the help before the command's own; the rest after them.
-    records : dict of str to type, optional
-        Field of `group` -> record (see `gridsched.model.records`) each key of which is an option.
-        The field receives those that are given, by key.
+    records : mapping, optional
+        Field of `group` -> keys of a record (see `gridsched.model.records`), each of which is an
+        option. The field receives those that are given, by key.
     """
     records = records or {}
     shared = [each for each in _options_of(group) if each.name not in records]
-    of_records = {name: [_key_option(key) for key in keys_of(record).values()] for name, record in records.items()}
+    of_records = [_key_option(key) for keys in records.values() for key in keys.values()]
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
@@ -61,19 +60,17 @@ def with_options(
         @functools.wraps(command)
         def wrapped(**values: Any) -> None:
             told: dict[str, Any] = {}
-            for name, options in of_records.items():
-                given = {each.name: values.pop(each.name) for each in options}
+            for name, keys in records.items():
+                given = {key: values.pop(key) for key in keys}
                 told[name] = {
-                    key: _collected(value, keys_of(records[name])[key])
-                    for key, value in given.items()
-                    if value not in (None, [])
+                    key: _collected(value, keys[key]) for key, value in given.items() if value not in (None, [])
                 }
             for name, (kind, options) in groups.items():
                 told |= {each.name: values.pop(each.name) for each in options}
                 values[name], told = kind(**told), {}
             command(**values)
 
-        parameters = [*shared[:before], *own, *shared[before:], *itertools.chain(*of_records.values())]
+        parameters = [*shared[:before], *own, *shared[before:], *of_records]
         vars(wrapped).update(__signature__=signature.replace(parameters=parameters))
         wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         return wrapped

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 
 import typer
 
 from gridsched.cli.options import command_group, option_name, with_options
-from gridsched.cli.output import check_targets
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
-from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.model.platform import Platform
@@ -31,47 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Kind = Literal["speed", "bandwidth", "time", "watts"]
 platform_app = command_group()
-_POWER_HELP = """Write a platform file again with power for its hosts; all else stays as it is.
-
-SimGrid's format has no room for the power of a <cabinet> or <peer>: give it to each run by --power.
-"""
-_POWER_EPILOG = """Examples:
-
-gridsched platform add-power examples/bare.xml --power 95:120:200 -o powered.xml
-
-gridsched platform add-power examples/bare.xml --power 95:120:200
---power 'new-*=60:75:250,50:60:140' -o two_powers.xml
-"""
-_WITHOUT_EFFECT = {"force", "as_json", "quiet", "help"}
-
-_TABLE_HELP = """Write a SimGrid platform from a table of machines.
-
-TABLE is a Green500 or TOP500 list (CSV, TSV, XLS, XLSX; columns and units are recognised) or a
-table in gridsched's own format: name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,
-off_power_w,cluster,cores] in flop/s, flop/J and W.
-"""
-_TABLE_EPILOG = """Examples:
-
-gridsched platform from-table platforms/green500.csv -o green.xml
-
-gridsched platform from-table platforms/lecsa_table2.csv --rows 1-9 --hosts 90
---speed-levels 6000,8000,10000 --clusters speed --master -o levels.xml
-
-gridsched platform from-table platforms/green500.csv --pstates '1:1;0.8:0.6' -o slower.xml
-"""
-_CHECK_HELP = """List hosts, cores, speeds, P-states, wattages and all problems of a platform file.
-
-SimGrid itself loads the file too, in a process of its own. Exit status: 0 fine, 1 problems,
-2 unreadable.
-"""
-_CHECK_EPILOG = """Examples:
-
-gridsched platform check platforms/green500.xml
-
-gridsched platform check examples/campus.xml --deployment examples/campus_deployment.xml
-
-gridsched platform check platforms/ex_a.xml --json
-"""
+_WITHOUT_EFFECT = {"force", "json", "quiet", "help"}
 
 
 def _quantity(option: str, text: str, kind: Kind) -> float:
@@ -174,68 +133,53 @@ def _declared(name: str, option: _Option) -> tuple[str, Any, Any]:
     return name, Annotated[kind, typer.Option(*names, help=option.help)], default
 
 
-_FIELDS = [_declared(name, option) for name, option in _OPTIONS.items()]
+PlatformOptions = make_dataclass("PlatformOptions", [_declared(*each) for each in _OPTIONS.items()])
 
 
-def _with_fields(group: type[T]) -> type[T]:
-    """Return a class as a dataclass of all the options."""
-    return make_dataclass(group.__name__, _FIELDS, bases=(group,))
+def _filled(record: type[T], options: Any) -> T:
+    """Return a record of those options that are its keys.
+
+    Raises
+    ------
+    InputError
+        If an option is no quantity of its kind.
+    """
+    keys, values = {field.name for field in fields(cast(Any, record))}, {}
+    for name, option in _OPTIONS.items():
+        key, value = option.key or name, getattr(options, name)
+        if key in keys and value is not None:
+            values[key] = option.read(option_name(key), value) if option.read else value
+    return record(**values)
 
 
-@_with_fields
-class PlatformOptions:
-    """How a platform is made from a table of machines, as options of the command line."""
-
-    # of the options those that are read as they are told
-    join: str | None
-    year: int | None
-    trust: Literal["power", "efficiency"] | None
-
-    def recipe(self) -> PlatformRecipe:
-        """Return what is to be made of the table.
-
-        Raises
-        ------
-        InputError
-            If an option is no quantity of its kind.
-        """
-        return PlatformRecipe(**self._keys_of(PlatformRecipe))
-
-    def network(self) -> NetworkLinks:
-        """Return the links inside the clusters and to the master.
-
-        Raises
-        ------
-        InputError
-            If an option is no bandwidth or latency.
-        """
-        return NetworkLinks(**self._keys_of(NetworkLinks))
-
-    def _keys_of(self, record: type) -> dict[str, Any]:
-        keys = {field.name for field in fields(record)}
-        values = {}
-        for name, option in _OPTIONS.items():
-            key, value = option.key or name, getattr(self, name)
-            if key in keys and value is not None:
-                read = option.read
-                values[key] = read(option_name(key), value) if read else value
-        return values
-
-
-@platform_app.command("from-table", help=_TABLE_HELP, epilog=_TABLE_EPILOG)
+@platform_app.command("from-table")
 @with_options(PlatformOptions)
 def from_table(
-    options: PlatformOptions,
+    options: Any,
     ctx: typer.Context,
     table: Annotated[str, typer.Argument(metavar="TABLE", help="Table of machines.")],
     output: Annotated[str, typer.Option("-o", "--output", help="Platform file to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Write a SimGrid platform from a table of machines."""
+    """Write a SimGrid platform from a table of machines.
+
+    TABLE is a Green500 or TOP500 list (CSV, TSV, XLS, XLSX; columns and units are recognised) or a
+    table in gridsched's own format: name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,
+    off_power_w,cluster,cores] in flop/s, flop/J and W.
+
+    Examples
+    --------
+    gridsched platform from-table platforms/green500.csv -o green.xml
+
+    gridsched platform from-table platforms/lecsa_table2.csv --rows 1-9 --hosts 90
+    --speed-levels 6000,8000,10000 --clusters speed --master -o levels.xml
+
+    gridsched platform from-table platforms/green500.csv --pstates '1:1;0.8:0.6' -o slower.xml
+    """
     check_targets({"-o": [Path(output)]}, [Path(table), Path(options.join) if options.join else None], force=force)
-    recipe, network = options.recipe(), options.network()
+    recipe, network = _filled(PlatformRecipe, options), _filled(NetworkLinks, options)
     # pandas takes longer to load than all the rest
     from gridsched.platform_io.from_table import platform_from_table
     from gridsched.platform_io.tables import read_machine_table
@@ -244,13 +188,13 @@ def from_table(
     platform = platform_from_table(machines, recipe)
     write_platform(platform, output, command=command_line(ctx), network=network, force=force)
     notes = (*machines.notes, *platform.warnings)
-    if as_json:
+    if json:
         typer.echo(json_text(_summary(platform, output, notes) | {"settled": _settled(machines)}), nl=False)
     elif not quiet:
         print_platform(console(), platform, output, notes)
 
 
-@platform_app.command("add-power", help=_POWER_HELP, epilog=_POWER_EPILOG)
+@platform_app.command("add-power")
 def add_power(
     platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="SimGrid XML file.")],
     power: Annotated[
@@ -262,33 +206,55 @@ def add_power(
         ),
     ],
     output: Annotated[str, typer.Option("-o", "--output", help="Platform file to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Write a platform file again with power for its hosts."""
+    """Write a platform file again with power for its hosts; all else stays as it is.
+
+    SimGrid's format has no room for the power of a <cabinet> or <peer>: give it to each run by --power.
+
+    Examples
+    --------
+    gridsched platform add-power examples/bare.xml --power 95:120:200 -o powered.xml
+
+    gridsched platform add-power examples/bare.xml --power 95:120:200
+    --power 'new-*=60:75:250,50:60:140' -o two_powers.xml
+    """
     check_targets({"-o": [Path(output)]}, [Path(platform)], force=force)
     written = xml_edit.add_power(platform, output, power, force=force)
     if not quiet:
         print_platform(console(), written, output, written.warnings)
 
 
-@platform_app.command("check", help=_CHECK_HELP, epilog=_CHECK_EPILOG)
+@platform_app.command("check")
 def check(
     platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="SimGrid XML file.")],
     deployment: Annotated[
         str | None, typer.Option(metavar="FILE", help="SimGrid deployment (.xml) to check beside it.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the exit status.")] = False,
+    json: JsonOption = False,
+    quiet: QuietOption = False,
 ) -> None:
-    """Check a platform file with our reader and with SimGrid."""
+    """List hosts, cores, speeds, P-states, wattages and all problems of a platform file.
+
+    SimGrid itself loads the file too, in a process of its own. Exit status: 0 fine, 1 problems,
+    2 unreadable.
+
+    Examples
+    --------
+    gridsched platform check platforms/green500.xml
+
+    gridsched platform check examples/campus.xml --deployment examples/campus_deployment.xml
+
+    gridsched platform check platforms/ex_a.xml --json
+    """
     from gridsched.sim.inspection import inspect_platform
 
     found = check_platform_file(platform)
     report = with_inspection(found, inspect_platform(platform, found.pairs()))
     if deployment is not None:
         report = with_deployment(report, deployment)
-    if as_json:
+    if json:
         typer.echo(json_text(report_as_dict(report)), nl=False)
     elif not quiet:
         print_report(console(), report)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 from rich.console import Console
 
-from gridsched.cli.tables import print_table
+from gridsched.cli.output import print_table
 from gridsched.metrics.columns import Column, prefix
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.check import PlatformReport
@@ -22,32 +23,25 @@ _ROUTES = (
     Column("latency", "latency\n[s]", "figure"),
     Column("bandwidth", "bandwidth\n[B/s]", "figure"),
 )
-_KEYS = ("hosts", "cluster", "n", "cores", "pstates", "speed", "idle", "epsilon", "busy", "off")
-_HEADERS = (
-    "hosts",
-    "cluster",
-    "n",
-    "cores",
-    "P-states",
-    "speed\n[flop/s]",
-    "idle\n[W]",
-    "epsilon\n[W]",
-    "busy\n[W]",
-    "off\n[W]",
-)
-_COLUMNS = tuple(
-    Column(key, header, "text" if key in ("hosts", "cluster") else "figure")
-    for key, header in zip(_KEYS, _HEADERS, strict=True)
+_HOSTS = (
+    Column("hosts", "hosts"),
+    Column("cluster", "cluster"),
+    Column("n", "n", "figure"),
+    Column("cores", "cores", "figure"),
+    Column("pstates", "P-states", "figure"),
+    Column("speed", "speed\n[flop/s]", "figure"),
+    Column("idle", "idle\n[W]", "figure"),
+    Column("epsilon", "epsilon\n[W]", "figure"),
+    Column("busy", "busy\n[W]", "figure"),
+    Column("off", "off\n[W]", "figure"),
 )
 
 
 def print_platform(console: Console, platform: Platform, output: str, notes: tuple[str, ...]) -> None:
     """Print what was written where, and the notes."""
-    names = [cluster.name for cluster in platform.clusters for _ in cluster.hosts]
-    order = [h for cluster in platform.clusters for h in cluster.hosts]
-    hosts = [platform.hosts[h] for h in order]
-    rows = _alike_rows(list(zip(hosts, names, strict=True)), platform)
-    _print_hosts(console, rows[:_SHOWN_HOSTS])
+    hosts = [(platform.hosts[h], cluster.name) for cluster in platform.clusters for h in cluster.hosts]
+    rows = _alike_rows(hosts, platform)
+    print_table(console, _HOSTS, rows[:_SHOWN_HOSTS])
     if len(rows) > _SHOWN_HOSTS:
         _plain(console, f"... and {len(rows) - _SHOWN_HOSTS} more kinds of hosts")
     _lines(console, "note", notes)
@@ -59,7 +53,7 @@ def print_platform(console: Console, platform: Platform, output: str, notes: tup
 def print_report(console: Console, report: PlatformReport) -> None:
     """Print hosts, notes, problems and a last line that sums up."""
     hosts = list(zip(report.hosts, report.clusters, strict=True))
-    _print_hosts(console, _alike_rows(hosts, report.platform))
+    print_table(console, _HOSTS, _alike_rows(hosts, report.platform))
     _print_network(console, report)
     _lines(console, "note", report.notes)
     _lines(console, "problem", report.problems)
@@ -137,43 +131,32 @@ def _host_as_dict(host: Host) -> dict[str, Any]:
     }
 
 
-def _alike_rows(rows: list[tuple[Host, str]], platform: Platform) -> list[tuple[str, ...]]:
+def _alike_rows(rows: list[tuple[Host, str]], platform: Platform) -> list[dict[str, Any]]:
     """Return the rows of the table; neighbours that differ in name only share one.
 
     `rows` are the computing hosts of the platform, each with its cluster.
     """
     everyone = [*rows, *((host, f"({role})") for role, host in platform.idle_hosts_named)]
-    found = []
-    start = 0
-    while start < len(everyone):
-        stop = start + 1
-        while stop < len(everyone) and _alike(everyone[start], everyone[stop]):
-            stop += 1
-        (first, cluster), (last, _) = everyone[start], everyone[stop - 1]
-        name = first.name if first is last else f"{first.name} ...\n{last.name}"
-        found.append((name, cluster, str(stop - start), *_columns(first)))
-        start = stop
-    return found
+    alike = []
+    for (cluster, figures), group in groupby(everyone, lambda each: (each[1], _figures(each[0]))):
+        names = [host.name for host, _ in group]
+        name = names[0] if len(names) == 1 else f"{names[0]} ...\n{names[-1]}"
+        alike.append({"hosts": name, "cluster": cluster, "n": len(names), **figures})
+    return alike
 
 
-def _print_hosts(out: Console, rows: list[tuple[str, ...]]) -> None:
-    print_table(out, _COLUMNS, [dict(zip(_KEYS, row, strict=True)) for row in rows])
-
-
-def _alike(a: tuple[Host, str], b: tuple[Host, str]) -> bool:
-    return a[1] == b[1] and _columns(a[0]) == _columns(b[0])
-
-
-def _columns(host: Host) -> tuple[str, ...]:
+def _figures(host: Host) -> dict[str, str]:
     """Return cores, P-states, core speed and powers, first to last P-state."""
-    power = ("none",) * 4
-    if host.has_energy:
-        idle = _span([state.idle_w for state in host.pstates])
-        epsilon = _span([state.epsilon_w for state in host.pstates])
-        busy = _span([state.busy_w for state in host.pstates])
-        power = (idle, epsilon, busy, _short(host.off_w))
-    speed = _span([state.speed for state in host.pstates])
-    return (str(host.cores), str(len(host.pstates)), speed, *power)
+    states = host.pstates
+    figures = {"cores": str(host.cores), "pstates": str(len(states)), "speed": _span([each.speed for each in states])}
+    if not host.has_energy:
+        return figures | dict.fromkeys(("idle", "epsilon", "busy", "off"), "none")
+    return figures | {
+        "idle": _span([each.idle_w for each in states]),
+        "epsilon": _span([each.epsilon_w for each in states]),
+        "busy": _span([each.busy_w for each in states]),
+        "off": _short(host.off_w),
+    }
 
 
 def _span(values: list[float]) -> str:

@@ -1,4 +1,4 @@
-"""``gridsched plot``."""
+"""``gridsched plot`` and ``view``: figures and pages of runs that were exported."""
 
 from __future__ import annotations
 
@@ -17,16 +17,8 @@ from gridsched.model.tariff import Tariff
 
 plot_app = command_group("Each figure is saved with its data: `gantt.png` and `gantt.csv`.")
 
-_EPILOG = """Examples:
 
-gridsched run {run} --export out
-
-gridsched plot {plot}
-"""
-_BAG = "--platform platforms/ex_a.xml --workload examples/ex_a.csv"
-_PRICED = "--workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv"
-_GREEN = "--platform examples/two_sites.xml --workload examples/two_sites_day.csv --carbon examples/sites.csv"
-_DAY = "--workload examples/utility_small.toml --scheduler max_max_upe"
+PageOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Page to write (.html).")]
 
 
 @dataclass
@@ -39,25 +31,38 @@ class FigureOptions:
     quiet: QuietOption = False
 
 
-@plot_app.command(epilog=_EPILOG.format(run=_BAG, plot="gantt out -o gantt.svg"))
+@plot_app.command()
 @with_options(FigureOptions, before=2)
 def gantt(options: FigureOptions) -> None:
     """Draw which host executed which task when.
 
     Cancelled and killed executions are hatched, times in which a host is off are grey; each core
     of a host has a lane.
+
+    Examples
+    --------
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
+
+    gridsched plot gantt out -o gantt.svg
     """
     _draw("gantt", options)
 
 
-@plot_app.command(epilog=_EPILOG.format(run=_BAG, plot="power out -o power.png --force"))
+@plot_app.command()
 @with_options(FigureOptions, before=2)
 def power(options: FigureOptions) -> None:
-    """Draw the power of all computing hosts over time, by what they do, and its energy."""
+    """Draw the power of all computing hosts over time, by what they do, and its energy.
+
+    Examples
+    --------
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
+
+    gridsched plot power out -o power.png --force
+    """
     _draw("power", options)
 
 
-@plot_app.command(epilog=_EPILOG.format(run=_DAY, plot="trace out -o trace.png --step-s 600"))
+@plot_app.command()
 @with_options(FigureOptions, before=2)
 def trace(
     options: FigureOptions,
@@ -69,24 +74,45 @@ def trace(
     """Draw energy and utility so far, mean power, and tasks over time, step by step.
 
     With an energy budget, energy and utility begin anew in each of its periods.
+
+    Examples
+    --------
+    gridsched run --workload examples/utility_small.toml --scheduler max_max_upe --export out
+
+    gridsched plot trace out -o trace.png --step-s 600
     """
     _draw("trace", options, step_s=step_s)
 
 
-@plot_app.command(epilog=_EPILOG.format(run=_PRICED, plot="prices out -o prices.png"))
+@plot_app.command()
 @with_options(FigureOptions, before=2)
 def prices(options: FigureOptions) -> None:
     """Draw what a kWh costs, power, and cost and income so far, of a run with `--prices`.
 
     Or cost so far alone, of a run with `--money-budget`.
+
+    Examples
+    --------
+    gridsched run
+    --workload examples/bags.toml --scheduler lp_rolling --price 1 --prices examples/prices.csv --export out
+
+    gridsched plot prices out -o prices.png
     """
     _draw("prices", options)
 
 
-@plot_app.command(epilog=_EPILOG.format(run=_GREEN, plot="carbon out -o carbon.png"))
+@plot_app.command()
 @with_options(FigureOptions, before=2)
 def carbon(options: FigureOptions) -> None:
-    """Draw power, its carbon intensity at each site, and energy and carbon so far."""
+    """Draw power, its carbon intensity at each site, and energy and carbon so far.
+
+    Examples
+    --------
+    gridsched run --platform examples/two_sites.xml
+    --workload examples/two_sites_day.csv --carbon examples/sites.csv --export out
+
+    gridsched plot carbon out -o carbon.png
+    """
     _draw("carbon", options)
 
 
@@ -117,3 +143,30 @@ def title_of(export: Export) -> str:
     scheduler = export.provenance.get("scheduler")
     run = f"{export.workload_name} on {export.trace.platform.name}"
     return f"{scheduler}: {run}" if isinstance(scheduler, str) else run
+
+
+def view(
+    exports: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of 'gridsched run --export'.")],
+    output: PageOption,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a page to look at a run, or at several on one time axis; needs gridsched[view].
+
+    Examples
+    --------
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa --export lecsa
+
+    gridsched view lecsa -o lecsa.html
+
+    Exit status: 0 fine, 2 bad input.
+    """
+    from gridsched.page.run_data import ShownRun
+    from gridsched.page.run_page import run_page
+
+    inputs = [file for folder in exports if folder.is_dir() for file in sorted(folder.iterdir())]
+    check_targets({"-o": [output]}, inputs, force=force)
+    read = [read_export(folder) for folder in exports]
+    run_page([ShownRun(title_of(each), each.trace) for each in read]).save(output, force=force)
+    if not quiet:
+        print(f"Page: {output}")

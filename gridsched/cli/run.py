@@ -11,29 +11,12 @@ import typer
 
 from gridsched.analysis.bounds import carbon_above_bounds
 from gridsched.cli.compare_tables import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s
-from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, warn
+from gridsched.cli.output import OUTPUT_PANEL, PRINTED, Outputs, console, print_table, print_values, warn
 from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
-from gridsched.cli.tables import console, print_table, print_values
 from gridsched.metrics.columns import Column
 from gridsched.metrics.groups import utilisation_keys
 from gridsched.metrics.table import Metric, shown_metrics
 from gridsched.runs.run import RunResult, check_energy_agreement, run
-
-RUN_EPILOG = """Examples:
-
-gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
-
-gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler wqr
---export out
-
-gridsched plot gantt out -o gantt.png
-
-gridsched run --workload examples/utility_small.toml --scheduler max_max_upe
---energy-budget-j 9e6
-
-Exit status: 0 fine, 1 the run failed, 2 bad input.
-"""
-
 
 #: How groups of jobs are told of.
 _GROUP_COLUMNS = (
@@ -70,7 +53,22 @@ def run_command(
     ] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """Run one scheduler on a platform and a workload."""
+    """Run one scheduler on a platform and a workload.
+
+    Examples
+    --------
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lecsa
+
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler wqr
+    --export out
+
+    gridsched plot gantt out -o gantt.png
+
+    gridsched run --workload examples/utility_small.toml --scheduler max_max_upe
+    --energy-budget-j 9e6
+
+    Exit status: 0 fine, 1 the run failed, 2 bad input.
+    """
     scheduler = resolve_apart(scheduler, options)
     parameters = options.parameters([scheduler])[scheduler]
     outputs.check(options.inputs)

@@ -15,7 +15,7 @@ import typer
 
 from gridsched.cli.options import option_name, with_options
 from gridsched.errors import InputError, SimulationError, did_you_mean
-from gridsched.model.records import checked, with_keys
+from gridsched.model.records import checked, keys_of, with_keys
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import find, scheduler_class
@@ -220,5 +220,5 @@ def split_ids(text: str, options: ScenarioOptions) -> list[str]:
 
 #: Gives a command the fields of `ScenarioOptions` as options; its own stand after the files.
 with_scenario_options = with_options(
-    ScenarioOptions, before=2, records={"trace": TraceOptions, "settings": RunSettings}
+    ScenarioOptions, before=2, records={"trace": keys_of(TraceOptions), "settings": keys_of(RunSettings)}
 )

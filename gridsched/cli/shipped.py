@@ -1,9 +1,10 @@
-"""``gridsched schedulers`` and ``gridsched example``: what comes with gridsched."""
+"""``gridsched schedulers``, ``example`` and ``kernels``: what comes with gridsched."""
 
 from __future__ import annotations
 
 import inspect
 import re
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption
-from gridsched.cli.tables import console, print_trimmed
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, console, print_trimmed
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import FOLDERS, shipped_files
 from gridsched.files.json_files import json_text
@@ -24,25 +24,8 @@ from gridsched.policy.registry import entries, find, scheduler_class
 from gridsched.sim.client import check_policies
 
 example_app = command_group()
+kernels_app = command_group()
 
-LIST_EPILOG = """Examples:
-
-gridsched example list
-"""
-COPY_EPILOG = """Examples:
-
-gridsched example copy
-
-gridsched example copy examples/ex_a.csv platforms/ex_a.xml --to trial
-"""
-SCHEDULERS_EPILOG = """Examples:
-
-gridsched schedulers
-
-gridsched schedulers lecsa
-
-gridsched schedulers examples/energy_delay.py
-"""
 #: A kind of workload -> options of an example of it, among the shipped files.
 _EXAMPLES = {
     "bag": "--platform platforms/ex_a.xml --workload examples/ex_a.csv",
@@ -81,6 +64,14 @@ def schedulers(
 
     With files, those that they hold; with ids, all that is known of these. A parameter is set with
     --set [ID.]KEY=VALUE.
+
+    Examples
+    --------
+    gridsched schedulers
+
+    gridsched schedulers lecsa
+
+    gridsched schedulers examples/energy_delay.py
     """
     names = names or []
     files = [Path(name) for name in names if named_file(name) is not None]
@@ -163,14 +154,19 @@ def _print_list(rows: Sequence[dict[str, Any]]) -> None:
     print_trimmed(console(), listing)
 
 
-@example_app.command("list", epilog=LIST_EPILOG)
+@example_app.command("list")
 def list_files(json: JsonOption = False) -> None:
-    """List the shipped files."""
+    """List the shipped files.
+
+    Examples
+    --------
+    gridsched example list
+    """
     names = list(shipped_files())
     print(json_text({"files": names}).rstrip() if json else "\n".join(names))
 
 
-@example_app.command("copy", epilog=COPY_EPILOG)
+@example_app.command("copy")
 def copy(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them.")
@@ -182,6 +178,12 @@ def copy(
     """Copy shipped files, in their folders, so that the examples of the documents run there.
 
     Nothing is copied where one of the files exists, unless --force is given.
+
+    Examples
+    --------
+    gridsched example copy
+
+    gridsched example copy examples/ex_a.csv platforms/ex_a.xml --to trial
     """
     shipped = shipped_files()
     chosen = list(dict.fromkeys(names or shipped))
@@ -203,3 +205,23 @@ def copy(
 def folders_of(names: list[str]) -> list[str]:
     """Return the folders of some shipped files, as people read them."""
     return [f"{folder}/" for folder in FOLDERS if any(n.startswith(f"{folder}/") for n in names)]
+
+
+@kernels_app.command("compile")
+def compile_kernels(quiet: QuietOption = False) -> None:
+    """Compile all loops of all schedulers, on all CPUs; what is compiled already is left.
+
+    Without it a command compiles what it uses when it first uses it, and says so.
+
+    Examples
+    --------
+    gridsched kernels compile
+    """
+    from gridsched.compiled import all_are_cached, watchers
+    from gridsched.schedulers.kernels import compile_all
+
+    watchers.clear()  # that it compiles is no news here
+    began = time.perf_counter()
+    compile_all()
+    if not quiet and all_are_cached():
+        print(f"All kernels are compiled ({time.perf_counter() - began:.0f} s).")

@@ -11,10 +11,9 @@ import typer
 
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, say, warn
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console, print_table, say, warn
+from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, may_run, report, with_store
-from gridsched.cli.tables import console, print_table
-from gridsched.cli.view import PageOption
 from gridsched.errors import InputError, NotTrusted
 from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
@@ -48,9 +47,11 @@ def check(
 ) -> None:
     """Show the axes of a study, the number of its runs, and how long they will take.
 
-    Example: `gridsched study check tiny`
-
     Exit status: 0 fine, 1 a timed run failed, 2 the file is wrong.
+
+    Examples
+    --------
+    gridsched study check tiny
     """
     from gridsched.campaign.local_pool import usable_cpus
     from gridsched.campaign.single_runs import estimate
@@ -153,9 +154,11 @@ def run(
 
     Ctrl-C, a crash or a full disk lose at most the runs at work: the same command continues.
 
-    Example: `gridsched study run tiny --store tiny-results`
-
     Exit status: 0 fine, 1 runs failed, 2 bad input, 130 interrupted.
+
+    Examples
+    --------
+    gridsched study run tiny --store tiny-results
     """
     from gridsched.campaign.campaign import Options
     from gridsched.campaign.store import Store
@@ -304,7 +307,9 @@ def schema(
 ) -> None:
     """Print the JSON Schema of study files, for editors that check TOML as you write.
 
-    Example: `gridsched study schema > study.schema.json`
+    Examples
+    --------
+    gridsched study schema > study.schema.json
     """
     from gridsched.runs.schema import study_keys, study_schema
 

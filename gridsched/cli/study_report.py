@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, say, warn
-from gridsched.cli.tables import console, print_trimmed
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, console, one_line, print_trimmed, say, warn
 from gridsched.errors import NotTrusted
 from gridsched.files.json_files import json_text
 
@@ -38,7 +37,6 @@ StudyOption = Annotated[
         "--study", metavar="STUDY", help="Study file, or a shipped study's name. Default: the study as it was run last."
     ),
 ]
-REPRODUCE_EPILOG = "Example: gridsched reproduce lecsa --replicates 5"
 
 
 def report(
@@ -53,9 +51,11 @@ def report(
 ) -> None:
     """Write a report of a study: one HTML page, and a folder with figures and data beside it.
 
-    Example: `gridsched study report tiny-results -o tiny.html`
-
     Exit status: 0 fine, 2 bad input.
+
+    Examples
+    --------
+    gridsched study report tiny-results -o tiny.html
     """
     from gridsched.page.study_report import check_report_target
     from gridsched.reproduction.report import write_report
@@ -86,10 +86,12 @@ def claims(
 
     A study with [readings] is fitted on one part and tested on the other instead.
 
-    Example: `gridsched study claims lecsa-results`
-
     Exit status: 0 each claim has a verdict, and each missed one an explanation with runs that
     support it, or fewer replicates than the study's; 1 otherwise; 2 bad input.
+
+    Examples
+    --------
+    gridsched study claims lecsa-results
     """
     results = load_results(store, study, trust=trust)
     findings, readings = judged(results)
@@ -120,6 +122,10 @@ def reproduce(
     Interrupted, the same command continues. Exit status: 0 fine; 1 runs failed, a claim has no
     verdict, or a missed one no explanation (no failure with fewer replicates than the study's);
     2 bad input.
+
+    Examples
+    --------
+    gridsched reproduce lecsa --replicates 5
     """
     from gridsched.analysis.study_results import read_results
     from gridsched.campaign.campaign import Options, run_campaign

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from gridsched.analysis.workload_statistics import WorkloadStatistics, system_statistics, task_statistics
 from gridsched.cli.job_commands import (
-    CONVERT_EPILOG,
-    IMPORT_EPILOG,
     LogOptions,
     convert,
     described_jobs,
@@ -21,9 +20,18 @@ from gridsched.cli.job_commands import (
     statistics_of_jobs,
     with_log_options,
 )
-from gridsched.cli.options import command_group, option_name
-from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets, figure_files
-from gridsched.cli.tables import console, print_table, print_values
+from gridsched.cli.options import command_group, option_name, with_options
+from gridsched.cli.output import (
+    ForceOption,
+    JsonOption,
+    QuietOption,
+    check_targets,
+    console,
+    figure_files,
+    plot_option,
+    print_table,
+    print_values,
+)
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
@@ -46,36 +54,8 @@ if TYPE_CHECKING:
     from gridsched.figures.table import Subject
 
 workload_app = command_group()
-workload_app.command("import", epilog=IMPORT_EPILOG)(import_command)
-workload_app.command("convert", epilog=CONVERT_EPILOG)(convert)
-_GENERATE_EPILOG = """Examples:
-
-gridsched workload generate --tasks 720 --mean-flops 1e6 -o bag.csv
-
-gridsched workload generate examples/bag.toml -o other.csv
-
-gridsched workload generate examples/utility_small.toml -o day.csv
-
-gridsched workload generate examples/rigid_jobs.toml -o jobs.swf
-
-The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
-seed, input_bytes, output_bytes, submit_from_s, submit_until_s, and replicate. A .toml of kind
-utility brings its machines: they, ETC, APC and utility classes are written beside the tasks
-(docs/utility_workloads.md). A .toml
-of kind parallel brings clusters, which are written likewise (docs/parallel_workloads.md), unless
-its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
-makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
-"""
-_DESCRIBE_EPILOG = """Examples:
-
-gridsched workload describe examples/ex_a.csv
-
-gridsched workload describe examples/bag.toml --plot sizes.png
-
-gridsched workload describe examples/utility_small.toml --plot day.png
-
-gridsched workload describe examples/four_nodes.swf --procs-per-node 2
-"""
+workload_app.command("import")(import_command)
+workload_app.command("convert")(convert)
 _CLUSTERS = (
     Column("cluster", "cluster"),
     Column("nodes", "nodes", "number"),
@@ -103,47 +83,61 @@ _MATRICES = (
 )
 
 
-@workload_app.command(epilog=_GENERATE_EPILOG)
+@dataclass
+class BagOptions:
+    """The keys of a generated bag, as options of the command line."""
+
+    kind: Annotated[str | None, typer.Option(metavar="KIND", help=f"{' or '.join(GENERATORS)}; default bag.")] = None
+    tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None
+    mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None
+    heterogeneity: Annotated[
+        float | None, typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1.")
+    ] = None
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; default 0.")] = None
+    input_bytes: Annotated[float | None, typer.Option(metavar="B", help="Input of each task [byte]; default 0.")] = None
+    output_bytes: Annotated[float | None, typer.Option(metavar="B", help="Result of each task [byte]; default 0.")] = (
+        None
+    )
+    submit_from_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Tasks are submitted uniformly from then on [s]; default 0.")
+    ] = None
+    submit_until_s: Annotated[
+        float | None, typer.Option(metavar="S", help="Until then [s]; default 0: all at once.")
+    ] = None
+
+
+@workload_app.command()
+@with_options(BagOptions)
 def generate(
+    options: BagOptions,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks (.csv) or jobs (.swf).")],
     generator: Annotated[
         Path | None, typer.Argument(metavar="G.toml", help="Parameters; instead of options.", show_default=False)
     ] = None,
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help=f"{' or '.join(GENERATORS)}; default bag.")] = None,
-    tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None,
-    mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None,
-    heterogeneity: Annotated[
-        float | None, typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; default 0.")] = None,
-    input_bytes: Annotated[
-        float | None, typer.Option(metavar="B", help="Input of each task [byte]; default 0.")
-    ] = None,
-    output_bytes: Annotated[
-        float | None, typer.Option(metavar="B", help="Result of each task [byte]; default 0.")
-    ] = None,
-    submit_from_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Tasks are submitted uniformly from then on [s]; default 0.")
-    ] = None,
-    submit_until_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Until then [s]; default 0: all at once.")
-    ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Generate a bag of tasks, machines or clusters and tasks with utility, or parallel jobs."""
-    given: dict[str, Any] = {
-        "kind": kind,
-        "tasks": tasks,
-        "mean_flops": mean_flops,
-        "heterogeneity": heterogeneity,
-        "seed": seed,
-        "input_bytes": input_bytes,
-        "output_bytes": output_bytes,
-        "submit_from_s": submit_from_s,
-        "submit_until_s": submit_until_s,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
+    """Generate a bag of tasks, machines or clusters and tasks with utility, or parallel jobs.
+
+    Examples
+    --------
+    gridsched workload generate --tasks 720 --mean-flops 1e6 -o bag.csv
+
+    gridsched workload generate examples/bag.toml -o other.csv
+
+    gridsched workload generate examples/utility_small.toml -o day.csv
+
+    gridsched workload generate examples/rigid_jobs.toml -o jobs.swf
+
+    The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
+    seed, input_bytes, output_bytes, submit_from_s, submit_until_s, and replicate. A .toml of kind
+    utility brings its machines: they, ETC, APC and utility classes are written beside the tasks
+    (docs/utility_workloads.md). A .toml
+    of kind parallel brings clusters, which are written likewise (docs/parallel_workloads.md), unless
+    its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
+    makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
+    """
+    given = {name: value for name, value in vars(options).items() if value is not None}
     if output.suffix.lower() not in (".csv", *WRITTEN):
         raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}.")
     if generator is not None and given:
@@ -204,7 +198,7 @@ def _check_has_utility(system: SystemWorkload) -> None:
         )
 
 
-@workload_app.command(epilog=_DESCRIBE_EPILOG)
+@workload_app.command()
 @with_log_options
 def describe(
     options: LogOptions,
@@ -218,19 +212,23 @@ def describe(
         str | None,
         typer.Option(metavar="W:W:W", help="Power of a node, IDLE:EPSILON:BUSY [W], beside what jobs of a log drew."),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT_PANEL,
-            help="Draw sizes and arrivals (.png, .svg, .pdf; data beside it).",
-        ),
-    ] = None,
+    plot: Annotated[Path | None, plot_option("sizes and arrivals")] = None,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Print statistics of a workload, and draw its sizes and submissions or its arrivals."""
+    """Print statistics of a workload, and draw its sizes and submissions or its arrivals.
+
+    Examples
+    --------
+    gridsched workload describe examples/ex_a.csv
+
+    gridsched workload describe examples/bag.toml --plot sizes.png
+
+    gridsched workload describe examples/utility_small.toml --plot day.png
+
+    gridsched workload describe examples/four_nodes.swf --procs-per-node 2
+    """
     if files is not None and workload.suffix.lower() == ".toml":
         raise InputError(f"{workload}: --files goes with a CSV workload, not with a generator.")
     check_targets({"--plot": figure_files(plot)}, [*input_files(workload), files], force=force)

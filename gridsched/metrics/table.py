@@ -87,7 +87,7 @@ class Metric:
     header : str
         Heading of its column; may hold line breaks; ``{unit}`` stands for the unit with its prefix.
     form : {"number", "rounded", "percent", "share", "text"}
-        How it is written: see `gridsched.cli.tables.Column`; shares are written in per cent.
+        How it is written: see `gridsched.metrics.columns.Column`; shares are written in per cent.
     scale : str
         Columns with the same word here share their unit's prefix.
     planned : callable, optional
