@@ -21,8 +21,8 @@ from numba import njit
 
 from gridsched import __version__
 from gridsched.model.signals import EVEN
+from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.two_stage import map_two_stage
-from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 

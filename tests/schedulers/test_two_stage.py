@@ -17,8 +17,8 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
 from gridsched.schedulers.kernels import utility_value
 from gridsched.schedulers.kernels.random_mapping import map_randomly
+from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage
-from gridsched.schedulers.kernels.two_stage_options import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import utility_tables
 
 OBJECTIVES = {"util": UTIL, "upt": UPT, "upe": UPE, "comp": COMP}

@@ -16,8 +16,8 @@ from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.runs.scenario import make_system
 from gridsched.schedulers.kernels.random_mapping import map_randomly
+from gridsched.schedulers.kernels.tables import UPE, UTIL, type_tables
 from gridsched.schedulers.kernels.two_stage import map_two_stage
-from gridsched.schedulers.kernels.two_stage_options import UPE, UTIL, type_tables
 from gridsched.schedulers.kernels.utility_value import utility_tables
 from gridsched.sim.library import is_installed
 

@@ -95,7 +95,7 @@ def _warm_up_utility() -> None:
 
     from gridsched.model.utility import UtilityFunctions
     from gridsched.schedulers.kernels import random_mapping, two_stage
-    from gridsched.schedulers.kernels.two_stage_options import UPE, type_tables
+    from gridsched.schedulers.kernels.tables import UPE, type_tables
     from gridsched.schedulers.kernels.utility_value import falls_short, utility_tables, worth_postponing
 
     matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)

@@ -6,79 +6,44 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels.tables import TypeTables
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
-from gridsched.schedulers.kernels.two_stage_options import TypeTables
 from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j
 
 _INF = np.inf
 
 
 @inner
-def is_admissible(
-    time: float,
-    energy: float,
-    cost: float,
-    ready: float,
-    task_budget: float,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-) -> bool:
-    """Whether a task may start on a host that is ready then: (i), (ii) of B4, and the filter."""
-    return (
-        ready < day_end
-        and time < _INF
-        and cost <= task_budget
-        and inside_j(ready, time, energy, day_end, weights) <= remaining_j
-    )
-
-
-@inner
-def drawn_pair(
-    etc: Floats,
-    eec: Floats,
-    cost: Floats,
-    host_type: Integers,
+def list_pairs(
+    tables: TypeTables,
     i: int,
     ready: Floats,
-    uniform: float,
-    task_budget: float,
     remaining_j: float,
+    task_budget: float,
     day_end: float,
     weights: Floats,
-) -> tuple[int, int]:
-    """Return a host and a P-state for a task of type `i`, -1 and -1 if there is no pair."""
-    count = 0
+    pairs: Integers,
+) -> int:
+    """Write the admissible pairs of a task of type `i`, as ``host * P-states + P-state``; return their number."""
+    count, n_pstates = 0, tables.etc.shape[2]
     for host in range(len(ready)):
-        j = host_type[host]
-        for k in range(etc.shape[2]):
-            count += is_admissible(
-                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j, day_end, weights
-            )
-    wanted = min(int(uniform * count), count - 1)
-    for host in range(len(ready)):
-        j = host_type[host]
-        for k in range(etc.shape[2]):
-            if is_admissible(
-                etc[i, j, k], eec[i, j, k], cost[i, j, k], ready[host], task_budget, remaining_j, day_end, weights
+        j = tables.host_type[host]
+        for k in range(n_pstates):
+            time, energy = tables.etc[i, j, k], tables.eec[i, j, k]
+            if (
+                ready[host] < day_end
+                and time < _INF
+                and tables.cost[i, j, k] <= task_budget
+                and inside_j(ready[host], time, energy, day_end, weights) <= remaining_j
             ):
-                if wanted == 0:
-                    return host, k
-                wanted -= 1
-    return -1, -1
+                pairs[count] = host * n_pstates + k
+                count += 1
+    return count
 
 
 @inner
 def unmapped_reason(
-    etc: Floats,
-    eec: Floats,
-    host_type: Integers,
-    i: int,
-    ready: Floats,
-    ready_time: Floats,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
+    tables: TypeTables, i: int, ready: Floats, ready_time: Floats, remaining_j: float, day_end: float, weights: Floats
 ) -> int:
     """Return `STAYS` or `IMPOSSIBLE` for a task of type `i` without an admissible pair (B4).
 
@@ -86,9 +51,9 @@ def unmapped_reason(
     """
     some_on = False
     for host in range(len(ready)):
-        j = host_type[host]
-        for k in range(etc.shape[2]):
-            time, energy = etc[i, j, k], eec[i, j, k]
+        j = tables.host_type[host]
+        for k in range(tables.etc.shape[2]):
+            time, energy = tables.etc[i, j, k], tables.eec[i, j, k]
             if (
                 ready[host] < day_end
                 and time < _INF
@@ -133,21 +98,20 @@ def map_randomly(
     mapped, hosts, pstates, reasons : ndarray of int64
         As in `map_two_stage`.
     """
-    etc, eec, cost, host_type = tables.etc, tables.eec, tables.cost, tables.host_type
-    ready, m, count = ready_time.copy(), len(tasks), 0
+    ready, m, count, n_pstates = ready_time.copy(), len(tasks), 0, tables.etc.shape[2]
     mapped, hosts, pstates = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
-    reasons = np.full(m, MAPPED, np.int64)
+    reasons, pairs = np.full(m, MAPPED, np.int64), np.empty(len(ready) * n_pstates, np.int64)
     for n in range(m):
         i = task_type[tasks[n]]
-        host, k = drawn_pair(
-            etc, eec, cost, host_type, i, ready, uniforms[n], task_budget, remaining_j, day_end, weights
-        )
-        if host < 0:
-            reasons[n] = unmapped_reason(etc, eec, host_type, i, ready, ready_time, remaining_j, day_end, weights)
+        n_pairs = list_pairs(tables, i, ready, remaining_j, task_budget, day_end, weights, pairs)
+        if n_pairs == 0:
+            reasons[n] = unmapped_reason(tables, i, ready, ready_time, remaining_j, day_end, weights)
             continue
-        time, energy = etc[i, host_type[host], k], eec[i, host_type[host], k]
-        remaining_j -= inside_j(ready[host], time, energy, day_end, weights)
-        ready[host] += time
+        drawn = pairs[min(int(uniforms[n] * n_pairs), n_pairs - 1)]
+        host, k = drawn // n_pstates, drawn % n_pstates
+        j = tables.host_type[host]
+        remaining_j -= inside_j(ready[host], tables.etc[i, j, k], tables.eec[i, j, k], day_end, weights)
+        ready[host] += tables.etc[i, j, k]
         mapped[count], hosts[count], pstates[count] = tasks[n], host, k
         count += 1
     return mapped[:count], hosts[:count], pstates[:count], reasons

@@ -1,4 +1,4 @@
-"""What the kernels know of hosts and input files: plain tables of arrays.
+"""What the kernels know of hosts, input files and task types: plain tables of arrays.
 
 Hosts are grouped into *columns*: all hosts of a column take the same time for every task (and lie
 in the same cluster where that matters). Adding one number to ready times keeps their order, so a
@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Floats, Integers
 from gridsched.model.tasks import Tasks
+
+#: Objectives of the utility heuristics: utility, utility per time, utility per energy, earliest completion.
+UTIL, UPT, UPE, COMP = 0, 1, 2, 3
 
 
 class HostTable(NamedTuple):
@@ -125,3 +128,58 @@ def needed_files(tasks: Tasks) -> tuple[Integers, Integers]:
     needs = tasks.input_files or ((),) * len(tasks)
     start = np.cumsum([0, *(len(files) for files in needs)], dtype=np.int64)
     return start, np.array([f for files in needs for f in files], dtype=np.int64)
+
+
+class TypeTables(NamedTuple):
+    """What does not change during a run.
+
+    Attributes
+    ----------
+    etc, eec : ndarray, shape (task types, host types, P-states)
+        Times [s] and energies [J]; infinite where a type cannot run.
+    cost : ndarray, same shape
+        What the energies count in the budget at the event [J]; in a budget in joules `eec`.
+    order : ndarray of int64, shape (task types, host types * P-states)
+        Options ``host type * P-states + P-state`` by ascending divisor, feasible ones first.
+    n_feasible : ndarray of int64, shape (task types,)
+    host_start, hosts : ndarray of int64
+        Hosts of type j: ``hosts[host_start[j]:host_start[j + 1]]``, ascending.
+    host_type : ndarray of int64, shape (hosts,)
+    """
+
+    etc: Floats
+    eec: Floats
+    cost: Floats
+    order: Integers
+    n_feasible: Integers
+    host_start: Integers
+    hosts: Integers
+    host_type: Integers
+
+
+def type_tables(
+    etc: Floats, eec: Floats, host_type: Integers, objective: int, cost: Floats | None = None
+) -> TypeTables:
+    """Return the tables of the matrices `etc` [s] and `eec` [J] for one objective.
+
+    `cost` is what the energies count [J]; default as many joules as they are.
+    """
+    etc = np.array(etc, dtype=np.float64, order="C")
+    eec = np.array(eec, dtype=np.float64, order="C")
+    cost = eec if cost is None else np.array(cost, dtype=np.float64, order="C")
+    host_type = np.array(host_type, dtype=np.int64)
+    host_start = np.searchsorted(np.sort(host_type), np.arange(etc.shape[1] + 1))
+    present = np.diff(host_start) > 0
+    feasible = (np.isfinite(etc) & present[None, :, None]).reshape(len(etc), -1)
+    divisor = (cost if objective == UPE else etc).reshape(len(etc), -1)
+    order = np.argsort(np.where(feasible, divisor, np.inf), axis=1, kind="stable")
+    return TypeTables(
+        etc,
+        eec,
+        cost,
+        order.astype(np.int64),
+        feasible.sum(axis=1).astype(np.int64),
+        host_start.astype(np.int64),
+        np.argsort(host_type, kind="stable").astype(np.int64),
+        host_type,
+    )

@@ -15,31 +15,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.earliest_hosts import gather_hosts, occupy_first
+from gridsched.schedulers.kernels.tables import COMP, UTIL, TypeTables
 from gridsched.schedulers.kernels.two_stage_options import (
-    COMP,
     DIVISOR,
     EEC,
     ETC,
     HOST_TYPE,
     PSTATE,
-    UTIL,
-    TypeTables,
+    Event,
     best_option,
-    empty_options,
+    gather_hosts,
     list_options,
+    occupy_first,
     quotient,
+    utility_at,
     value_of,
 )
-from gridsched.schedulers.kernels.utility_value import (
-    UtilityTables,
-    cheapest_inside_j,
-    inside_j,
-    most_weight,
-    utility_value,
-)
+from gridsched.schedulers.kernels.utility_value import UtilityTables, cheapest_inside_j, inside_j, most_weight
 
 #: What becomes of a task: mapped; may be possible at the next event; nothing is possible today.
 MAPPED, STAYS, IMPOSSIBLE = 0, 1, 2
@@ -116,206 +110,96 @@ def followers(rows: Integers, n_rows: int) -> tuple[Integers, Integers]:
     return first, successor
 
 
-@kernel
-def earliest_ends(numbers: Floats, places: Integers, counts: Integers, first_ready: Floats) -> Floats:
-    """Earliest completion [s] of each row, whatever the energy budget says."""
-    ends = np.full(len(counts), _INF)
-    for row in range(len(counts)):
-        for n in range(counts[row]):
-            end = first_ready[places[row, n, HOST_TYPE]] + numbers[row, n, ETC]
+@inner
+def earliest_ends(event: Event, ends: Floats) -> None:
+    """Write the earliest completion [s] of each row, whatever the energy budget says."""
+    ends[:] = _INF
+    for row in range(len(ends)):
+        for n in range(event.counts[row]):
+            end = event.first_ready[event.places[row, n, HOST_TYPE]] + event.numbers[row, n, ETC]
             ends[row] = min(ends[row], end)
-    return ends
 
 
-@kernel
-def upper_bounds(
-    objective: int,
-    numbers: Floats,
-    ends: Floats,
-    rows: Integers,
-    tasks: Integers,
-    arrivals: Floats,
-    functions: UtilityTables,
-) -> tuple[Floats, Floats]:
-    """Return what each task's objective and its utility cannot exceed, shape (m,) each."""
-    priority, urgency, unit_s = functions.priority, functions.urgency, functions.unit_s
-    utility_class, first = functions.utility_class, functions.first
-    linear, shapes = functions.linear, functions.shapes
-    bounds, caps = np.full(len(tasks), -_INF), np.zeros(len(tasks))
-    for n in range(len(tasks)):
-        row, task = rows[n], tasks[n]
+@inner
+def upper_bounds(event: Event, ends: Floats, bounds: Floats, caps: Floats) -> None:
+    """Write what each task's objective and its utility cannot exceed, shape (m,) each."""
+    for n in range(len(bounds)):
+        row = event.rows[n]
         if ends[row] == _INF:
             continue
-        if objective == COMP:
+        if event.objective == COMP:
             bounds[n] = -ends[row]
-            continue
-        c = utility_class[task]
-        caps[n] = utility_value(
-            shapes,
-            first[c],
-            first[c + 1] - 1,
-            linear[c],
-            priority[task],
-            urgency[task],
-            (ends[row] - arrivals[n]) / unit_s,
-        )
-        bounds[n] = quotient(caps[n], numbers[row, 0, DIVISOR])
-    return bounds, caps
+        else:
+            caps[n] = utility_at(event, n, ends[row], 0.0)
+            bounds[n] = quotient(caps[n], event.numbers[row, 0, DIVISOR])
 
 
 # ---------------------------------------------------------------------- admissible later
 
 
 @inner
-def newly_admissible(
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    j: int,
-    before: tuple[float, float],
-    after: tuple[float, float],
-    day_end: float,
-    weights: Floats,
-) -> bool:
-    """Whether an option on type `j` becomes admissible by starting later.
+def newly_admissible(event: Event, row: int, j: int, before: tuple[float, float], after: tuple[float, float]) -> bool:
+    """Whether an option of a row on host type `j` becomes admissible by starting later.
 
     `before` and `after` are (ready time, energy remaining) around an assignment there.
     """
-    for n in range(count):
-        if places[row, n, HOST_TYPE] == j and after[0] < day_end:
-            time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
+    day_end, weights = event.day_end, event.weights
+    for n in range(event.counts[row]):
+        if event.places[row, n, HOST_TYPE] == j and after[0] < day_end:
+            time, energy = event.numbers[row, n, ETC], event.numbers[row, n, EEC]
             was = inside_j(before[0], time, energy, day_end, weights) <= before[1]
             if not was and inside_j(after[0], time, energy, day_end, weights) <= after[1]:
                 return True
     return False
 
 
-@kernel
+@inner
 def renew_keys(
-    numbers: Floats,
-    places: Integers,
-    counts: Integers,
-    rows: Integers,
-    j: int,
-    before: tuple[float, float],
-    after: tuple[float, float],
-    day_end: float,
-    weights: Floats,
-    keys: Floats,
-    ids: Integers,
-    size: int,
-    bounds: Floats,
-    rivals: Floats,
+    event: Event, is_renewed: Booleans, keys: Floats, ids: Integers, size: int, bounds: Floats, rivals: Floats
 ) -> None:
-    """Give tasks with a newly admissible option their first bounds again."""
-    renew, found = np.zeros(len(counts), np.bool_), False
-    for row in range(len(counts)):
-        renew[row] = newly_admissible(numbers, places, row, counts[row], j, before, after, day_end, weights)
-        found |= renew[row]
-    if found:
-        for k in range(size):
-            if renew[rows[ids[k]]]:
-                keys[k], rivals[ids[k]] = bounds[ids[k]], _INF
-        heapify(keys, ids, size)
+    """Give the tasks of renewed rows their first bounds again."""
+    for k in range(size):
+        if is_renewed[event.rows[ids[k]]]:
+            keys[k], rivals[ids[k]] = bounds[ids[k]], _INF
+    heapify(keys, ids, size)
 
 
 @inner
-def unmapped_reason(
-    etc: Floats,
-    eec: Floats,
-    order: Integers,
-    n_feasible: Integers,
-    host_start: Integers,
-    hosts: Integers,
-    i: int,
-    ready_time: Floats,
-    first_ready: Floats,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-) -> int:
+def unmapped_reason(event: Event, i: int, ready_time: Floats) -> int:
     """Return `STAYS` or `IMPOSSIBLE` for tasks of type `i` that were not mapped (B4).
 
     Impossible is what would be too much even at the lowest price.
     """
-    n_pstates = etc.shape[2]
-    some_on = False
-    for n in range(n_feasible[i]):
-        j, k = order[i, n] // n_pstates, order[i, n] % n_pstates
-        ready = first_ready[j]
-        inside = cheapest_inside_j(ready, etc[i, j, k], eec[i, j, k], day_end, weights)
-        if ready < day_end and inside <= remaining_j:
+    tables, some_on = event.tables, False
+    n_pstates = tables.etc.shape[2]
+    for n in range(tables.n_feasible[i]):
+        j, k = tables.order[i, n] // n_pstates, tables.order[i, n] % n_pstates
+        ready = event.first_ready[j]
+        inside = cheapest_inside_j(ready, tables.etc[i, j, k], tables.eec[i, j, k], event.day_end, event.weights)
+        if ready < event.day_end and inside <= event.remaining_j[0]:
             return STAYS
-        for h in range(host_start[j], host_start[j + 1]):
-            some_on |= ready_time[hosts[h]] < _INF
+        for h in range(tables.host_start[j], tables.host_start[j + 1]):
+            some_on |= ready_time[tables.hosts[h]] < _INF
     return IMPOSSIBLE if some_on else STAYS
 
 
-@kernel
-def mark_unmapped(
-    tables: TypeTables,
-    types: Integers,
-    rows: Integers,
-    ready_time: Floats,
-    first_ready: Floats,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    reasons: Integers,
-) -> None:
-    """Write into `reasons` why each task that is not mapped was not."""
-    of_row = np.full(len(types), -1, np.int64)
-    for n in range(len(rows)):
+@inner
+def mark_unmapped(event: Event, ready_time: Floats, of_row: Integers, reasons: Integers) -> None:
+    """Write into `reasons` why each task that is not mapped was not; `of_row` is all -1."""
+    for n in range(len(reasons)):
+        row = event.rows[n]
         if reasons[n] == MAPPED:
             continue
-        if of_row[rows[n]] < 0:
-            of_row[rows[n]] = unmapped_reason(
-                tables.etc,
-                tables.eec,
-                tables.order,
-                tables.n_feasible,
-                tables.host_start,
-                tables.hosts,
-                types[rows[n]],
-                ready_time,
-                first_ready,
-                remaining_j,
-                day_end,
-                weights,
-            )
-        reasons[n] = of_row[rows[n]]
+        if of_row[row] < 0:
+            of_row[row] = unmapped_reason(event, event.types[row], ready_time)
+        reasons[n] = of_row[row]
 
 
 # ---------------------------------------------------------------------- the event
 
 
 @inner
-def best_again(
-    objective: int,
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    first_ready: Floats,
-    first_host: Integers,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    arrival: float,
-    priority: float,
-    urgency: float,
-    cap: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    unit_s: float,
-    n: int,
-    hints: Integers,
-    rivals: Floats,
-) -> tuple[float, int]:
+def best_again(event: Event, n: int, cap: float, hints: Integers, rivals: Floats) -> tuple[float, int]:
     """Best objective of task `n` and its option, now; -inf and -1 if it has none.
 
     Every value can only fall: if the option that was best (``hints[n]``) still exceeds what no
@@ -323,53 +207,11 @@ def best_again(
     """
     value, chosen = -_INF, hints[n]
     if chosen >= 0:
-        value = value_of(
-            objective,
-            numbers,
-            places,
-            row,
-            chosen,
-            first_ready,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrival,
-            priority,
-            urgency,
-            shapes,
-            first,
-            last,
-            linear,
-            unit_s,
-        )
+        value = value_of(event, n, chosen, event.objective)
         chosen = chosen if value > -_INF else -1
     if not value > rivals[n]:
-        value, chosen, rivals[n] = best_option(
-            objective,
-            numbers,
-            places,
-            row,
-            count,
-            first_ready,
-            first_host,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrival,
-            priority,
-            urgency,
-            cap,
-            shapes,
-            first,
-            last,
-            linear,
-            unit_s,
-            value,
-            chosen,
-        )
-        hints[n] = chosen if objective != UTIL else -1
+        value, chosen, rivals[n] = best_option(event, n, cap, value, chosen)
+        hints[n] = chosen if event.objective != UTIL else -1
     return value, chosen
 
 
@@ -416,118 +258,75 @@ def map_two_stage(
         `MAPPED`, `STAYS` or `IMPOSSIBLE` for each of `tasks`.
     """
     types, rows = task_rows(tasks, task_type, len(tables.etc))
-    machines = gather_hosts(tables, ready_time, day_end)
-    counts, numbers, places = empty_options(tables, types)
-    largest = list_options(tables, types, objective, task_budget, False, counts, numbers, places) * most_weight(weights)
-    ends = earliest_ends(numbers, places, counts, machines[3])
-    arrivals = arrival_s[tasks]
-    bounds, caps = upper_bounds(objective, numbers, ends, rows, tasks, arrivals, functions)
-    ids, successor = np.arange(len(tasks)), np.full(len(tasks), -1, np.int64)
-    if objective == COMP:  # tasks of a type are alike: only the first of each stands in the heap
-        ids, successor = followers(rows, len(types))
-    keys = bounds[ids]
-    heapify(keys, ids, len(ids))
-    assigned, reasons, remaining_j = map_lazily(
+    most, n_host_types = tables.order.shape[1], len(tables.host_start) - 1
+    event = Event(
         objective,
         tables,
         functions,
         tasks,
+        arrival_s[tasks],
         types,
         rows,
-        arrivals,
-        bounds,
-        caps,
-        machines,
-        (counts, numbers, places),
-        largest,
-        keys,
-        ids,
-        successor,
-        remaining_j,
+        np.zeros(len(types), np.int64),
+        np.empty((len(types), most, 3)),
+        np.empty((len(types), most, 2), np.int64),
+        ready_time.copy(),
+        np.empty(len(ready_time), np.int64),
+        np.empty(n_host_types, np.int64),
+        np.empty(n_host_types),
+        np.empty(n_host_types, np.int64),
+        np.full(1, remaining_j),
+        np.zeros(1, np.bool_),
         task_budget,
         day_end,
         weights,
     )
-    mark_unmapped(tables, types, rows, ready_time, machines[3], remaining_j, day_end, weights, reasons)
+    gather_hosts(event)
+    largest = list_options(event, False) * most_weight(weights)
+    ends = np.empty(len(types))
+    earliest_ends(event, ends)
+    bounds, caps = np.full(len(tasks), -_INF), np.zeros(len(tasks))
+    upper_bounds(event, ends, bounds, caps)
+    ids, successor = np.arange(len(tasks)), np.full(len(tasks), -1, np.int64)
+    if objective == COMP:  # tasks of a type are alike: only the first of each stands in the heap
+        ids, successor = followers(rows, len(types))
+    assigned, reasons = map_lazily(event, bounds, caps, largest, ids, successor)
+    mark_unmapped(event, ready_time, np.full(len(types), -1, np.int64), reasons)
     return tasks[assigned[0]], assigned[1], assigned[2], reasons
 
 
 @kernel
 def map_lazily(
-    objective: int,
-    tables: TypeTables,
-    functions: UtilityTables,
-    tasks: Integers,
-    types: Integers,
-    rows: Integers,
-    arrivals: Floats,
-    bounds: Floats,
-    caps: Floats,
-    machines: tuple[Floats, Integers, Integers, Floats, Integers],
-    options: tuple[Integers, Floats, Integers],
-    largest: float,
-    keys: Floats,
-    ids: Integers,
-    successor: Integers,
-    remaining_j: float,
-    task_budget: float,
-    day_end: float,
-    weights: Floats,
-) -> tuple[tuple[Integers, Integers, Integers], Integers, float]:
-    """The loop of `map_two_stage`; returns assignments, reasons and the energy that remains."""
-    host_start = tables.host_start
-    priority, urgency, unit_s = functions.priority, functions.urgency, functions.unit_s
-    utility_class, first = functions.utility_class, functions.first
-    linear, shapes = functions.linear, functions.shapes
-    ready, heap, sizes, first_ready, first_host = machines
-    counts, numbers, places = options
+    event: Event, bounds: Floats, caps: Floats, largest: float, ids: Integers, successor: Integers
+) -> tuple[tuple[Integers, Integers, Integers], Integers]:
+    """The loop of `map_two_stage`; returns assignments and reasons."""
+    tasks, rows, places, numbers = event.tasks, event.rows, event.places, event.numbers
+    remaining_j, first_ready, day_end, weights = event.remaining_j, event.first_ready, event.day_end, event.weights
     reasons = np.full(len(tasks), STAYS, np.int64)
     mapped, hosts, pstates = np.empty_like(tasks), np.empty_like(tasks), np.empty_like(tasks)
     hints, rivals = np.full(len(tasks), -1, np.int64), np.full(len(tasks), _INF)
-    count, size, strained = 0, len(ids), False
+    is_renewed = np.zeros(len(event.types), np.bool_)
+    keys = bounds[ids]
+    heapify(keys, ids, len(ids))
+    count, size = 0, len(ids)
     while size > 0 and keys[0] > -_INF:
-        if not strained and not largest <= remaining_j:
-            strained = True
+        if not event.is_strained[0] and not largest <= remaining_j[0]:
+            event.is_strained[0] = True
             hints[:], rivals[:] = -1, _INF  # they were about the old list
-            list_options(tables, types, objective, task_budget, True, counts, numbers, places)
+            list_options(event, True)
         n = ids[0]
-        row, task = rows[n], tasks[n]
-        c = utility_class[task]
-        keys[0], chosen = best_again(
-            objective,
-            numbers,
-            places,
-            row,
-            counts[row],
-            first_ready,
-            first_host,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrivals[n],
-            priority[task],
-            urgency[task],
-            caps[n],
-            shapes,
-            first[c],
-            first[c + 1] - 1,
-            linear[c],
-            unit_s,
-            n,
-            hints,
-            rivals,
-        )
+        row = rows[n]
+        keys[0], chosen = best_again(event, n, caps[n], hints, rivals)
         if chosen < 0 or not leads(keys, ids, size, keys[0], n):
             sift_best(keys, ids, size, 0)
             continue
         j, time = places[row, chosen, HOST_TYPE], numbers[row, chosen, ETC]
-        mapped[count], hosts[count], pstates[count] = n, first_host[j], places[row, chosen, PSTATE]
+        mapped[count], hosts[count], pstates[count] = n, event.first_host[j], places[row, chosen, PSTATE]
         reasons[n] = MAPPED
         count += 1
-        before = (first_ready[j], remaining_j)
-        remaining_j -= inside_j(before[0], time, numbers[row, chosen, EEC], day_end, weights)
-        occupy_first(host_start, ready, heap, sizes, first_ready, first_host, j, time, day_end)
+        before = (first_ready[j], remaining_j[0])
+        remaining_j[0] -= inside_j(before[0], time, numbers[row, chosen, EEC], day_end, weights)
+        occupy_first(event, j, time)
         after = successor[n]
         if after >= 0:  # of the same type: all that is known of the one holds for the other
             ids[0], hints[after], rivals[after] = after, hints[n], rivals[n]
@@ -535,21 +334,9 @@ def map_lazily(
             size -= 1
             keys[0], ids[0] = keys[size], ids[size]
         sift_best(keys, ids, size, 0)
-        if strained:
-            renew_keys(
-                numbers,
-                places,
-                counts,
-                rows,
-                j,
-                before,
-                (first_ready[j], remaining_j),
-                day_end,
-                weights,
-                keys,
-                ids,
-                size,
-                bounds,
-                rivals,
-            )
-    return (mapped[:count], hosts[:count], pstates[:count]), reasons, remaining_j
+        if event.is_strained[0]:
+            for each in range(len(is_renewed)):
+                is_renewed[each] = newly_admissible(event, each, j, before, (first_ready[j], remaining_j[0]))
+            if is_renewed.any():
+                renew_keys(event, is_renewed, keys, ids, size, bounds, rivals)
+    return (mapped[:count], hosts[:count], pstates[:count]), reasons

@@ -3,11 +3,11 @@
 Exactly the plain look at every option, with the same floating-point expressions, at less cost:
 options of a task type are sorted by what divides the utility. Utility does not rise with the
 completion time, so an option that neither completes earlier nor divides by less is passed over,
-unless it could tie. Times [s], energies [J]. Ties: lower machine id, lower P-state.
+unless it could tie. An option is on the earliest-ready host of a type; each type has a heap of
+them. Times [s], energies [J]. Ties: lower machine id, lower P-state.
 
-Inner functions take plain arrays, not tuples of them, for speed. numba's cache of a kernel does
-not notice a change of a function in another file: whoever changes this file must also touch the
-kernels that import it.
+numba's cache of a kernel does not notice a change of a function in another file: whoever changes
+this file must also touch the kernels that import it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.utility_value import inside_j, utility_value
-
-#: Objectives: utility, utility per time, utility per energy, earliest completion.
-UTIL, UPT, UPE, COMP = 0, 1, 2, 3
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.schedulers.kernels.compiled import inner
+from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, TypeTables
+from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, utility_value
 
 #: Columns of an option's numbers, and of its places.
 ETC, DIVISOR, EEC = 0, 1, 2
@@ -35,59 +33,125 @@ _CLEARLY_LESS = 1.0 - 1e-12
 _TINY = 1e-290
 
 
-class TypeTables(NamedTuple):
-    """What does not change during a run.
+class Event(NamedTuple):
+    """A mapping event; the arrays of its hosts, options and energy change as tasks are mapped.
 
     Attributes
     ----------
-    etc, eec : ndarray, shape (task types, host types, P-states)
-        Times [s] and energies [J]; infinite where a type cannot run.
-    cost : ndarray, same shape
-        What the energies count in the budget at the event [J]; in a budget in joules `eec`.
-    order : ndarray of int64, shape (task types, host types * P-states)
-        Options ``host type * P-states + P-state`` by ascending divisor, feasible ones first.
-    n_feasible : ndarray of int64, shape (task types,)
-    host_start, hosts : ndarray of int64
-        Hosts of type j: ``hosts[host_start[j]:host_start[j + 1]]``, ascending.
-    host_type : ndarray of int64, shape (hosts,)
+    objective : {UTIL, UPT, UPE, COMP}
+    tables : TypeTables
+        Made for the same objective.
+    functions : UtilityTables
+    tasks : ndarray of int64, shape (m,)
+        Mappable tasks, ascending.
+    arrivals : ndarray, shape (m,)
+        When they arrived [s].
+    types : ndarray of int64, shape (rows,)
+        Task types that are present.
+    rows : ndarray of int64, shape (m,)
+        Each task's place among them.
+    counts, numbers, places : ndarray, shape (rows,), (rows, options, 3), (rows, options, 2)
+        Options of each type by ascending divisor: `ETC`, `DIVISOR`, `EEC`; `HOST_TYPE`, `PSTATE`.
+    ready : ndarray, shape (hosts,)
+        Ready times [s].
+    heap, size : ndarray of int64, shape (hosts,), (host types,)
+        Hosts that can start something: type j's heap begins at ``tables.host_start[j]``.
+    first_ready, first_host : ndarray, shape (host types,)
+        The earliest-ready host of each type (infinite and -1 if none).
+    remaining_j : ndarray, shape (1,)
+        Energy that remains today, as the budget counts it [J].
+    is_strained : ndarray of bool, shape (1,)
+        Whether some option may take more than remains.
+    task_budget : float
+        The largest cost that passes the filter [J].
+    day_end : float
+        No option may start at or after it [s].
+    weights : ndarray
+        What a joule counts, a table of `gridsched.model.signals`.
     """
 
-    etc: Floats
-    eec: Floats
-    cost: Floats
-    order: Integers
-    n_feasible: Integers
-    host_start: Integers
-    hosts: Integers
-    host_type: Integers
+    objective: int
+    tables: TypeTables
+    functions: UtilityTables
+    tasks: Integers
+    arrivals: Floats
+    types: Integers
+    rows: Integers
+    counts: Integers
+    numbers: Floats
+    places: Integers
+    ready: Floats
+    heap: Integers
+    size: Integers
+    first_ready: Floats
+    first_host: Integers
+    remaining_j: Floats
+    is_strained: Booleans
+    task_budget: float
+    day_end: float
+    weights: Floats
 
 
-def type_tables(
-    etc: Floats, eec: Floats, host_type: Integers, objective: int, cost: Floats | None = None
-) -> TypeTables:
-    """Return the tables of the matrices `etc` [s] and `eec` [J] for one objective.
+# ---------------------------------------------------------------------- hosts
 
-    `cost` is what the energies count [J]; default as many joules as they are.
-    """
-    etc = np.array(etc, dtype=np.float64, order="C")
-    eec = np.array(eec, dtype=np.float64, order="C")
-    cost = eec if cost is None else np.array(cost, dtype=np.float64, order="C")
-    host_type = np.array(host_type, dtype=np.int64)
-    host_start = np.searchsorted(np.sort(host_type), np.arange(etc.shape[1] + 1))
-    present = np.diff(host_start) > 0
-    feasible = (np.isfinite(etc) & present[None, :, None]).reshape(len(etc), -1)
-    divisor = (cost if objective == UPE else etc).reshape(len(etc), -1)
-    order = np.argsort(np.where(feasible, divisor, np.inf), axis=1, kind="stable")
-    return TypeTables(
-        etc,
-        eec,
-        cost,
-        order.astype(np.int64),
-        feasible.sum(axis=1).astype(np.int64),
-        host_start.astype(np.int64),
-        np.argsort(host_type, kind="stable").astype(np.int64),
-        host_type,
-    )
+
+@inner
+def sift_host(heap: Integers, ready: Floats, base: int, size: int, k: int) -> None:
+    """Let position `k` of a type's heap sink: earlier ready times stand above, then lower ids."""
+    host = heap[base + k]
+    time = ready[host]
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            break
+        lower = heap[base + child]
+        if child + 1 < size:
+            other = heap[base + child + 1]
+            if ready[other] < ready[lower] or (ready[other] == ready[lower] and other < lower):
+                child, lower = child + 1, other
+        if time < ready[lower] or (time == ready[lower] and host < lower):
+            break
+        heap[base + k] = lower
+        k = child
+    heap[base + k] = host
+
+
+@inner
+def gather_hosts(event: Event) -> None:
+    """Make one heap for each type of the hosts that can start something before the day's end."""
+    host_start, hosts = event.tables.host_start, event.tables.hosts
+    for j in range(len(event.size)):
+        base, count = host_start[j], 0
+        for n in range(base, host_start[j + 1]):
+            if event.ready[hosts[n]] < event.day_end:
+                event.heap[base + count] = hosts[n]
+                count += 1
+        for k in range(count // 2 - 1, -1, -1):
+            sift_host(event.heap, event.ready, base, count, k)
+        event.size[j] = count
+        show_first(event, j)
+
+
+@inner
+def show_first(event: Event, j: int) -> None:
+    """Note the earliest-ready host of type `j`."""
+    event.first_host[j], event.first_ready[j] = -1, _INF
+    if event.size[j]:
+        host = event.heap[event.tables.host_start[j]]
+        event.first_host[j], event.first_ready[j] = host, event.ready[host]
+
+
+@inner
+def occupy_first(event: Event, j: int, run_time: float) -> None:
+    """Append a task of `run_time` [s] to the earliest-ready host of type `j`."""
+    heap, size, base = event.heap, event.size, event.tables.host_start[j]
+    event.ready[heap[base]] += run_time
+    if event.ready[heap[base]] >= event.day_end:
+        size[j] -= 1
+        heap[base] = heap[base + size[j]]
+    if size[j]:
+        sift_host(heap, event.ready, base, size[j], 0)
+    show_first(event, j)
 
 
 # ---------------------------------------------------------------------- options
@@ -103,38 +167,21 @@ def is_beaten(etc: Floats, cost: Floats, i: int, j: int, k: int, by_cost: bool, 
     return False
 
 
-@kernel
-def empty_options(tables: TypeTables, types: Integers) -> tuple[Integers, Floats, Integers]:
-    """Return room for the options of each of `types`: counts, numbers and places."""
-    rows, most = len(types), tables.order.shape[1]
-    return np.zeros(rows, np.int64), np.empty((rows, most, 3)), np.empty((rows, most, 2), np.int64)
-
-
-@kernel
-def list_options(
-    tables: TypeTables,
-    types: Integers,
-    objective: int,
-    task_budget: float,
-    every: bool,
-    counts: Integers,
-    numbers: Floats,
-    places: Integers,
-) -> float:
-    """List the options of each of `types` that pass the filter, by ascending divisor.
+@inner
+def list_options(event: Event, every: bool) -> float:
+    """List the options of each type present that pass the filter, by ascending divisor.
 
     Without `every`, P-states that are beaten are left out; that is right only while nothing but
-    the filter judges energies. Written are `counts` (types,), `numbers` (types, options, 3) with
-    the columns `ETC`, `DIVISOR`, `EEC`, and `places` (types, options, 2) with the columns
-    `HOST_TYPE`, `PSTATE`. Returns the largest EEC that passes [J].
+    the filter judges energies. Returns the largest EEC that passes [J].
     """
+    tables, objective, task_budget = event.tables, event.objective, event.task_budget
     etc, eec, cost = tables.etc, tables.eec, tables.cost
-    order, n_feasible = tables.order, tables.n_feasible
+    numbers, places = event.numbers, event.places
     n_pstates, largest = etc.shape[2], 0.0
-    for row in range(len(types)):
-        i, count = types[row], 0
-        for n in range(n_feasible[i]):
-            j, k = order[i, n] // n_pstates, order[i, n] % n_pstates
+    for row in range(len(event.types)):
+        i, count = event.types[row], 0
+        for n in range(tables.n_feasible[i]):
+            j, k = tables.order[i, n] // n_pstates, tables.order[i, n] % n_pstates
             time, energy = etc[i, j, k], eec[i, j, k]
             if not cost[i, j, k] <= task_budget:
                 continue
@@ -150,36 +197,44 @@ def list_options(
             numbers[row, count, DIVISOR] = divisor
             places[row, count, HOST_TYPE], places[row, count, PSTATE] = j, k
             count += 1
-        counts[row] = count
+        event.counts[row] = count
     return largest
 
 
 @inner
-def end_of(
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    n: int,
-    first_ready: Floats,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-) -> float:
-    """Completion time of an option [s]; infinite if it is not admissible now."""
-    ready = first_ready[places[row, n, HOST_TYPE]]
-    time, energy = numbers[row, n, ETC], numbers[row, n, EEC]
+def end_of(event: Event, row: int, n: int) -> float:
+    """Completion time of option `n` of a type [s]; infinite if it is not admissible now."""
+    ready = event.first_ready[event.places[row, n, HOST_TYPE]]
+    time, energy = event.numbers[row, n, ETC], event.numbers[row, n, EEC]
     end = ready + time
-    if strained and end < _INF and (inside_j(ready, time, energy, day_end, weights) > remaining_j):
-        end = _INF
-    return end
+    if not event.is_strained[0] or end == _INF:
+        return end
+    return _INF if inside_j(ready, time, energy, event.day_end, event.weights) > event.remaining_j[0] else end
 
 
 @inner
-def precedes(places: Integers, row: int, n: int, other: int, first_host: Integers) -> bool:
+def utility_at(event: Event, task: int, end: float, enough: float) -> float:
+    """Utility of the event's task number `task` if it ends then; `enough` as in `utility_value`."""
+    functions, id = event.functions, event.tasks[task]
+    c = functions.utility_class[id]
+    return utility_value(
+        functions.shapes,
+        functions.first[c],
+        functions.first[c + 1] - 1,
+        functions.linear[c],
+        functions.priority[id],
+        functions.urgency[id],
+        (end - event.arrivals[task]) / functions.unit_s,
+        enough,
+    )
+
+
+@inner
+def precedes(event: Event, row: int, n: int, other: int) -> bool:
     """Whether option `n` wins a tie against option `other` (-1: there is none)."""
     if other < 0:
         return True
+    places, first_host = event.places, event.first_host
     host = first_host[places[row, n, HOST_TYPE]]
     rival = first_host[places[row, other, HOST_TYPE]]
     if host != rival:
@@ -196,103 +251,52 @@ def quotient(utility: float, divisor: float) -> float:
 
 
 @inner
-def earliest_option(
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    first_ready: Floats,
-    first_host: Integers,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-) -> tuple[float, int, float]:
+def value_of(event: Event, task: int, n: int, objective: int) -> float:
+    """Objective of one option; -inf if it is not admissible now."""
+    row = event.rows[task]
+    end = end_of(event, row, n)
+    if objective == COMP:
+        return -end
+    if end == _INF:
+        return -_INF
+    return quotient(utility_at(event, task, end, 0.0), event.numbers[row, n, DIVISOR])
+
+
+@inner
+def earliest_option(event: Event, row: int) -> tuple[float, int, float]:
     """Earliest completion [s], its option, and the earliest of all others.
 
     inf, -1 and inf if there is none.
     """
     best, chosen, rival = _INF, -1, _INF
-    for n in range(count):
-        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
+    for n in range(event.counts[row]):
+        end = end_of(event, row, n)
         if end < best:
             best, chosen, rival = end, n, best
         elif end < _INF:
             rival = min(rival, end)
-            if end == best and precedes(places, row, n, chosen, first_host):
+            if end == best and precedes(event, row, n, chosen):
                 chosen = n
     return best, chosen, rival
 
 
 @inner
-def value_of(
-    objective: int,
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    n: int,
-    first_ready: Floats,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    arrival: float,
-    priority: float,
-    urgency: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    unit_s: float,
-) -> float:
-    """Objective of one option; -inf if it is not admissible now."""
-    end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
-    if objective == COMP:
-        return -end
-    divisor = numbers[row, n, DIVISOR]
-    tau = (end - arrival) / unit_s
-    utility = utility_value(shapes, first, last, linear, priority, urgency, tau)
-    return quotient(utility, divisor) if end < _INF else -_INF
-
-
-@inner
-def best_quotient(
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    first_ready: Floats,
-    first_host: Integers,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    arrival: float,
-    priority: float,
-    urgency: float,
-    cap: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    unit_s: float,
-    value: float,
-    known: int,
-) -> tuple[float, int, float]:
+def best_quotient(event: Event, task: int, cap: float, value: float, known: int) -> tuple[float, int, float]:
     """Largest utility over divisor, its option, and what no other option exceeds.
 
     -inf, -1 and -inf if there is none. `cap` is a utility that no option exceeds; `known` is an
     option that is worth `value` (-1 and -inf: none is known).
     """
+    row = event.rows[task]
     best, chosen, rival = value, known, -_INF
     earliest, its_divisor, its_utility = _INF, 0.0, 0.0
     cap *= _CLEARLY
-    for n in range(count):
-        divisor = numbers[row, n, DIVISOR]
+    for n in range(event.counts[row]):
+        divisor = event.numbers[row, n, DIVISOR]
         if cap < best * divisor:
             rival = max(rival, cap / divisor)
             break
-        end = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
+        end = end_of(event, row, n)
         if end == _INF:
             continue
         if end >= earliest and divisor > its_divisor * _CLEARLY:
@@ -302,212 +306,63 @@ def best_quotient(
         if n == known:
             utility = value * divisor * _CLEARLY
         else:
-            tau = (end - arrival) / unit_s
-            enough = best * divisor * _CLEARLY_LESS
-            utility = utility_value(shapes, first, last, linear, priority, urgency, tau, enough)
-            found = quotient(utility, divisor)
-            if found > best or (found == best and precedes(places, row, n, chosen, first_host)):
+            utility = utility_at(event, task, end, best * divisor * _CLEARLY_LESS)
+            worth = quotient(utility, divisor)
+            if worth > best or (worth == best and precedes(event, row, n, chosen)):
                 rival = max(rival, best)
-                best, chosen = found, n
+                best, chosen = worth, n
             else:
-                rival = max(rival, found)
+                rival = max(rival, worth)
         if end < earliest:
             earliest, its_divisor, its_utility = end, divisor, utility
     return best, chosen, rival
 
 
 @inner
-def best_of_all(
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    first_ready: Floats,
-    first_host: Integers,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    arrival: float,
-    priority: float,
-    urgency: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    unit_s: float,
-) -> tuple[float, int]:
+def best_of_all(event: Event, task: int) -> tuple[float, int]:
     """As `best_quotient`, by looking at every option."""
-    best, chosen = -_INF, -1
-    for n in range(count):
-        value = value_of(
-            UTIL,
-            numbers,
-            places,
-            row,
-            n,
-            first_ready,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrival,
-            priority,
-            urgency,
-            shapes,
-            first,
-            last,
-            linear,
-            unit_s,
-        )
+    row, best, chosen = event.rows[task], -_INF, -1
+    for n in range(event.counts[row]):
+        value = value_of(event, task, n, UTIL)
         if value > best:
             best, chosen = value, n
-        elif value == best and value > -_INF and precedes(places, row, n, chosen, first_host):
+        elif value == best and value > -_INF and precedes(event, row, n, chosen):
             chosen = n
     return best, chosen
 
 
 @inner
-def best_utility(
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    first_ready: Floats,
-    first_host: Integers,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    arrival: float,
-    priority: float,
-    urgency: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    unit_s: float,
-) -> tuple[float, int, bool]:
+def best_utility(event: Event, task: int) -> tuple[float, int, bool]:
     """Largest utility, its option, and whether another option might win a tie on a plateau."""
-    end, chosen, _ = earliest_option(
-        numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights
-    )
-    tau = (end - arrival) / unit_s
-    best = utility_value(shapes, first, last, linear, priority, urgency, tau)
+    row = event.rows[task]
+    end, chosen, _ = earliest_option(event, row)
+    if chosen < 0:
+        return -_INF, -1, False
+    best = utility_at(event, task, end, 0.0)
     earliest = _INF  # of those who would win
-    for n in range(count):
-        wins = chosen >= 0 and precedes(places, row, n, chosen, first_host)
-        other = end_of(numbers, places, row, n, first_ready, strained, remaining_j, day_end, weights)
-        if wins:
-            earliest = min(earliest, other)
-    tau = (earliest - arrival) / unit_s
-    rival = utility_value(shapes, first, last, linear, priority, urgency, tau, best)
-    return (best if chosen >= 0 else -_INF), chosen, earliest < _INF and rival >= best
+    for n in range(event.counts[row]):
+        if precedes(event, row, n, chosen):
+            earliest = min(earliest, end_of(event, row, n))
+    return best, chosen, earliest < _INF and utility_at(event, task, earliest, best) >= best
 
 
 @inner
-def best_option(
-    objective: int,
-    numbers: Floats,
-    places: Integers,
-    row: int,
-    count: int,
-    first_ready: Floats,
-    first_host: Integers,
-    strained: bool,
-    remaining_j: float,
-    day_end: float,
-    weights: Floats,
-    arrival: float,
-    priority: float,
-    urgency: float,
-    cap: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    unit_s: float,
-    value: float,
-    known: int,
-) -> tuple[float, int, float]:
+def best_option(event: Event, task: int, cap: float, value: float, known: int) -> tuple[float, int, float]:
     """Stage 1: best objective of a task, its option, and what no other option exceeds.
 
-    -inf and -1 if it has none. The task type's options stand in `row`, the rows of the task's
-    utility class are `first` to `last`. `cap` is a utility that no option exceeds; `known` is an
-    option of the objective `value` (-1 and -inf: none is known). For `UTIL` what no other option
-    exceeds is not told, but infinite.
+    -inf and -1 if it has none. `cap` is a utility that no option exceeds; `known` is an option of
+    the objective `value` (-1 and -inf: none is known). For `UTIL` what no other option exceeds is
+    infinite.
     """
     best, chosen, rival, in_doubt = -_INF, -1, _INF, False
-    if objective == COMP:
-        best, chosen, rival = earliest_option(
-            numbers, places, row, count, first_ready, first_host, strained, remaining_j, day_end, weights
-        )
+    if event.objective == COMP:
+        best, chosen, rival = earliest_option(event, event.rows[task])
         best, rival = -best, -rival
-    elif objective == UTIL:
-        best, chosen, in_doubt = best_utility(
-            numbers,
-            places,
-            row,
-            count,
-            first_ready,
-            first_host,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrival,
-            priority,
-            urgency,
-            shapes,
-            first,
-            last,
-            linear,
-            unit_s,
-        )
+    elif event.objective == UTIL:
+        best, chosen, in_doubt = best_utility(event, task)
     else:
-        best, chosen, rival = best_quotient(
-            numbers,
-            places,
-            row,
-            count,
-            first_ready,
-            first_host,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrival,
-            priority,
-            urgency,
-            cap,
-            shapes,
-            first,
-            last,
-            linear,
-            unit_s,
-            value,
-            known,
-        )
+        best, chosen, rival = best_quotient(event, task, cap, value, known)
         in_doubt = chosen >= 0 and best < _TINY
     if in_doubt:
-        best, chosen = best_of_all(
-            numbers,
-            places,
-            row,
-            count,
-            first_ready,
-            first_host,
-            strained,
-            remaining_j,
-            day_end,
-            weights,
-            arrival,
-            priority,
-            urgency,
-            shapes,
-            first,
-            last,
-            linear,
-            unit_s,
-        )
+        best, chosen = best_of_all(event, task)
     return best, chosen, rival

@@ -7,7 +7,7 @@ Utility is as `UtilityFunctions.value` has it; dropping and postponing are those
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from gridsched.model.signals import WEIGHT, counted_s
 from gridsched.model.utility import UtilityFunctions
 from gridsched.model.utility_classes import LINEAR
 from gridsched.schedulers.kernels.compiled import inner, kernel
-
-if TYPE_CHECKING:
-    from gridsched.schedulers.kernels.two_stage_options import TypeTables
+from gridsched.schedulers.kernels.tables import TypeTables
 
 #: More than a few roundings add.
 _ROUNDED_UP = 1.0 + 1e-12
