@@ -32,10 +32,11 @@ from gridsched.engine import reference
 from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.schedulers.kernels import warm_up
-from gridsched.schedulers.kernels.parallel_greedy import map_parallel, worth
+from gridsched.schedulers.kernels.parallel_greedy import map_parallel
 from gridsched.schedulers.kernels.parallel_options import divisor_of, first_of, no_placements, place
 from gridsched.schedulers.kernels.parallel_queues import start_of
-from gridsched.schedulers.kernels.utility_value import inside_j
+from gridsched.schedulers.kernels.two_stage_options import quotient
+from gridsched.schedulers.kernels.utility_value import inside_j, utility_value
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day
 
@@ -54,18 +55,17 @@ def value_of(objective, rows, functions, n, c, k, start):
     """Objective of an option."""
     number, time_s = functions.utility_class[n], rows.time_s[n, c, k]
     cores = float(rows.nodes[n, c] * rows.cores_per_node[c])
-    return worth(
-        divisor_of(objective, time_s, rows.cost_j[n, c, k], cores),
-        start + time_s,
-        rows.arrival_s[n],
+    divisor = divisor_of(objective, time_s, rows.cost_j[n, c, k], cores)
+    utility = utility_value(
         functions.shapes,
         functions.first[number],
         functions.first[number + 1] - 1,
         functions.linear[number],
         functions.priority[n],
         functions.urgency[n],
-        functions.unit_s,
+        (start + time_s - rows.arrival_s[n]) / functions.unit_s,
     )
+    return quotient(utility, divisor)
 
 
 @njit(cache=True, error_model="numpy")

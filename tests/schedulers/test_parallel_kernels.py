@@ -229,19 +229,18 @@ def test_earliest_start_as_defined(seed: int):
     draw = random.Random(seed)
     event = random_event(draw)
     _, profile, _ = profile_and_rows(event)
-    about = profile.begin, profile.end, profile.n_nodes, profile.size
     for c, members in enumerate(event.clusters):
         for n in range(1, len(members) + 2):
             time = draw.choice((1.0, 2.0, 3.0, draw.uniform(0, 9)))
-            start, spare = call_earliest(*about, c, n, time, -INF, INF)
+            start, spare = call_earliest(profile, c, n, time, -INF, INF)
             wanted = plain.earliest(event, c, n, time)
             assert start == (INF if wanted is None else wanted)
             since = draw.choice((start, draw.uniform(event.now, min(start, event.now + 99.0))))
-            assert call_earliest(*about, c, n, time, since, INF) == (start, spare)
-            assert call_earliest(*about, c, n, time, since, start) == (start, spare)
+            assert call_earliest(profile, c, n, time, since, INF) == (start, spare)
+            assert call_earliest(profile, c, n, time, since, start) == (start, spare)
             if start < INF:
                 too_soon = math.nextafter(start, -INF)
-                assert call_earliest(*about, c, n, time, -INF, too_soon) == (INF, 0)
+                assert call_earliest(profile, c, n, time, -INF, too_soon) == (INF, 0)
             if wanted is not None:
                 assert spare == len(plain.free_nodes(event, c, start, time)) - n
 

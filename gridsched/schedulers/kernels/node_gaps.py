@@ -1,10 +1,11 @@
 """Gaps of a cluster's nodes as plain arrays: the earliest place for a task, and taking nodes.
 
-The arrays are those of `node_profile.NodeProfile`. Inner functions take plain arrays, not tuples
-of them, for speed; see `two_stage_options` on numba's cache. Times [s].
+See `two_stage_options` on numba's cache. Times [s].
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,33 @@ _INF = np.inf
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 #: Bits of a word.
 WORD = 64
+
+
+class NodeProfile(NamedTuple):
+    """The gaps of all nodes, in ascending order of their begins.
+
+    Attributes
+    ----------
+    begin, end : ndarray, shape (clusters, room)
+        [s]; an end is infinite where nothing follows.
+    n_nodes : ndarray of int64, shape (clusters, room)
+        Nodes that have the gap.
+    bits : ndarray of uint64, shape (clusters, room, words)
+        Which they are; the rows stand in any order.
+    bits_of : ndarray of int64, shape (clusters, room)
+        Row of `bits` of each gap; behind `size` of them the unused rows.
+    size : ndarray of int64, shape (clusters,)
+    places : ndarray of int64, shape (2, room)
+        To work with.
+    """
+
+    begin: Floats
+    end: Floats
+    n_nodes: Integers
+    bits: Words
+    bits_of: Integers
+    size: Integers
+    places: Integers
 
 
 # ---------------------------------------------------------------------- bits
@@ -58,19 +86,19 @@ def write_hosts(chosen: Words, first: int, hosts: Integers, out: Integers, at: i
 
 
 @inner
-def place_of(begin: Floats, c: int, size: int, key: float) -> int:
+def place_of(profile: NodeProfile, c: int, key: float) -> int:
     """First place of cluster `c` whose gap begins at `key` or later."""
-    place = 0
-    for k in range(size):  # no branches: several are looked at together
+    begin, place = profile.begin, 0
+    for k in range(profile.size[c]):  # no branches: several are looked at together
         place += 1 if begin[c, k] < key else 0
     return place
 
 
 @inner
-def place_behind(begin: Floats, c: int, size: int, key: float) -> int:
+def place_behind(profile: NodeProfile, c: int, key: float) -> int:
     """First place of cluster `c` whose gap begins later than `key`."""
-    place = place_of(begin, c, size, key)
-    while place < size and begin[c, place] == key:
+    place = place_of(profile, c, key)
+    while place < profile.size[c] and profile.begin[c, place] == key:
         place += 1
     return place
 
@@ -95,26 +123,14 @@ def close_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
 
 
 @inner
-def add_gap(
-    begin: Floats,
-    end: Floats,
-    count: Integers,
-    bits: Words,
-    bits_of: Integers,
-    size: Integers,
-    c: int,
-    from_s: float,
-    until_s: float,
-    some: Words,
-    n: int,
-    behind: int,
-) -> int:
+def add_gap(profile: NodeProfile, c: int, from_s: float, until_s: float, some: Words, n: int, behind: int) -> int:
     """Give `n` nodes, the bits `some`, a gap; there must be room for a further one.
 
     A new one stands before others with the same begin, but behind the place `behind`. Returns
     its place.
     """
-    k = place_of(begin, c, size[c], from_s)
+    begin, end, count, bits, bits_of, size, _ = profile
+    k = place_of(profile, c, from_s)
     same = k
     while same < size[c] and begin[c, same] == from_s:
         if end[c, same] == until_s:
@@ -137,24 +153,24 @@ def add_gap(
 
 
 @inner
-def remove_gap(begin: Floats, end: Floats, count: Integers, bits_of: Integers, size: Integers, c: int, k: int) -> None:
+def remove_gap(profile: NodeProfile, c: int, k: int) -> None:
     """Take a gap out that no node has any more."""
-    row = bits_of[c, k]
-    close_place(begin, c, k, size[c])
-    close_place(end, c, k, size[c])
-    close_place(count, c, k, size[c])
-    close_place(bits_of, c, k, size[c])
+    size, row = profile.size, profile.bits_of[c, k]
+    close_place(profile.begin, c, k, size[c])
+    close_place(profile.end, c, k, size[c])
+    close_place(profile.n_nodes, c, k, size[c])
+    close_place(profile.bits_of, c, k, size[c])
     size[c] -= 1
-    bits_of[c, size[c]] = row
+    profile.bits_of[c, size[c]] = row
 
 
 # ---------------------------------------------------------------------- places for a task
 
 
 @inner
-def free_until(end: Floats, count: Integers, c: int, gaps: int, until: float) -> int:
+def free_until(profile: NodeProfile, c: int, gaps: int, until: float) -> int:
     """Nodes of the first so many gaps that end at `until` or later."""
-    nodes = 0
+    end, count, nodes = profile.end, profile.n_nodes, 0
     for k in range(gaps):  # as in `place_of`
         n = count[c, k]
         nodes += n if until <= end[c, k] else 0
@@ -162,17 +178,7 @@ def free_until(end: Floats, count: Integers, c: int, gaps: int, until: float) ->
 
 
 @inner
-def earliest(
-    begin: Floats,
-    end: Floats,
-    count: Integers,
-    size: Integers,
-    c: int,
-    n: int,
-    run_time: float,
-    since: float,
-    latest: float,
-) -> tuple[float, int]:
+def earliest(profile: NodeProfile, c: int, n: int, run_time: float, since: float, latest: float) -> tuple[float, int]:
     """Earliest start of `n` nodes of cluster `c` for `run_time` [s] (algorithms C3).
 
     It must be known that there is none before `since` [s]. Behind a candidate, the next is the
@@ -185,10 +191,11 @@ def earliest(
     spare : int
         Nodes beyond `n` that are free from then on as long.
     """
-    start, k = since, place_behind(begin, c, size[c], since)
-    cluster, gaps, one = np.uint64(c), np.uint64(size[c]), np.uint64(1)  # as in `open_place`
+    begin, end, count = profile.begin, profile.end, profile.n_nodes
+    start, k = since, place_behind(profile, c, since)
+    cluster, gaps, one = np.uint64(c), np.uint64(profile.size[c]), np.uint64(1)  # as in `open_place`
     while start <= latest:
-        missing = n - free_until(end, count, c, k, start + run_time)
+        missing = n - free_until(profile, c, k, start + run_time)
         if missing <= 0:
             return start, -missing
         place = np.uint64(k)
@@ -206,10 +213,10 @@ def earliest(
 
 
 @inner
-def voids(begin: Floats, end: Floats, c: int, k: int, start: float, until: float) -> int:
+def voids(profile: NodeProfile, c: int, k: int, start: float, until: float) -> int:
     """Change of the number of idle voids if a task fills `start` to `until` of a gap."""
-    net = 0
-    if start > begin[c, k]:
+    net, end = 0, profile.end
+    if start > profile.begin[c, k]:
         net += 1
     if end[c, k] < _INF:
         net -= 1
@@ -219,26 +226,14 @@ def voids(begin: Floats, end: Floats, c: int, k: int, start: float, until: float
 
 
 @inner
-def choose_nodes(
-    begin: Floats,
-    end: Floats,
-    count: Integers,
-    bits: Words,
-    bits_of: Integers,
-    size: Integers,
-    c: int,
-    start: float,
-    until: float,
-    n: int,
-    chosen: Words,
-    work: Integers,
-) -> np.int64:
+def choose_nodes(profile: NodeProfile, c: int, start: float, until: float, n: int, chosen: Words) -> np.int64:
     """Choose `n` nodes that are free from `start` to `until`: fewest voids, smallest gaps, ids.
 
     Writes their bits to `chosen`, which is zero, and the places of all gaps that suffice to
-    ``work[0]``, ascending; returns how many these are.
+    ``profile.places[0]``, ascending; returns how many these are.
     """
-    candidates, behind = np.uint64(0), np.uint64(place_behind(begin, c, size[c], start))
+    begin, end, count, bits, bits_of, _, work = profile
+    candidates, behind = np.uint64(0), np.uint64(place_behind(profile, c, start))
     for k in range(behind):  # unsigned as in `open_place`, and without branches
         work[0, candidates] = k
         candidates += np.uint64(1) if until <= end[c, k] else np.uint64(0)
@@ -250,14 +245,14 @@ def choose_nodes(
         fewest, smallest = 2, _INF
         for position in range(m):
             k = work[1, position]
-            net, gap = voids(begin, end, c, k, start, until), end[c, k] - begin[c, k]
+            net, gap = voids(profile, c, k, start, until), end[c, k] - begin[c, k]
             if net < fewest or (net == fewest and gap < smallest):
                 fewest, smallest = net, gap
         total, alike, position = 0, m, 0
         while position < alike:  # bring the gaps that are alike to the end of what is left
             k = work[1, position]
             gap = end[c, k] - begin[c, k]
-            if gap == smallest and voids(begin, end, c, k, start, until) == fewest:
+            if gap == smallest and voids(profile, c, k, start, until) == fewest:
                 total += count[c, k]
                 alike -= 1
                 work[1, position], work[1, alike] = work[1, alike], k
@@ -279,29 +274,16 @@ def choose_nodes(
 
 
 @inner
-def take(
-    begin: Floats,
-    end: Floats,
-    count: Integers,
-    bits: Words,
-    bits_of: Integers,
-    size: Integers,
-    c: int,
-    start: float,
-    run_time: float,
-    n: int,
-    chosen: Words,
-    some: Words,
-    work: Integers,
-) -> None:
+def take(profile: NodeProfile, c: int, start: float, run_time: float, n: int, chosen: Words, some: Words) -> None:
     """Give a task its nodes from `start` on; their bits are in `chosen` then.
 
-    `some` are bits, `work` is twice room for as many gaps as there are, to work with.
+    `some` are bits to work with.
     """
+    begin, end, count, bits, bits_of, _, work = profile
     until = start + run_time
     for w in range(len(chosen)):
         chosen[w] = _ZERO
-    every = choose_nodes(begin, end, count, bits, bits_of, size, c, start, until, n, chosen, work)
+    every = choose_nodes(profile, c, start, until, n, chosen)
     for position in range(every - 1, -1, -1):  # places behind may move
         k = work[0, position]
         row, taken = bits_of[c, k], 0
@@ -314,12 +296,12 @@ def take(
         if taken == count[c, k] and from_s < start:
             end[c, k] = start
         elif taken == count[c, k]:
-            remove_gap(begin, end, count, bits_of, size, c, k)
+            remove_gap(profile, c, k)
         else:
             count[c, k] -= taken
             for w in range(len(chosen)):
                 bits[c, row, w] ^= some[w]
             if from_s < start:
-                add_gap(begin, end, count, bits, bits_of, size, c, from_s, start, some, taken, k)
+                add_gap(profile, c, from_s, start, some, taken, k)
         if until < until_s:
-            add_gap(begin, end, count, bits, bits_of, size, c, until, until_s, some, taken, -1)
+            add_gap(profile, c, until, until_s, some, taken, -1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers, Words
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import WORD, add_gap
+from gridsched.schedulers.kernels.node_gaps import WORD, NodeProfile, add_gap
 
 _INF = np.inf
 _FIRST_ROOM = 64
@@ -52,33 +52,6 @@ class Reserved(NamedTuple):
     end: Floats
     offsets: Integers
     hosts: Integers
-
-
-class NodeProfile(NamedTuple):
-    """The gaps of all nodes, in ascending order of their begins.
-
-    Attributes
-    ----------
-    begin, end : ndarray, shape (clusters, room)
-        [s]; an end is infinite where nothing follows.
-    n_nodes : ndarray of int64, shape (clusters, room)
-        Nodes that have the gap.
-    bits : ndarray of uint64, shape (clusters, room, words)
-        Which they are; the rows stand in any order.
-    bits_of : ndarray of int64, shape (clusters, room)
-        Row of `bits` of each gap; behind `size` of them the unused rows.
-    size : ndarray of int64, shape (clusters,)
-    places : ndarray of int64, shape (2, room)
-        To work with.
-    """
-
-    begin: Floats
-    end: Floats
-    n_nodes: Integers
-    bits: Words
-    bits_of: Integers
-    size: Integers
-    places: Integers
 
 
 def cluster_nodes(clusters: list[Integers], n_hosts: int) -> ClusterNodes:
@@ -173,7 +146,6 @@ def _add_gaps(
 
     The profile has room for them; `one` are zeroed bits to work with.
     """
-    begin, end, n_nodes, bits, bits_of, size, _ = profile
     number_of, k = nodes.number_of, -1
     for position in range(low, high):
         host = hosts[position]
@@ -181,12 +153,12 @@ def _add_gaps(
         if not from_s < until_s:
             continue
         word, bit = number_of[host] // WORD, np.uint64(1) << np.uint64(number_of[host] % WORD)
-        if k >= 0 and begin[c, k] == from_s:
-            n_nodes[c, k] += 1
-            bits[c, bits_of[c, k], word] |= bit
+        if k >= 0 and profile.begin[c, k] == from_s:
+            profile.n_nodes[c, k] += 1
+            profile.bits[c, profile.bits_of[c, k], word] |= bit
             continue
         one[word] = bit
-        k = add_gap(begin, end, n_nodes, bits, bits_of, size, c, from_s, until_s, one, 1, -1)
+        k = add_gap(profile, c, from_s, until_s, one, 1, -1)
         one[word] = np.uint64(0)
 
 

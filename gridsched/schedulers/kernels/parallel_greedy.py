@@ -15,12 +15,14 @@ Times [s], energies [J]. Ties: lowest row (task id), then lowest cluster, then l
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.node_profile import ClusterNodes, NodeProfile, with_room
+from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
+from gridsched.schedulers.kernels.node_profile import ClusterNodes, with_room
 from gridsched.schedulers.kernels.parallel_options import (
     NEVER,
     Objective,
@@ -38,99 +40,93 @@ from gridsched.schedulers.kernels.parallel_options import (
 )
 from gridsched.schedulers.kernels.two_stage import heapify, leads, sift_best
 from gridsched.schedulers.kernels.two_stage_options import quotient
-from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, least_inside_j, utility_value
+from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, least_inside_j, utility_of
 
 _INF = np.inf
 
 
-@inner
-def worth(
-    divisor: float,
-    end: float,
-    arrival: float,
-    shapes: Floats,
-    first: int,
-    last: int,
-    linear: bool,
-    priority: float,
-    urgency: float,
-    unit_s: float,
-) -> float:
-    """Objective of an option that ends at `end` [s]."""
-    tau = (end - arrival) / unit_s
-    utility = utility_value(shapes, first, last, linear, priority, urgency, tau)
-    return quotient(utility, divisor)
+class Event(NamedTuple):
+    """What an event places: arrays change as it does.
+
+    Attributes
+    ----------
+    rows : ParallelRows
+    functions : UtilityTables
+        Of the rows.
+    limits : ParallelLimits
+        But for the energy that remains, which falls.
+    options : Options
+    is_left : ndarray of bool, shape (rows,)
+        Rows that are not placed.
+    """
+
+    rows: ParallelRows
+    functions: UtilityTables
+    limits: ParallelLimits
+    options: Options
+    is_left: Booleans
 
 
 @inner
-def put_aside(
-    exact_until: Integers,
-    value: Floats,
-    aside: Integers,
-    n_aside: Integers,
-    aside_until: Integers,
-    n: int,
-    c: int,
-    k: int,
-    pstates: int,
-) -> None:
+def renew_value(event: Event, n: int, c: int, k: int) -> None:
+    """Give an option its objective at its start."""
+    rows, options, o = event.rows, event.options, c * event.rows.time_s.shape[2] + k
+    end = options.start[n, o] + rows.time_s[n, c, k]
+    utility = utility_of(event.functions, n, end - rows.arrival_s[n])
+    options.value[n, o] = quotient(utility, options.divisor[n, o])
+
+
+@inner
+def renew_start(event: Event, profile: NodeProfile, n: int, c: int, k: int) -> None:
+    """Look for an option's earliest start again."""
+    rows, options, o = event.rows, event.options, c * event.rows.time_s.shape[2] + k
+    options.start[n, o], spare = earliest(
+        profile, c, rows.nodes[n, c], rows.time_s[n, c, k], options.start[n, o], event.limits.day_end
+    )
+    options.exact_until[n, o] = options.taken[c] + spare
+
+
+@inner
+def is_too_much(event: Event, n: int, c: int, k: int, remaining_j: float) -> bool:
+    """Whether an option needs more energy within the day than remains, where it starts now."""
+    rows, limits = event.rows, event.limits
+    start = event.options.start[n, c * rows.time_s.shape[2] + k]
+    inside = inside_j(start, rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end, limits.weights)
+    return inside > remaining_j
+
+
+@inner
+def put_aside(event: Event, n: int, c: int, k: int) -> None:
     """Note that an option needs too much energy where it starts now."""
+    options, pstates = event.options, event.rows.time_s.shape[2]
     o = c * pstates + k
-    value[n, o] = -_INF
-    aside[c, n_aside[c]] = n * pstates + k
-    n_aside[c] += 1
-    aside_until[c] = min(aside_until[c], exact_until[n, o])
+    options.value[n, o] = -_INF
+    options.aside[c, options.n_aside[c]] = n * pstates + k
+    options.n_aside[c] += 1
+    options.aside_until[c] = min(options.aside_until[c], options.exact_until[n, o])
 
 
-@kernel
-def judge_all(
-    objective: Objective,
-    rows: ParallelRows,
-    functions: UtilityTables,
-    options: Options,
-    is_left: Booleans,
-    day_end: float,
-    weights: Floats,
-    remaining_j: float,
-) -> None:
+@inner
+def judge_all(objective: Objective, event: Event, remaining_j: float) -> None:
     """Give every option of the rows that are left its objective, or put it aside."""
+    rows, options, day_end = event.rows, event.options, event.limits.day_end
     m, clusters, pstates = rows.time_s.shape
-    time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
-    per_node, shapes, first = rows.cores_per_node, functions.shapes, functions.first
-    classes, linear, unit_s = functions.utility_class, functions.linear, functions.unit_s
-    priority, urgency = functions.priority, functions.urgency
-    start, exact_until, divisor, value = options[:4]
-    taken, aside, n_aside, aside_until = options[4:]
-    n_aside[:] = 0
-    aside_until[:] = NEVER
+    options.n_aside[:] = 0
+    options.aside_until[:] = NEVER
     for n in range(m):
-        if not is_left[n]:
+        if not event.is_left[n]:
             continue
-        number = classes[n]
         for c in range(clusters):
+            cores = float(rows.nodes[n, c] * rows.cores_per_node[c])
             for k in range(pstates):
                 o = c * pstates + k
-                if not start[n, o] < day_end:
+                if not options.start[n, o] < day_end:
                     continue
-                time, energy = time_s[n, c, k], energy_j[n, c, k]
-                divisor[n, o] = divisor_of(objective, time, rows.cost_j[n, c, k], float(widths[n, c] * per_node[c]))
-                if exact_until[n, o] >= taken[c] and (
-                    inside_j(start[n, o], time, energy, day_end, weights) > remaining_j
-                ):
-                    put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
-                    continue
-                value[n, o] = worth(
-                    divisor[n, o],
-                    start[n, o] + time,
-                    arrival[n],
-                    shapes,
-                    first[number],
-                    first[number + 1] - 1,
-                    linear[number],
-                    priority[n],
-                    urgency[n],
-                    unit_s,
-                )
+                options.divisor[n, o] = divisor_of(objective, rows.time_s[n, c, k], rows.cost_j[n, c, k], cores)
+                if options.exact_until[n, o] >= options.taken[c] and is_too_much(event, n, c, k, remaining_j):
+                    put_aside(event, n, c, k)
+                else:
+                    renew_value(event, n, c, k)
 
 
 # ---------------------------------------------------------------------- the heap
@@ -146,7 +142,7 @@ def best_of(value: Floats, n: int) -> tuple[float, int]:
     return best, chosen
 
 
-@kernel
+@inner
 def renewed_heap(value: Floats, is_left: Booleans, keys: Floats, ids: Integers) -> int:
     """Make the heap of the rows that are left; returns its size."""
     size = 0
@@ -162,113 +158,58 @@ def renewed_heap(value: Floats, is_left: Booleans, keys: Floats, ids: Integers) 
 
 
 @inner
-def look_again(
-    profile: NodeProfile,
-    rows: ParallelRows,
-    functions: UtilityTables,
-    options: Options,
-    is_left: Booleans,
-    c: int,
-    day_end: float,
-    weights: Floats,
-    remaining_j: float,
-) -> bool:
+def look_again(event: Event, profile: NodeProfile, c: int, remaining_j: float) -> bool:
     """Look again at the options of a cluster that were put aside; whether one is admissible now.
 
     Those give their objective back.
     """
-    pstates, kept, found = rows.time_s.shape[2], 0, False
-    start, exact_until, divisor, value = options[:4]
-    taken, aside, n_aside, aside_until = options[4:]
-    begin, end, n_nodes, _, _, size, _ = profile
-    time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
-    aside_until[c] = NEVER
-    for position in range(n_aside[c]):
+    options, pstates = event.options, event.rows.time_s.shape[2]
+    aside, kept, some_admissible = options.aside, 0, False
+    options.aside_until[c] = NEVER
+    for position in range(options.n_aside[c]):
         n, k = aside[c, position] // pstates, aside[c, position] % pstates
         o = c * pstates + k
-        if not is_left[n]:
+        if not event.is_left[n]:
             continue
-        if exact_until[n, o] < taken[c]:
-            time, energy = time_s[n, c, k], energy_j[n, c, k]
-            start[n, o], spare = earliest(begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end)
-            exact_until[n, o] = taken[c] + spare
-            if not start[n, o] < day_end:
+        if options.exact_until[n, o] < options.taken[c]:
+            renew_start(event, profile, n, c, k)
+            if not options.start[n, o] < event.limits.day_end:
                 continue
-            if inside_j(start[n, o], time, energy, day_end, weights) <= remaining_j:
-                number = functions.utility_class[n]
-                value[n, o] = worth(
-                    divisor[n, o],
-                    start[n, o] + time,
-                    rows.arrival_s[n],
-                    functions.shapes,
-                    functions.first[number],
-                    functions.first[number + 1] - 1,
-                    functions.linear[number],
-                    functions.priority[n],
-                    functions.urgency[n],
-                    functions.unit_s,
-                )
-                found = True
+            if not is_too_much(event, n, c, k, remaining_j):
+                renew_value(event, n, c, k)
+                some_admissible = True
                 continue
         aside[c, kept] = aside[c, position]
-        aside_until[c] = min(aside_until[c], exact_until[n, o])
+        options.aside_until[c] = min(options.aside_until[c], options.exact_until[n, o])
         kept += 1
-    n_aside[c] = kept
-    return found
+    options.n_aside[c] = kept
+    return some_admissible
 
 
 @inner
 def next_placement(
-    profile: NodeProfile,
-    rows: ParallelRows,
-    functions: UtilityTables,
-    options: Options,
-    day_end: float,
-    weights: Floats,
-    remaining_j: float,
-    keys: Floats,
-    ids: Integers,
-    heap_size: int,
+    event: Event, profile: NodeProfile, remaining_j: float, keys: Floats, ids: Integers, heap_size: int
 ) -> int:
     """Mend what is known of the options at the top of the heap until one is what it is taken for.
 
     Returns its option; -1 if nothing is left that can be placed.
     """
-    pstates = rows.time_s.shape[2]
-    start, exact_until, divisor, value = options[:4]
-    taken, aside, n_aside, aside_until = options[4:]
-    begin, end, n_nodes, _, _, size, _ = profile
-    time_s, energy_j, widths, arrival = rows.time_s, rows.energy_j, rows.nodes, rows.arrival_s
-    shapes, first, linear, unit_s = (functions.shapes, functions.first, functions.linear, functions.unit_s)
+    options, pstates = event.options, event.rows.time_s.shape[2]
     while heap_size > 0 and keys[0] > -_INF:
         n = ids[0]
-        o = best_of(value, n)[1]
-        c, k = o // pstates, o % pstates
-        time, before = time_s[n, c, k], start[n, o]
-        if exact_until[n, o] < taken[c]:
-            start[n, o], spare = earliest(begin, end, n_nodes, size, c, widths[n, c], time, start[n, o], day_end)
-            exact_until[n, o] = taken[c] + spare
-        if not start[n, o] < day_end:
-            value[n, o] = -_INF
-        elif inside_j(start[n, o], time, energy_j[n, c, k], day_end, weights) > remaining_j:
-            put_aside(exact_until, value, aside, n_aside, aside_until, n, c, k, pstates)
-        elif start[n, o] > before:
-            number = functions.utility_class[n]
-            value[n, o] = worth(
-                divisor[n, o],
-                start[n, o] + time,
-                arrival[n],
-                shapes,
-                first[number],
-                first[number + 1] - 1,
-                linear[number],
-                functions.priority[n],
-                functions.urgency[n],
-                unit_s,
-            )
+        o = best_of(options.value, n)[1]
+        c, k, before = o // pstates, o % pstates, options.start[n, o]
+        if options.exact_until[n, o] < options.taken[c]:
+            renew_start(event, profile, n, c, k)
+        if not options.start[n, o] < event.limits.day_end:
+            options.value[n, o] = -_INF
+        elif is_too_much(event, n, c, k, remaining_j):
+            put_aside(event, n, c, k)
+        elif options.start[n, o] > before:
+            renew_value(event, n, c, k)
         else:
             return o
-        keys[0] = best_of(value, n)[0]
+        keys[0] = best_of(options.value, n)[0]
         if not leads(keys, ids, heap_size, keys[0], n):
             sift_best(keys, ids, heap_size, 0)
     return -1
@@ -278,47 +219,36 @@ def next_placement(
 
 
 @inner
-def still_may(witness: Integers, is_left: Booleans, taken: Integers) -> bool:
+def still_may(event: Event, witness: Integers) -> bool:
     """Whether what `may_start_by` found holds still."""
-    return is_left[witness[0]] and witness[2] == taken[witness[1]]
+    return event.is_left[witness[0]] and witness[2] == event.options.taken[witness[1]]
 
 
 @inner
-def may_start_by(
-    soon: float,
-    profile: NodeProfile,
-    rows: ParallelRows,
-    options: Options,
-    is_left: Booleans,
-    day_end: float,
-    weights: Floats,
-    remaining_j: float,
-    witness: Integers,
-) -> bool:
+def may_start_by(soon: float, event: Event, profile: NodeProfile, remaining_j: float, witness: Integers) -> bool:
     """Whether anything that is left might start by `soon` [s].
 
     `witness` is a row and a cluster before which nothing can any more, and the nodes that were
     taken there when the row could; (0, 0, -1) at first. Starts only move later and energy only
     gets less, so nothing is looked at again.
     """
-    start, _, _, _, taken, _, _, _ = options
-    begin, end, n_nodes, _, _, size, _ = profile
-    time_s, energy_j, widths = rows.time_s, rows.energy_j, rows.nodes
-    m, clusters, pstates = time_s.shape
+    rows, options, limits = event.rows, event.options, event.limits
+    m, clusters, pstates = rows.time_s.shape
     n, c = witness[0], witness[1]
     while n < m:
-        while is_left[n] and c < clusters:
+        while event.is_left[n] and c < clusters:
             shortest, since = _INF, _INF
             for k in range(pstates):
-                time, bound = time_s[n, c, k], start[n, c * pstates + k]
+                time, bound = rows.time_s[n, c, k], options.start[n, c * pstates + k]
+                energy = rows.energy_j[n, c, k]
                 if (
                     bound <= soon
                     and time < shortest
-                    and (least_inside_j(bound, soon, time, energy_j[n, c, k], day_end, weights) <= remaining_j)
+                    and (least_inside_j(bound, soon, time, energy, limits.day_end, limits.weights) <= remaining_j)
                 ):
                     shortest, since = time, bound
-            if earliest(begin, end, n_nodes, size, c, widths[n, c], shortest, since, soon)[0] <= soon:
-                witness[0], witness[1], witness[2] = n, c, taken[c]
+            if earliest(profile, c, rows.nodes[n, c], shortest, since, soon)[0] <= soon:
+                witness[0], witness[1], witness[2] = n, c, options.taken[c]
                 return True
             c += 1
         n, c = n + 1, 0
@@ -366,19 +296,19 @@ def map_parallel(
     -------
     Placed
     """
-    pstates, day_end, remaining_j = rows.time_s.shape[2], limits.day_end, limits.remaining_j
-    weights, options = limits.weights, list_options(profile, nodes, rows, limits)
-    is_left = np.ones(len(rows.time_s), np.bool_)
+    pstates, remaining_j = rows.time_s.shape[2], limits.remaining_j
+    options, is_left = list_options(profile, nodes, rows, limits), np.ones(len(rows.time_s), np.bool_)
+    event = Event(rows, functions, limits, options, is_left)
     placed, count = no_placements(rows), 0
     witness = np.array([0, 0, -1])
-    if soon < _INF and not may_start_by(soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness):
+    if soon < _INF and not may_start_by(soon, event, profile, remaining_j, witness):
         return first_of(placed, count)
     bits = np.empty((2, profile.bits.shape[2]), np.uint64)
-    judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j)
+    judge_all(objective, event, remaining_j)
     keys, ids = np.empty(len(is_left)), np.empty(len(is_left), np.int64)
     size = renewed_heap(options.value, is_left, keys, ids)
     while True:
-        o = next_placement(profile, rows, functions, options, day_end, weights, remaining_j, keys, ids, size)
+        o = next_placement(event, profile, remaining_j, keys, ids, size)
         if o < 0:
             return first_of(placed, count)
         n, c, k = ids[0], o // pstates, o % pstates
@@ -392,24 +322,19 @@ def map_parallel(
             occupy(profile, rows, n, c, k, start, bits)
         is_left[n] = False
         options.taken[c] += rows.nodes[n, c]
-        inside = inside_j(start, time, rows.energy_j[n, c, k], day_end, weights)
+        inside = inside_j(start, time, rows.energy_j[n, c, k], limits.day_end, limits.weights)
         remaining_j -= inside
         spent_j += inside
         size -= 1
         keys[0], ids[0] = keys[size], ids[size]
         sift_best(keys, ids, size, 0)
-        if soon < _INF and not (
-            still_may(witness, is_left, options.taken)
-            or may_start_by(soon, profile, rows, options, is_left, day_end, weights, remaining_j, witness)
-        ):
+        if soon < _INF and not (still_may(event, witness) or may_start_by(soon, event, profile, remaining_j, witness)):
             return first_of(placed, count)
         if objective != later_objective and spent_j >= goal_j:
             objective = later_objective
-            judge_all(objective, rows, functions, options, is_left, day_end, weights, remaining_j)
+            judge_all(objective, event, remaining_j)
             size = renewed_heap(options.value, is_left, keys, ids)
-        elif options.taken[c] > options.aside_until[c] and look_again(
-            profile, rows, functions, options, is_left, c, day_end, weights, remaining_j
-        ):
+        elif options.taken[c] > options.aside_until[c] and look_again(event, profile, c, remaining_j):
             size = renewed_heap(options.value, is_left, keys, ids)
 
 

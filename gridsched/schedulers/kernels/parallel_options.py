@@ -12,8 +12,8 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers, Words
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import take, write_hosts
-from gridsched.schedulers.kernels.node_profile import ClusterNodes, NodeProfile, first_starts, with_room
+from gridsched.schedulers.kernels.node_gaps import NodeProfile, take, write_hosts
+from gridsched.schedulers.kernels.node_profile import ClusterNodes, first_starts, with_room
 
 _INF = np.inf
 #: More nodes than any cluster has.
@@ -154,21 +154,7 @@ def occupy(profile: NodeProfile, rows: ParallelRows, n: int, c: int, k: int, sta
     The profile has `room_for` it; `work` are bits for two rows; the first are those of the nodes
     then.
     """
-    take(
-        profile.begin,
-        profile.end,
-        profile.n_nodes,
-        profile.bits,
-        profile.bits_of,
-        profile.size,
-        c,
-        start,
-        rows.time_s[n, c, k],
-        rows.nodes[n, c],
-        work[0],
-        work[1],
-        profile.places,
-    )
+    take(profile, c, start, rows.time_s[n, c, k], rows.nodes[n, c], work[0], work[1])
 
 
 @kernel

@@ -11,8 +11,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.node_profile import ClusterNodes, NodeProfile
+from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
+from gridsched.schedulers.kernels.node_profile import ClusterNodes
 from gridsched.schedulers.kernels.parallel_options import (
     ParallelLimits,
     ParallelRows,
@@ -38,7 +38,7 @@ def start_of(
         time, rows.cost_j[n, c, k], cores, limits.task_budget_j, limits.resource_budget_w
     ):
         return _INF
-    start, _ = earliest(profile.begin, profile.end, profile.n_nodes, profile.size, c, width, time, -_INF, day_end)
+    start, _ = earliest(profile, c, width, time, -_INF, day_end)
     energy = rows.energy_j[n, c, k]
     if start < day_end and inside_j(start, time, energy, day_end, limits.weights) <= remaining_j:
         return start

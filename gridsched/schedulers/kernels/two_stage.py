@@ -130,7 +130,7 @@ def upper_bounds(event: Event, ends: Floats, bounds: Floats, caps: Floats) -> No
         if event.objective == COMP:
             bounds[n] = -ends[row]
         else:
-            caps[n] = utility_at(event, n, ends[row], 0.0)
+            caps[n] = utility_at(event, n, ends[row])
             bounds[n] = quotient(caps[n], event.numbers[row, 0, DIVISOR])
 
 

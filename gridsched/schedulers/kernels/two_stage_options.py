@@ -19,7 +19,7 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.schedulers.kernels.compiled import inner
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, TypeTables
-from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, utility_value
+from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, utility_of
 
 #: Columns of an option's numbers, and of its places.
 ETC, DIVISOR, EEC = 0, 1, 2
@@ -213,20 +213,9 @@ def end_of(event: Event, row: int, n: int) -> float:
 
 
 @inner
-def utility_at(event: Event, task: int, end: float, enough: float) -> float:
-    """Utility of the event's task number `task` if it ends then; `enough` as in `utility_value`."""
-    functions, id = event.functions, event.tasks[task]
-    c = functions.utility_class[id]
-    return utility_value(
-        functions.shapes,
-        functions.first[c],
-        functions.first[c + 1] - 1,
-        functions.linear[c],
-        functions.priority[id],
-        functions.urgency[id],
-        (end - event.arrivals[task]) / functions.unit_s,
-        enough,
-    )
+def utility_at(event: Event, n: int, end: float, enough: float = 0.0) -> float:
+    """Utility of the event's task number `n` if it ends then; `enough` as in `utility_value`."""
+    return utility_of(event.functions, event.tasks[n], end - event.arrivals[n], enough)
 
 
 @inner
@@ -259,7 +248,7 @@ def value_of(event: Event, task: int, n: int, objective: int) -> float:
         return -end
     if end == _INF:
         return -_INF
-    return quotient(utility_at(event, task, end, 0.0), event.numbers[row, n, DIVISOR])
+    return quotient(utility_at(event, task, end), event.numbers[row, n, DIVISOR])
 
 
 @inner
@@ -338,7 +327,7 @@ def best_utility(event: Event, task: int) -> tuple[float, int, bool]:
     end, chosen, _ = earliest_option(event, row)
     if chosen < 0:
         return -_INF, -1, False
-    best = utility_at(event, task, end, 0.0)
+    best = utility_at(event, task, end)
     earliest = _INF  # of those who would win
     for n in range(event.counts[row]):
         if precedes(event, row, n, chosen):

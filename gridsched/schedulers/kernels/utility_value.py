@@ -96,19 +96,28 @@ def utility_value(
     return priority * max(start * math.exp(exponent), floor)
 
 
+@inner
+def utility_of(functions: UtilityTables, task: int, elapsed_s: float, enough: float = 0.0) -> float:
+    """Utility of a task so long after its arrival [s]; `enough` as in `utility_value`."""
+    c = functions.utility_class[task]
+    return utility_value(
+        functions.shapes,
+        functions.first[c],
+        functions.first[c + 1] - 1,
+        functions.linear[c],
+        functions.priority[task],
+        functions.urgency[task],
+        elapsed_s / functions.unit_s,
+        enough,
+    )
+
+
 @kernel
 def utility_values(functions: UtilityTables, tasks: Integers, elapsed_s: Floats) -> Floats:
     """Utility of each of `tasks`, after its own time since arrival [s], shape (tasks,)."""
-    shapes, first, linear = functions.shapes, functions.first, functions.linear
-    classes, unit_s = functions.utility_class, functions.unit_s
-    priority, urgency = functions.priority, functions.urgency
     values = np.empty(len(tasks))
     for n in range(len(tasks)):
-        task = tasks[n]
-        c = classes[task]
-        values[n] = utility_value(
-            shapes, first[c], first[c + 1] - 1, linear[c], priority[task], urgency[task], elapsed_s[n] / unit_s
-        )
+        values[n] = utility_of(functions, tasks[n], elapsed_s[n])
     return values
 
 

@@ -23,7 +23,8 @@ from gridsched.model.utility_classes import UtilityClasses
 from gridsched.policy.base import check_choice, check_number
 from gridsched.policy.decisions import Allocate, Decision, Drop, Plan
 from gridsched.policy.state import EnergyState, NodesState, State
-from gridsched.schedulers.kernels.node_profile import NodeProfile, Reserved, cluster_nodes, node_profile
+from gridsched.schedulers.kernels.node_gaps import NodeProfile
+from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
 from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
 from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables, utility_values
 from gridsched.schedulers.weighing import signals_of_groups, weighed_j
