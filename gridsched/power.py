@@ -168,18 +168,6 @@ class GridPower:
     off_w: Floats
     horizon_s: float
 
-    def taken(self, rows: Booleans) -> GridPower:
-        """Return the power from some of the times on."""
-        return GridPower(
-            self.time[rows],
-            self.busy_w[rows],
-            self.idle_w[rows],
-            self.boot_w[rows],
-            self.shutdown_w[rows],
-            self.off_w[rows],
-            self.horizon_s,
-        )
-
     @property
     def total_w(self) -> Floats:
         """Power of all computing hosts [W]."""

@@ -254,7 +254,7 @@ def compare(
     if key is not None:
         rows.sort(key=lambda row: sort_key(key, row))
     if plot is not None and rows:
-        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
+        from gridsched.figures.table import draw_figure  # matplotlib is slow to load
 
         draw_figure("bars", "comparison", rows, plot, force=outputs.force)
     nested = ("provenance", "timing")

@@ -250,7 +250,7 @@ def describe(
         statistics = system_statistics(system)
         name, kind, of, subject = system.tasks.name, "overview", "system", system
     if plot is not None:
-        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
+        from gridsched.figures.table import draw_figure  # matplotlib is slow to load
 
         draw_figure(kind, of, subject, plot, title=name, force=force)
     if json:

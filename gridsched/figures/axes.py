@@ -291,24 +291,15 @@ def time_axis(axes: Axes, horizon_s: float) -> None:
     plain_numbers(axes.xaxis)
 
 
-def hours_axis(axes: Axes, begin_s: float, end_s: float) -> None:
-    """Make x a time axis of a day or several, in hours; of less than an hour in seconds.
-
-    Parameters
-    ----------
-    axes : Axes
-        Drawn over seconds.
-    begin_s, end_s : float
-        Limits [s].
-    """
-    hours = (end_s - begin_s) / 3600.0
-    axes.set_xlim(begin_s, end_s)
+def hours_axis(axes: Axes, end_s: float) -> None:
+    """Make x, drawn over seconds, a time axis of a day or several in hours; of less than an hour in seconds."""
+    hours = end_s / 3600.0
     if hours < 1:
-        axes.set_xlabel("Time [s]")
-        plain_numbers(axes.xaxis)
+        time_axis(axes, end_s)
         return
     steps = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 168, 672)
     step = next((step for step in steps if hours / step <= 14), 8760)
+    axes.set_xlim(0.0, end_s)
     axes.xaxis.set_major_locator(MultipleLocator(step * 3600.0))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 3600:,.10g}"))
     axes.set_xlabel("Time [h]")

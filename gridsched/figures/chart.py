@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +13,12 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from gridsched.analysis.texts import value_text
 from gridsched.arrays import Floats
-from gridsched.figures.axes import finish_bars_axis, plain_numbers, share_limits
-from gridsched.figures.direct_labels import MOST_LABELS, name_series
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits
+from gridsched.figures.figure_file import legend_below, new_figure
 from gridsched.figures.looks import Look
-from gridsched.figures.marks import KINDS, Series
+from gridsched.figures.marks import KINDS, MOST_LABELS, Series, name_series
 
 Direction = Literal["x", "y"]
 _LIMIT = "#a5371b"
@@ -81,6 +82,21 @@ class Scale:
         if self.levels is not None:
             values = values.map({value: k for k, value in enumerate(self.levels)})
         return values.to_numpy(dtype=np.float64) / self.factor
+
+
+def numbers_along(axis: str, values: Iterable[Any]) -> Scale:
+    """Return a study's axis of numbers, with the unit that its name says."""
+    factor, label = axis_scale(axis, values)
+    return Scale(axis, label, factor)
+
+
+def levels_along(axis: str, values: Iterable[Any], infinite: str = "inf") -> Scale:
+    """Return a study's axis as levels, of which an infinite one may have a name."""
+    levels = list(dict.fromkeys(values))
+    numbers = numbers_along(axis, levels)
+    texts = [value_text(level / numbers.factor if numbers.factor > 1 else level) for level in levels]
+    names = [infinite if level == math.inf else text for level, text in zip(levels, texts, strict=True)]
+    return replace(numbers, factor=1.0, levels=dict(zip(levels, names, strict=True)))
 
 
 def chart(
@@ -165,9 +181,7 @@ def chart(
     if is_direct:
         name_series(drawn)
     entries = [*(way.handle(look) for look in looks.values() if look.label and not is_direct), *handles]
-    if entries:
-        length = 2.0 if way.stroke is None else 3.0
-        _draw_legend(figure, entries, title=legend or None, handlelength=length)
+    legend_below(figure, entries, title=legend or None, handlelength=2.0 if way.stroke is None else 3.0)
     return figure
 
 
@@ -241,11 +255,3 @@ def _draw_limit(axes: Axes, limit: float, name: str) -> None:
         color=_LIMIT,
     )
     axes.set_ylim(None, max(axes.get_ylim()[1], 1.08 * limit))
-
-
-def _draw_legend(figure: Figure | SubFigure, handles: Sequence[Artist], **options: Any) -> None:
-    """Draw a legend below the panels, with as many entries side by side as have room."""
-    widths = [0.75 + 0.075 * len(str(handle.get_label())) for handle in handles]
-    room = figure.bbox.width / figure.dpi
-    columns = len(widths) if sum(widths) <= room else max(1, int(room / max(widths)))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, title_fontsize=9, **options)

@@ -1,24 +1,23 @@
-"""What all figures share: their style, where they are drawn, how they are saved with data."""
+"""What all figures share: their style, where they are drawn, where they are saved."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
-import pandas as pd
+import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.figures.axes import untangle
-from gridsched.figures.table import Drawn, Subject, figures
-from gridsched.files.csv_files import csv_text
-from gridsched.files.output_files import check_writable, write_whole
+from gridsched.files.output_files import check_writable
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
@@ -65,7 +64,7 @@ class ShownFigure(Figure):
     def _repr_png_(self) -> bytes:
         stream = io.BytesIO()
         with style():
-            _lay_out(self)
+            lay_out(self)
             self.savefig(stream, dpi=_NOTEBOOK_DPI)
         return stream.getvalue()
 
@@ -145,81 +144,24 @@ def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
     return image, data
 
 
-def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:
-    """Return the files of a figure by their suffixes: the images, and ``.csv`` for the data.
-
-    Parameters
-    ----------
-    drawn : Drawn
-    suffixes : iterable of str
-        Some of `FORMATS`.
-    """
-    wanted, columns = list(suffixes), drawn.data
-    figure = drawn.figure
-    assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
-    _lay_out(figure)
-    figure.set_layout_engine("none")  # laid out once, for all formats
-    if isinstance(columns, pd.DataFrame):
-        columns = {str(name): columns[name].to_numpy() for name in columns}
-    contents: dict[str, str | bytes] = {".csv": csv_text(columns, for_people=True)}
-    for suffix in wanted:
-        stream = io.BytesIO()
-        figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
-        contents[suffix] = stream.getvalue()
-    return contents
-
-
-def _lay_out(figure: Figure) -> None:
+def lay_out(figure: Figure) -> None:
     """Place all parts of a figure, with tick labels that do not overlap."""
     figure.draw_without_rendering()
     if untangle(figure):
         figure.draw_without_rendering()
 
 
+def legend_below(figure: Figure | SubFigure, handles: Sequence[Artist], **options: Any) -> None:
+    """Draw a legend below a figure, if there are entries: as many side by side as have room."""
+    widths = [0.72 + 0.07 * len(str(handle.get_label())) for handle in handles]
+    room = figure.bbox.width / figure.dpi
+    columns = range(len(widths), 0, -1)
+    count = next((n for n in columns if sum(map(max, np.array_split(widths, n))) <= room), 1)
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=count, title_fontsize=9, **options)
+
+
 def set_title(figure: Figure | SubFigure, title: str) -> None:
     """Write a line above a figure, if there is one."""
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
-
-
-def draw_figure(
-    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "", force: bool = False, **options: Any
-) -> None:
-    """Draw a figure of the table and save it with its data beside it; both or neither.
-
-    Parameters
-    ----------
-    kind : str
-        Its name in the table, for example ``gantt``.
-    of : str
-        What is drawn, for example ``run``.
-    subject : object
-        What is drawn, for example a `Trace`.
-    path : str or Path
-        ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
-    title : str
-        A line above.
-    force : bool
-        Replace existing files.
-    **options
-        For the figure's function, for example ``step_s``.
-
-    Raises
-    ------
-    InputError
-        If there is no such figure, the function refuses what it is given, or the files cannot be
-        written.
-    """
-    image, table = check_target(path, force=force)
-    known = figures(of)
-    if kind not in known:
-        raise InputError(
-            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, known)}Legal: {', '.join(known)}."
-        )
-    suffix = image.suffix.lower()
-    with style():
-        drawn = known[kind].draw(subject, **options)
-        set_title(drawn.figure, title)
-        contents = file_contents(drawn, [suffix])
-    write_whole(table, contents[".csv"], force=force)
-    write_whole(image, contents[suffix], force=force)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError, did_you_mean
 from gridsched.figures.figure_file import Place, drawn_in, set_title, style
-from gridsched.figures.study_layout import layout_of
-from gridsched.figures.table import Subject, figures
+from gridsched.figures.study_figure import layout_of
+from gridsched.figures.table import Subject
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
 from gridsched.optimize.answers import Landscape
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.workloads.traces.job_table import JobTable
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def plot_gantt(result: RunResult | Trace, ax: Place | None = None, *, title: str
     title : str
         A line above.
     """
-    return _drawn("gantt", "run", _trace(result), ax, title)
+    return _drawn("gantt", "run", result, ax, title)
 
 
 def plot_power(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -53,7 +54,7 @@ def plot_power(result: RunResult | Trace, ax: Place | None = None, *, title: str
     title : str
         A line above.
     """
-    return _drawn("power", "run", _trace(result), ax, title)
+    return _drawn("power", "run", result, ax, title)
 
 
 def plot_trace(
@@ -71,7 +72,7 @@ def plot_trace(
     title : str
         A line above.
     """
-    return _drawn("trace", "run", _trace(result), ax, step_s=step_s, title=title)
+    return _drawn("trace", "run", result, ax, step_s=step_s, title=title)
 
 
 def plot_prices(
@@ -97,7 +98,7 @@ def plot_prices(
     if tariff is None and not isinstance(result, Trace):
         scenario = result.scenario
         tariff = scenario.tariff or Tariff.of_budget(scenario.budget)
-    return _drawn("prices", "run", _trace(result), ax, tariff=tariff, title=title)
+    return _drawn("prices", "run", result, ax, tariff=tariff, title=title)
 
 
 def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -116,7 +117,7 @@ def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: st
     InputError
         If nobody said the carbon intensity.
     """
-    return _drawn("carbon", "run", _trace(result), ax, title)
+    return _drawn("carbon", "run", result, ax, title)
 
 
 def plot_comparison(comparison: Comparison, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -206,29 +207,27 @@ def plot_study(
         If there is no such figure, or the study has nothing to draw in it.
     """
     declared = {each.name: each for each in results.study.figures}
-    kinds = figures("study")
-    if figure not in declared and figure not in kinds:
-        known = [*declared, *kinds]
+    kinds = figure_kinds("study")
+    legal = [*declared, *kinds]
+    if figure not in legal:
         raise InputError(
-            f"Study {results.study.name!r} has no figure {figure!r}. {did_you_mean(figure, known)}"
-            f"Legal: {', '.join(known)}."
+            f"Study {results.study.name!r} has no figure {figure!r}. {did_you_mean(figure, legal)}"
+            f"Legal: {', '.join(legal)}."
         )
     with style(), drawn_in(ax):
         if figure in declared:
             chosen = declared[figure]
-            return figures("declared")[chosen.kind].draw(results, chosen).figure
+            return figure_kinds("declared")[chosen.kind].draw(results, chosen).figure
         layout = layout_of(results, metrics=[metric] if metric else None, where=where)
         for drawn in kinds[figure].draw(results, layout):
             return drawn.figure
     raise InputError(f"Study {results.study.name!r} has nothing to draw as {figure!r}.")
 
 
-def _trace(result: RunResult | Trace) -> Trace:
-    return result if isinstance(result, Trace) else result.trace
-
-
 def _drawn(kind: str, of: Subject, subject: Any, ax: Place | None, title: str, **options: Any) -> Figure | SubFigure:
+    if of == "run" and not isinstance(subject, Trace):
+        subject = subject.trace
     with style(), drawn_in(ax):
-        figure: Figure | SubFigure = figures(of)[kind].draw(subject, **options).figure
+        figure: Figure | SubFigure = figure_kinds(of)[kind].draw(subject, **options).figure
         set_title(figure, title)
     return figure

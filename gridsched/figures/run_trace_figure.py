@@ -10,9 +10,9 @@ from gridsched.analysis.texts import prefixed
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
-from gridsched.figures.axes import hours_axis, quantity_axis
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.axes import quantity_axis
 from gridsched.figures.looks import BUSY
+from gridsched.figures.power_figure import Curve, draw_curves, finish_panels, stacked_panels
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import MOST_STEPS, utility_between
 from gridsched.model.trace import ExecutionEnd, Trace
@@ -43,17 +43,17 @@ def run_trace(trace: Trace, *, step_s: float | None = None) -> Drawn:
         If the steps are no steps or too many.
     """
     steps = trace_steps(trace, step_s)
-    panels = [_draw_energy, _draw_power, _draw_tasks]
-    if "utility" in steps:
-        panels.insert(1, _draw_utility)
-    figure = new_figure(9.0, 1.0 + 1.7 * len(panels))
-    rows = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for axes, draw in zip(rows, panels, strict=True):
-        draw(axes, steps)
+    edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])
+    so_far = {"energy_j": "J", "utility": ""} if "utility" in steps else {"energy_j": "J"}
+    figure, panels = stacked_panels(4.4 + 1.7 * len(so_far), *[1] * (2 + len(so_far)))
+    for axes, (name, unit) in zip(panels, so_far.items(), strict=False):
+        _draw_so_far(axes, steps, name, unit)
+    _draw_power(panels[-2], steps, edges)
+    _draw_tasks(panels[-1], steps, edges)
+    for axes in panels:
         axes.grid(axis="x")
         _mark_boundaries(axes, trace)
-    hours_axis(rows[-1], 0.0, float(steps["until_s"].iloc[-1]))
-    figure.align_ylabels(rows)
+    finish_panels(figure, panels, float(edges[-1]), ())
     return Drawn(figure, steps)
 
 
@@ -137,49 +137,28 @@ def _counts(times: Floats, edges: Floats) -> Integers:
     return np.histogram(times[~np.isnan(times)], edges)[0]
 
 
-def _draw_curve(axes: Axes, steps: pd.DataFrame, name: str, factor: float) -> None:
-    """Draw a quantity so far; it begins at 0 in each period."""
-    for _, part in steps.groupby((steps["period"].diff() != 0).cumsum()):
-        time = np.append(part["from_s"].iloc[0], part["until_s"])
-        axes.plot(time, np.append(0.0, part[name]) / factor, color=BUSY.face, linewidth=1.4)
+def _draw_so_far(axes: Axes, steps: pd.DataFrame, name: str, unit: str) -> None:
+    """Draw a quantity so far, which begins at 0 in each period, and its budget, if there is one."""
+    parts = [part for _, part in steps.groupby((steps["period"].diff() != 0).cumsum())]
+    time = np.concatenate([[part["from_s"].iloc[0], *part["until_s"], np.nan] for part in parts])
+    so_far = np.concatenate([[0.0, *part[name], np.nan] for part in parts])
+    budgets = steps[steps["budget_j"].notna()] if name == "energy_j" else steps[:0]
+    label, most = f"{name.partition('_')[0].capitalize()} so far", budgets["budget_j"].to_numpy().max(initial=0.0)
+    factor, _ = draw_curves(axes, time, label, unit, [Curve(so_far, label, BUSY.face)], most)
+    if len(budgets):
+        heights, ends = budgets["budget_j"] / factor, (budgets["from_s"], budgets["until_s"])
+        axes.hlines(heights, *ends, color="black", linewidth=1.0, label="budget of the period")
+        axes.legend(handles=axes.collections, loc="lower right")
 
 
-def _draw_energy(axes: Axes, steps: pd.DataFrame) -> None:
-    budget = steps["budget_j"].to_numpy()
-    largest = max(steps["energy_j"].max(), float(np.nanmax(budget, initial=0.0)))
-    factor, unit = prefixed("J", largest)
-    _draw_curve(axes, steps, "energy_j", factor)
-    known = ~np.isnan(budget)
-    if known.any():
-        axes.hlines(
-            budget[known] / factor,
-            steps["from_s"][known],
-            steps["until_s"][known],
-            color="black",
-            linestyle="-",
-            linewidth=1.0,
-            label="budget of the period",
-        )
-        axes.legend(loc="lower right")
-    quantity_axis(axes, f"Energy so far\n[{unit}]", 1.1 * largest / factor)
-
-
-def _draw_utility(axes: Axes, steps: pd.DataFrame) -> None:
-    _draw_curve(axes, steps, "utility", 1.0)
-    quantity_axis(axes, "Utility so far")
-
-
-def _draw_power(axes: Axes, steps: pd.DataFrame) -> None:
+def _draw_power(axes: Axes, steps: pd.DataFrame, edges: Floats) -> None:
     factor, unit = prefixed("W", float(steps["mean_power_w"].max()))
-    edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])
-    axes.stairs(
-        steps["mean_power_w"] / factor, edges, fill=True, facecolor="#d6e2ee", edgecolor=BUSY.face, linewidth=0.8
-    )
+    power = steps["mean_power_w"] / factor
+    axes.stairs(power, edges, fill=True, facecolor="#d6e2ee", edgecolor=BUSY.face, linewidth=0.8)
     quantity_axis(axes, f"Mean power\n[{unit}]")
 
 
-def _draw_tasks(axes: Axes, steps: pd.DataFrame) -> None:
-    edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])
+def _draw_tasks(axes: Axes, steps: pd.DataFrame, edges: Floats) -> None:
     for name, label, color, line in TASK_CURVES:
         axes.stairs(steps[name], edges, color=color, linestyle=line, linewidth=1.2, label=label, baseline=None)
     axes.legend(loc="upper right", ncols=2)

@@ -3,33 +3,137 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from gridsched.analysis import statistics
+from gridsched.analysis.statistics import group_intervals, paired_differences
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import axis_name, axis_text, value_text
+from gridsched.analysis.texts import axis_name, axis_text, is_number, value_text
 from gridsched.campaign.run_records import read_records, records_file
-from gridsched.figures.axes import axes_words, axis_scale, scale_of
-from gridsched.figures.chart import Scale, chart
-from gridsched.figures.looks import Look
-from gridsched.figures.study_layout import Layout
+from gridsched.errors import InputError
+from gridsched.figures.axes import axes_words, scale_of
+from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
+from gridsched.figures.looks import Look, series_looks
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 
 _ENERGIES = ("energy_j", "energy_model_j")
+#: More panels than this would be unreadable; further combinations stand in the tables only.
+MAX_COLUMNS, MAX_ROWS, MAX_PAGES, MAX_METRICS = 4, 4, 2, 4
 #: So many combinations of axes get a figure of finished tasks.
 MAX_FIGURES = 4
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How a study's axes become panels, x axis and series of its figures.
+
+    Attributes
+    ----------
+    x : str or None
+        Axis along x; None if nothing varies but the scheduler.
+    rows, columns : str or None
+        Axes of the panels.
+    pages : tuple of str
+        Further axes: one figure for each of their combinations, up to `MAX_PAGES`.
+    looks : dict
+        Label of a scheduler -> how it is drawn in every figure.
+    values : dict
+        Values of the varying axes, in order.
+    metrics : tuple of str
+        What is drawn.
+    results : StudyResults
+    """
+
+    x: str | None
+    rows: str | None
+    columns: str | None
+    pages: tuple[str, ...]
+    looks: dict[str, Look]
+    values: dict[str, tuple[Any, ...]]
+    metrics: tuple[str, ...]
+    results: StudyResults
+
+    def means(self, metric: str) -> pd.DataFrame:
+        """Return mean and interval of a metric for each cell and scheduler."""
+        return group_intervals(self.results.shown, [*self.results.cell_axes, "scheduler"], metric)
+
+    @property
+    def combinations(self) -> list[dict[str, Any]]:
+        """The axis values of each figure that there would be, if all were drawn."""
+        values = itertools.product(*(self.values[axis] for axis in self.pages))
+        return [dict(zip(self.pages, each, strict=True)) for each in values]
+
+    def numbered_pages(self) -> Iterator[tuple[list[Panel], str]]:
+        """Yield the panels of each figure that is drawn, and the end of its name."""
+        several = self.combinations
+        for number, page in enumerate(several[:MAX_PAGES], start=1):
+            yield self.panels(page), f"-{number}" if len(several) > 1 else ""
+
+    def panels(self, page: dict[str, Any]) -> list[Panel]:
+        """Return the panels of a page, of its axis values and those of rows and columns."""
+        panels = []
+        for r, row in enumerate(self.values[self.rows][:MAX_ROWS] if self.rows else [None]):
+            for c, column in enumerate(self.values[self.columns][:MAX_COLUMNS] if self.columns else [None]):
+                own = {self.rows: row, self.columns: column}
+                values = page | {axis: value for axis, value in own.items() if axis}
+                panels.append(Panel(r, c, axis_text(values), values))
+        return panels
+
+
+def layout_of(
+    results: StudyResults, *, metrics: Sequence[str] | None = None, where: Mapping[str, Sequence[Any]] | None = None
+) -> Layout:
+    """Choose x (the longest axis of numbers, else the longest), columns, rows, pages by length.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metrics : sequence of str, optional
+        What is drawn; by default the first `MAX_METRICS` of those that vary.
+    where : mapping, optional
+        Axis -> values that are drawn; by default those that the report is of.
+
+    Raises
+    ------
+    InputError
+        If there is no such axis, value or metric.
+    """
+    if metrics is None:
+        metrics = list(results.distinct_metrics)[:MAX_METRICS]
+    for metric in metrics:
+        _check("metric", metric, results.metrics)
+    values = {axis: results.shown_values(axis) for axis in results.varying_axes}
+    for axis, some in (where or {}).items():
+        _check("varying axis", axis, list(values))
+        for value in some:
+            _check(f"value of {axis}", value, values[axis])
+        values[axis] = tuple(value for value in values[axis] if value in some)
+    fixed = [axis for axis in values if len(values[axis]) == 1]
+    by_length = sorted((axis for axis in values if axis not in fixed), key=lambda axis: -len(values[axis]))
+    numeric = [axis for axis in by_length if all(map(is_number, values[axis]))]
+    x = next(iter(numeric or by_length), None)
+    columns, rows, *pages = [*(axis for axis in by_length if axis != x), None, None]
+    looks = series_looks(results.labels, baseline=results.baseline)
+    several = (*fixed, *filter(None, pages))
+    return Layout(x, rows, columns, several, looks, values, tuple(metrics), results)
+
+
+def _check(what: str, name: Any, legal: Sequence[Any]) -> None:
+    """Refuse what the study has not."""
+    if name not in legal:
+        texts = ", ".join(map(value_text, legal))
+        raise InputError(f"The study has no {what} {value_text(name)}. Legal: {texts}.")
+
+
 def _drawn(
     layout: Layout,
-    page: dict[str, Any],
+    panels: list[Panel],
     table: pd.DataFrame,
     kind: str,
     x: Scale,
@@ -39,7 +143,6 @@ def _drawn(
     **options: Any,
 ) -> Drawn:
     """Draw a panel for each combination of two axes; the caption says so, and of their axes."""
-    panels = layout.panels(page)
     columns = max(panel.column for panel in panels) + 1
     size = max(6.4, 4.1 * columns) if layout.x else 6.4, 1.0 + 2.5 * len(panels) / columns
     looks = options.pop("looks", layout.looks)
@@ -58,9 +161,7 @@ def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
     """Return the axis of the values along x; of the schedulers where nothing else varies."""
     if layout.x is None:
         return Scale("scheduler", "", levels={label: label for label in looks})
-    factor, label = axis_scale(layout.x, layout.x_values)
-    texts = {value: value_text(value / factor if factor > 1 else value) for value in layout.x_values}
-    return Scale(layout.x, label, levels=texts)
+    return levels_along(layout.x, layout.values[layout.x])
 
 
 @register_figure("bars", "study", "Means by scheduler.", heading="Means", place=10, is_usual=True)
@@ -70,33 +171,24 @@ def bars(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     yield from _of_means(layout, "bars", "bars", _levels(layout, layout.looks), words)
 
 
-def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Iterator[Drawn]:
-    """Yield a chart of means for each page and metric."""
-    for page, suffix in layout.numbered_pages():
-        for metric in layout.metrics:
-            means = layout.means(metric)
-            factor, label = scale_of(metric, float(means["mean"].max()))
-            yield _drawn(
-                layout,
-                page,
-                means,
-                kind,
-                x,
-                Scale("mean", label, factor),
-                f"{name}-{metric}{suffix}",
-                f"{label} {words}",
-            )
-
-
 @register_figure("sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_usual=True)
 def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a line with a band for each scheduler."""
-    if not layout.is_sweep or layout.x is None:
-        return
-    name = axis_name(layout.x)
-    words = f"along {name}: mean, and 95 % confidence interval as a band. The y axes do not begin at 0."
-    factor, label = axis_scale(layout.x, layout.x_values)
-    yield from _of_means(layout, "sweep", "lines", Scale(layout.x, label, factor), words)
+    along = layout.values[layout.x] if layout.x else ()
+    if layout.x and len(along) >= 3 and all(map(is_number, along)):
+        name = axis_name(layout.x)
+        words = f"along {name}: mean, and 95 % confidence interval as a band. The y axes do not begin at 0."
+        yield from _of_means(layout, "sweep", "lines", numbers_along(layout.x, along), words)
+
+
+def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Iterator[Drawn]:
+    """Yield a chart of means for each page and metric."""
+    for panels, suffix in layout.numbered_pages():
+        for metric in layout.metrics:
+            means = layout.means(metric)
+            factor, label = scale_of(metric, float(means["mean"].max()))
+            y = Scale("mean", label, factor)
+            yield _drawn(layout, panels, means, kind, x, y, f"{name}-{metric}{suffix}", f"{label} {words}")
 
 
 @register_figure(
@@ -104,35 +196,23 @@ def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
 )
 def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each page and metric: a box for each scheduler but the baseline."""
-    if len(results.labels) < 2:
-        return
     looks = {name: look for name, look in layout.looks.items() if not look.is_baseline}
-    for page, suffix in layout.numbered_pages():
+    for panels, suffix in layout.numbered_pages() if looks else ():
         for metric in (name for name in layout.metrics if not METRICS[name].is_share):
-            pairs = statistics.paired_differences(results.shown, results.cell_axes, metric, results.baseline)
+            pairs = paired_differences(results.shown, results.cell_axes, metric, results.baseline)
             if not pairs["difference_percent"].notna().any():
                 continue  # nothing is above a baseline of 0 by a share
-            label = f"{METRICS[metric].name}:\nmore than {results.baseline} [%]"
+            x, name = _levels(layout, looks), METRICS[metric].name
+            y = Scale("difference_percent", f"{name}:\nmore than {results.baseline} [%]", origin=0.0)
             caption = (
-                f"{METRICS[metric].name} above that of {results.baseline}, paired over replicates "
-                "[%]: median, quartiles, whiskers to 1.5 interquartile ranges, and what lies "
-                "outside."
+                f"{name} above that of {results.baseline}, paired over replicates [%]: median, quartiles, "
+                "whiskers to 1.5 interquartile ranges, and what lies outside."
             )
-            drawn = _drawn(
-                layout,
-                page,
-                pairs,
-                "boxes",
-                _levels(layout, looks),
-                Scale("difference_percent", label, origin=0.0),
-                f"boxes-{metric}{suffix}",
-                caption,
-                looks=looks,
-            )
+            drawn = _drawn(layout, panels, pairs, "boxes", x, y, f"boxes-{metric}{suffix}", caption, looks=looks)
             yield replace(drawn, data=_quantiles(results, drawn.data))
 
 
-def _quantiles(results: StudyResults, pairs: pd.DataFrame) -> pd.DataFrame:
+def _quantiles(results: StudyResults, pairs: Any) -> pd.DataFrame:
     """Return the five numbers of each box."""
     groups = pairs.groupby([*results.cell_axes, "scheduler"], sort=False)["difference_percent"]
     table = groups.quantile([0.0, 0.25, 0.5, 0.75, 1.0]).unstack()
@@ -146,30 +226,22 @@ def pareto(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     metric = next((name for name in _ENERGIES if name in layout.metrics), None)
     if metric is None or "makespan_s" not in layout.metrics:
         return
-    makespan, energy = layout.means("makespan_s"), layout.means(metric)
-    factor, label = scale_of(metric, float(energy["mean"].max()))
-    keys = [name for name in makespan if name not in ("mean", "low", "high", "count")]
-    both = makespan[[*keys, "mean"]].merge(energy[[*keys, "mean"]], on=keys)
+    cell = results.cell_axes
+    means = (layout.means(name)[[*cell, "scheduler", "mean"]] for name in ("makespan_s", metric))
+    both = pd.merge(*means, on=[*cell, "scheduler"])
     both = both.rename(columns={"mean_x": "makespan_s", "mean_y": metric})
-    both["efficient"] = efficient(both, [k for k in keys if k != "scheduler"], metric)
+    both["efficient"] = efficient(both, cell, metric)
+    factor, label = scale_of(metric, float(both[metric].max()))
+    x = Scale("makespan_s", "Makespan [s]", shared_up_to=1.0)
+    y = Scale(metric, label, factor, shared_up_to=1.0)
     along = f" One point for each {axis_name(layout.x)}, joined in their order." if layout.x else ""
     caption = (
         f"Means of energy and makespan by scheduler.{along} Filled: no other scheduler of the same "
         "combination has both less energy and less makespan."
     )
-    for page, suffix in layout.numbered_pages():
-        yield _drawn(
-            layout,
-            page,
-            both,
-            "paths",
-            Scale("makespan_s", "Makespan [s]", shared_up_to=1.0),
-            Scale(metric, label, factor, shared_up_to=1.0),
-            f"pareto-{metric}{suffix}",
-            caption,
-            filled="efficient",
-            is_direct=True,
-        )
+    for panels, suffix in layout.numbered_pages():
+        name, options = f"pareto-{metric}{suffix}", {"filled": "efficient", "is_direct": True}
+        yield _drawn(layout, panels, both, "paths", x, y, name, caption, **options)
 
 
 def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
@@ -185,8 +257,7 @@ def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
         The other objective; less is better.
     """
     mask = pd.Series(True, index=table.index)
-    parts = [part for _, part in table.groupby(cell, sort=False, dropna=False)] if cell else [table]
-    for part in parts:
+    for _, part in table.groupby(cell, sort=False, dropna=False) if cell else [("", table)]:
         points = part[["makespan_s", metric]].to_numpy()
         no_worse = (points[None, :, :] <= points[:, None, :]).all(axis=2)
         better = (points[None, :, :] < points[:, None, :]).any(axis=2)
@@ -218,14 +289,8 @@ def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
             for label in looks
         ]
         data = pd.concat(curves, ignore_index=True)
-        figure = chart(
-            data,
-            "steps",
-            Scale("time_s", "Time [s]"),
-            Scale("tasks_finished", "Finished tasks"),
-            looks,
-            size=(7.0, 4.0),
-        )
+        x, y = Scale("time_s", "Time [s]"), Scale("tasks_finished", "Finished tasks")
+        figure = chart(data, "steps", x, y, looks, size=(7.0, 4.0))
         of = axis_text(dict(zip(keys, key, strict=True)))
         yield Drawn(figure, data, f"trace-{number}", f"Finished tasks over time: {of}.")
 

@@ -1,34 +1,39 @@
-"""All figures in one table: what each draws, of what, and the function that draws it.
+"""Figures by their kinds: what each draws, of what; drawing those of a study, and saving them.
 
 A module of this folder whose name ends in ``_figure`` registers what it draws by
-`register_figure`; what a study may declare is registered in `gridsched.runs.figure_kinds`. A user's
-own module may do the same: a study's ``policies`` file, say, with a figure for the study's report.
+`register_figure`; what its decorators say is read from its source, so that listing the kinds loads
+nothing. A user's own module may do the same: a study's ``policies`` file, say, with a figure for the
+study's report.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from gridsched.errors import InputError
-from gridsched.runs.figure_kinds import DECLARED_KINDS, DeclaredKind, register_kind
+import pandas as pd
+from matplotlib.figure import Figure, SubFigure
 
-if TYPE_CHECKING:  # matplotlib takes longer to load than the rest
-    import pandas as pd
-    from matplotlib.figure import Figure, SubFigure
+from gridsched.errors import InputError, did_you_mean
+from gridsched.figures.figure_file import FORMATS, check_target, lay_out, set_title, style
+from gridsched.files.csv_files import csv_text
+from gridsched.files.output_files import write_whole
+from gridsched.runs.figure_kinds import FigureKind, figure_kinds, register_kind
 
+if TYPE_CHECKING:
     from gridsched.analysis.study_results import StudyResults
-    from gridsched.figures.study_layout import Layout
+    from gridsched.figures.study_figure import Layout
 
 #: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `JobTable`; a `SystemWorkload`; a
 #: study's results and their `Layout`; a study's results and one of its ``[[figures]]``; a
 #: `Landscape` of energies and makespans that are possible.
 Subject = Literal["run", "comparison", "tasks", "jobs", "system", "study", "declared", "landscape"]
+Data: TypeAlias = pd.DataFrame | Mapping[str, Iterable[Any]]
+Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -47,41 +52,17 @@ class Drawn:
     """
 
     figure: Figure | SubFigure
-    data: pd.DataFrame | Mapping[str, Iterable[Any]]
+    data: Data
     name: str = ""
     caption: str = ""
 
 
-@dataclass(frozen=True)
-class FigureKind:
-    """An entry of the table; see `register_figure`."""
-
-    name: str
-    of: Subject
-    sentence: str
-    draw: Callable[..., Any]
-    heading: str
-    place: int
-    is_usual: bool
-
-
 _DECLARED = "The study's figures"
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
-_TABLE: dict[tuple[Subject, str], FigureKind] = {}
 
 
-def register_figure(
-    name: str,
-    of: Subject,
-    sentence: str,
-    *,
-    heading: str = "",
-    place: int = 100,
-    is_usual: bool = False,
-    needs: tuple[str, ...] = ("metric", "along"),
-    is_of_variants: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that puts a function into the table of figures.
+def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Callable[[Draw], Draw]:
+    """Return a decorator that makes a function draw a kind of figures.
 
     Parameters
     ----------
@@ -92,55 +73,21 @@ def register_figure(
         called with the results and their `Layout`, and yields as many as it likes.
     sentence : str
         What it draws.
-    heading : str
-        Of a study's figures: the heading above them in the report; default the sentence.
-    place : int
-        Of a study's figures: the lower, the earlier in the report.
-    is_usual : bool
-        Of a study's figures: left out where the study declares figures.
-    needs : tuple of str
-        Of declared figures: the keys of ``[[figures]]`` without which the study is refused.
-    is_of_variants : bool
-        Of declared figures: whether `schedulers` may name single variants of a family.
+    **details
+        Of a study's figures ``heading``, ``place`` and ``is_usual``, of declared ones ``needs`` and
+        ``is_of_variants``: see `FigureKind`.
 
     Raises
     ------
     InputError
-        If another function draws a figure of this name and subject.
+        If another function draws figures of this name and subject.
     """
 
-    def register(draw: Callable[..., Any]) -> Callable[..., Any]:
-        if of == "declared":
-            target = f"{draw.__module__}:{draw.__qualname__}"
-            register_kind(DeclaredKind(name, target, sentence, needs, is_of_variants))
-        known = _TABLE.get((of, name))
-        if known is not None and _where(known.draw) != _where(draw):
-            raise InputError(
-                f"Figure {name!r} of a {of} is drawn by {_where(known.draw)} already; give that of "
-                f"{_where(draw)} another name."
-            )
-        _TABLE[of, name] = FigureKind(name, of, sentence, draw, heading or sentence.rstrip("."), place, is_usual)
+    def register(draw: Draw) -> Draw:
+        register_kind(FigureKind(name, of, sentence, f"{draw.__module__}:{draw.__qualname__}", draw, **details))
         return draw
 
     return register
-
-
-def _where(draw: Callable[..., Any]) -> str:
-    return f"{draw.__module__}.{draw.__qualname__}"
-
-
-def figures(of: Subject) -> dict[str, FigureKind]:
-    """Return the figures of a subject by name, in the order of a report."""
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        if module.name.endswith("_figure"):
-            importlib.import_module(f"gridsched.figures.{module.name}")
-    for each in DECLARED_KINDS.values():
-        if ("declared", each.name) not in _TABLE:
-            place, _, function = each.target.partition(":")
-            draw = getattr(importlib.import_module(place), function)
-            register_figure(each.name, "declared", each.sentence)(draw)
-    kinds = sorted(_TABLE.values(), key=lambda kind: (kind.place, kind.name))
-    return {kind.name: kind for kind in kinds if kind.of == of}
 
 
 def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
@@ -164,10 +111,81 @@ def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, 
 
 
 def _all(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
-    kinds = figures("declared")
+    kinds = figure_kinds("declared")
     for declared in results.study.figures:
         yield _DECLARED, kinds[declared.kind].draw(results, declared)
-    for kind in figures("study").values():
+    for kind in figure_kinds("study").values():
         if not (kind.is_usual and results.study.figures):
             for drawn in kind.draw(results, layout):
-                yield kind.heading, drawn
+                yield kind.heading or kind.sentence.rstrip("."), drawn
+
+
+def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:
+    """Return the files of a figure by their suffixes: the images, and ``.csv`` for the data.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    suffixes : iterable of str
+        Some of `FORMATS`.
+    """
+    figure = drawn.figure
+    assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
+    lay_out(figure)
+    figure.set_layout_engine("none")  # laid out once, for all formats
+    contents: dict[str, str | bytes] = {".csv": data_text(drawn.data)}
+    for suffix in suffixes:
+        stream = io.BytesIO()
+        figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
+        contents[suffix] = stream.getvalue()
+    return contents
+
+
+def data_text(data: Data) -> str:
+    """Return a table as CSV for people."""
+    if isinstance(data, pd.DataFrame):
+        data = {str(name): data[name].to_numpy() for name in data}
+    return csv_text(data, for_people=True)
+
+
+def draw_figure(
+    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "", force: bool = False, **options: Any
+) -> None:
+    """Draw a figure of the table and save it with its data beside it; both or neither.
+
+    Parameters
+    ----------
+    kind : str
+        Its name in the table, for example ``gantt``.
+    of : str
+        What is drawn, for example ``run``.
+    subject : object
+        What is drawn, for example a `Trace`.
+    path : str or Path
+        ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
+    title : str
+        A line above.
+    force : bool
+        Replace existing files.
+    **options
+        For the figure's function, for example ``step_s``.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, the function refuses what it is given, or the files cannot be
+        written.
+    """
+    image, table = check_target(path, force=force)
+    known = figure_kinds(of)
+    if kind not in known:
+        raise InputError(
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, known)}Legal: {', '.join(known)}."
+        )
+    suffix = image.suffix.lower()
+    with style():
+        drawn = known[kind].draw(subject, **options)
+        set_title(drawn.figure, title)
+        contents = file_contents(drawn, [suffix])
+    write_whole(table, contents[".csv"], force=force)
+    write_whole(image, contents[suffix], force=force)

@@ -16,9 +16,9 @@ from gridsched.analysis.rankings import rankings
 from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import FORMATS, file_contents, style
-from gridsched.figures.study_layout import MAX_PAGES, Layout, layout_of
-from gridsched.figures.table import study_figures
+from gridsched.figures.figure_file import FORMATS, style
+from gridsched.figures.study_figure import MAX_PAGES, Layout, layout_of
+from gridsched.figures.table import file_contents, study_figures
 from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
 from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
@@ -205,9 +205,10 @@ def _notes(results: StudyResults, layout: Layout) -> list[str]:
         for name, same in results.distinct_metrics.items()
         if same
     ]
-    if layout.n_pages > MAX_PAGES and not results.study.figures:
+    count = len(layout.combinations)
+    if count > MAX_PAGES and not results.study.figures:
         notes.append(
-            f"The first {MAX_PAGES} of {layout.n_pages} combinations of "
+            f"The first {MAX_PAGES} of {count} combinations of "
             f"{', '.join(layout.pages)} are drawn; the tables hold all."
         )
     return notes

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 
-from gridsched.runs.figure_kinds import DECLARED_KINDS
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.run_spec import NAME, Section
 
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
@@ -178,7 +178,7 @@ class _KindNames:
     """Lists the kinds in the JSON Schema."""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(schema), "enum": list(DECLARED_KINDS)}
+        return {**handler(schema), "enum": list(figure_kinds("declared"))}
 
 
 class DeclaredFigure(Section):
@@ -189,7 +189,7 @@ class DeclaredFigure(Section):
     name : str
         Of its files.
     kind : str
-        One of `DECLARED_KINDS`, which say what they draw and need.
+        One of `figure_kinds` of what is declared, which say what they draw and need.
     metric : str
     along : str
         The parameter or axis that varies.

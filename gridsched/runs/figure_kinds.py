@@ -1,87 +1,101 @@
-"""The kinds of figures that a study may declare. Entries name what draws them: listing is quick."""
+"""The kinds of figures, as the functions that draw them say; they are read, not loaded."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 from gridsched.errors import InputError
 
+_FIGURES = Path(__file__).parents[1] / "figures"
+
 
 @dataclass(frozen=True)
-class DeclaredKind:
-    """A kind of ``[[figures]]``.
+class FigureKind:
+    """What a function draws.
 
     Attributes
     ----------
     name : str
-    target : str
-        ``"module:function"`` that draws it from a study's results and one of its figures.
+        Unique among the figures of the same subject; a study's ``[[figures]]`` name it as `kind`.
+    of : str
+        The subject, one of `gridsched.figures.table.Subject`.
     sentence : str
         What it draws.
+    target : str
+        ``"module:function"`` that draws it.
+    function : callable or None
+        That function, where it is loaded.
+    heading : str
+        Of a study's figures: the heading above them in the report; default the sentence.
+    place : int
+        Of a study's figures: the lower, the earlier in the report.
+    is_usual : bool
+        Of a study's figures: left out where the study declares figures.
     needs : tuple of str
-        The keys without which a figure is refused.
+        Of declared figures: the keys of ``[[figures]]`` without which the study is refused.
     is_of_variants : bool
-        Whether `schedulers` may name single variants of a family.
+        Of declared figures: whether `schedulers` may name single variants of a family.
     """
 
     name: str
-    target: str
+    of: str
     sentence: str
+    target: str
+    function: Callable[..., Any] | None = None
+    heading: str = ""
+    place: int = 100
+    is_usual: bool = False
     needs: tuple[str, ...] = ("metric", "along")
     is_of_variants: bool = False
 
+    @property
+    def draw(self) -> Callable[..., Any]:
+        """The function that draws it, which may take long to load."""
+        module, _, function = self.target.partition(":")
+        return self.function or getattr(import_module(module), function)
 
-#: By name; a kind is registered here alone, those of users by `register_kind`.
-DECLARED_KINDS: dict[str, DeclaredKind] = {}
+
+def figure_kinds(of: str) -> dict[str, FigureKind]:
+    """Return the kinds of figures of a subject by name, in the order of a report."""
+    kinds = sorted(_table().values(), key=lambda kind: kind.place)
+    return {kind.name: kind for kind in kinds if kind.of == of}
 
 
-def register_kind(kind: DeclaredKind) -> None:
+def register_kind(kind: FigureKind) -> None:
     """Make a kind known.
 
     Raises
     ------
     InputError
-        If something else draws figures of this name.
+        If something else draws figures of this name and subject.
     """
-    known = DECLARED_KINDS.setdefault(kind.name, kind)
-    if known.target != kind.target:
+    first = _table().get((kind.of, kind.name), kind)
+    if first.target != kind.target:
         raise InputError(
-            f"Figure {kind.name!r} of a study is drawn by {known.target} already; give that of "
+            f"Figure {kind.name!r} of a {kind.of} is drawn by {first.target} already; give that of "
             f"{kind.target} another name."
         )
+    _table()[kind.of, kind.name] = kind
 
 
-_CHARTS, _SERIES = "gridsched.figures.declared_charts:", "gridsched.figures.declared_series:"
-for _kind in (
-    DeclaredKind("best", f"{_CHARTS}best", "Bars of each family's best and last variant."),
-    DeclaredKind("sweep", f"{_CHARTS}levels", "Bars of a metric at each level, a panel for each family."),
-    DeclaredKind("traces", f"{_SERIES}series", "Mean series of some levels, a panel for each family."),
-    DeclaredKind(
-        "box",
-        f"{_CHARTS}boxes",
-        "A box for each variant: median, quartiles, whiskers.",
-        ("metric",),
-        is_of_variants=True,
-    ),
-    DeclaredKind(
-        "calibration",
-        f"{_SERIES}calibration",
-        "Predicted chance to be in time against the observed frequency.",
-        (),
-        is_of_variants=True,
-    ),
-    DeclaredKind("lines", f"{_CHARTS}lines", "A metric along what varies, a line for each family."),
-    DeclaredKind(
-        "violins", f"{_CHARTS}violins", "The distribution over replicates, along what varies.", is_of_variants=True
-    ),
-    DeclaredKind(
-        "plans", "gridsched.figures.declared_plans:plans", "Makespan over energy of plans, with what they earn as bars."
-    ),
-    DeclaredKind(
-        "landscapes", "gridsched.figures.front_figure:landscapes", "The feasible region with profit contours, by level."
-    ),
-    DeclaredKind(
-        "points", f"{_CHARTS}points", "Means on a logarithmic axis, a row for each level.", is_of_variants=True
-    ),
-):
-    register_kind(_kind)
+@cache
+def _table() -> dict[tuple[str, str], FigureKind]:
+    """Return all kinds by subject and name: those of gridsched, to which users' own are added."""
+    return {(kind.of, kind.name): kind for path in sorted(_FIGURES.glob("*_figure.py")) for kind in _kinds_in(path)}
+
+
+def _kinds_in(path: Path) -> Iterator[FigureKind]:
+    """Yield what the decorators ``@register_figure(...)`` in a module say."""
+    functions = (each for each in ast.parse(path.read_text("utf-8")).body if isinstance(each, ast.FunctionDef))
+    for function in functions:
+        for call in function.decorator_list:
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "register_figure":
+                name, of, sentence = map(ast.literal_eval, call.args)
+                details = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+                yield FigureKind(name, of, sentence, f"gridsched.figures.{path.stem}:{function.name}", **details)

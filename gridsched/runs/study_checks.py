@@ -11,7 +11,7 @@ from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, shown_value
 from gridsched.runs.claims_schema import Claim, DeclaredFigure
-from gridsched.runs.figure_kinds import DECLARED_KINDS
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.formulas import Formula, declare, formula
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.study_axes import Axis, axis_values, workload_kinds
@@ -188,10 +188,11 @@ def _check_figure(
     labels: list[str],
     singles: list[str],
 ) -> None:
-    kind = DECLARED_KINDS.get(figure.kind)
+    kinds = figure_kinds("declared")
+    kind = kinds.get(figure.kind)
     if kind is None:
-        hint = did_you_mean(figure.kind, DECLARED_KINDS)
-        document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(DECLARED_KINDS)}.")
+        hint = did_you_mean(figure.kind, kinds)
+        document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(kinds)}.")
     for key in kind.needs:
         if not getattr(figure, key):
             document.refuse((*path, key), f"is missing, which kind {figure.kind!r} needs.")

@@ -23,14 +23,13 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers, share_limits, untangle, visible_ticks
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
-from gridsched.figures.direct_labels import MOST_LABELS, spread
-from gridsched.figures.figure_file import file_contents, new_figure, style
+from gridsched.figures.figure_file import new_figure, style
 from gridsched.figures.looks import series_looks
-from gridsched.figures.study_figure import bars
-from gridsched.figures.study_layout import layout_of
-from gridsched.figures.table import _TABLE, Drawn, figures, study_figures
+from gridsched.figures.marks import MOST_LABELS, spread
+from gridsched.figures.study_figure import bars, layout_of
+from gridsched.figures.table import Drawn, file_contents, study_figures
 from gridsched.page.study_report import files_folder, write_report
-from gridsched.runs.figure_kinds import DECLARED_KINDS
+from gridsched.runs import figure_kinds
 from gridsched.runs.schema import study_schema
 
 # The one chart: each kind draws a tidy table; panels, levels, series, widths and numbers.
@@ -277,13 +276,11 @@ def least(results, declared):
 @pytest.fixture(autouse=True)
 def own_entries():
     """What a test registers does not stay."""
-    figures("study")  # what gridsched ships stays
-    tables = (_TABLE, DECLARED_KINDS)
-    before = [dict(table) for table in tables]
+    table = figure_kinds._table()
+    before = dict(table)
     yield
-    for table, entries in zip(tables, before, strict=True):
-        table.clear()
-        table.update(entries)
+    table.clear()
+    table.update(before)
 
 
 def results_with(name: str, store: Path, folder: Path, study: str) -> StudyResults:

@@ -21,10 +21,10 @@ from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
-from gridsched.figures.table import figures
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
 
@@ -279,7 +279,7 @@ def test_expressions_are_metrics(small_store: Path, tmp_path: Path):
     assert results.failed["ed2p"].isna().all()
     (declared,) = results.study.figures
     with style():
-        drawn = figures("declared")["lines"].draw(results, declared)
+        drawn = figure_kinds("declared")["lines"].draw(results, declared)
     assert drawn.figure.axes[0].get_ylabel() == "Watt"
     assert mean_table(results, "ed2p", mean_frame(results, "ed2p")).title == "Ed2p [J s^2]"
     assert main(["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml")]) == 0

@@ -12,10 +12,11 @@ from gridsched.analysis.agreement import agreement_frame
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
-from gridsched.figures.study_layout import layout_of
-from gridsched.figures.table import Drawn, figures, study_figures
+from gridsched.figures.study_figure import layout_of
+from gridsched.figures.table import Drawn, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
+from gridsched.runs.figure_kinds import figure_kinds
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def last_figure(results: StudyResults) -> Drawn:
     """Draw the figure that the study declares last."""
     declared = results.study.figures[-1]
     with style():
-        return figures("declared")[declared.kind].draw(results, declared)
+        return figure_kinds("declared")[declared.kind].draw(results, declared)
 
 
 def test_agreement_of_the_drivers(store: Path):

@@ -22,13 +22,14 @@ from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
 from gridsched.figures.power_figure import money_steps
-from gridsched.figures.study_layout import layout_of
-from gridsched.figures.table import figures, study_figures
+from gridsched.figures.study_figure import layout_of
+from gridsched.figures.table import study_figures
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import front_answer, landscape
 from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.typed_bag import typed_bag
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.testing.playing import CARBON
@@ -118,7 +119,7 @@ def test_every_plot_function_takes_ax(name: str):
 def test_every_figure_has_its_function():
     """Those of studies are drawn by `plot_study`, all others by one each."""
     subjects = {"run", "comparison", "tasks", "system", "jobs", "landscape"}
-    assert set(CASES) == {(of, kind) for of in subjects for kind in figures(of)}
+    assert set(CASES) == {(of, kind) for of in subjects for kind in figure_kinds(of)}
     assert {name for name, _ in CASES.values()} == set(NAMES) - {"plot_study"}
 
 

@@ -20,8 +20,7 @@ from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, axis_name, axis_text, axis_value, number_text
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.study_figure import efficient, finished_over_time
-from gridsched.figures.study_layout import layout_of
+from gridsched.figures.study_figure import efficient, finished_over_time, layout_of
 from gridsched.page.printing import MAX_ROWS, TEMPLATES, Link, latex_text
 from gridsched.page.study_report import REPORT_FILES, check_report_target, files_folder, write_report
 from gridsched.page.study_tables import (
@@ -378,7 +377,6 @@ def test_layout_of_the_small_study(small_store: Path):
     layout = layout_of(read_results(str(small_store)))
     assert (layout.x, layout.columns) == ("workload.heterogeneity", "environment")
     assert layout.rows is None
-    assert layout.is_sweep
     assert [label for label, look in layout.looks.items() if look.is_baseline] == ["lecsa"]
     assert len({(look.marker, look.line) for look in layout.looks.values()}) == 3
     panels = layout.panels({})

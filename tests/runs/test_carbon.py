@@ -16,7 +16,7 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
-from gridsched.figures.carbon_figure import carbon_steps
+from gridsched.figures.power_figure import carbon_steps
 from gridsched.model.carbon import Carbon
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget

@@ -9,31 +9,30 @@ import numpy as np
 import pandas as pd
 from matplotlib.ticker import MaxNLocator
 
-from gridsched.analysis.claim_values import SERIES_OF, Level, Where
+from gridsched.analysis.claim_values import SERIES_OF, Level, Where, where_of
 from gridsched.analysis.statistics import half_widths, proportion_intervals
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_name
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.figures.chart import Scale, chart
-from gridsched.figures.declared_levels import (
+from gridsched.figures.chart import Scale, chart, levels_along
+from gridsched.figures.declared_figure import (
     declared_drawn,
     drawn_labels,
     drawn_levels,
-    drawn_where,
     families_of,
     family_panels,
-    level_scale,
     limit_of,
     metric_scale,
 )
 from gridsched.figures.looks import BAR, level_looks
-from gridsched.figures.table import Drawn
+from gridsched.figures.table import Drawn, register_figure
 from gridsched.runs.claims_schema import DeclaredFigure
 
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 
 
+@register_figure("traces", "declared", "Mean series of some levels, a panel for each family.")
 def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw lines with bands, and the limit as a line; `InputError` where there is no series."""
     if declared.metric not in SERIES_OF:
@@ -42,7 +41,7 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         )
     families = families_of(results, declared, single=False)
     limit = limit_of(results, declared, families[0])
-    where, name = drawn_where(results, declared), SERIES_OF[declared.metric]
+    where, name = where_of(results, declared.where), SERIES_OF[declared.metric]
     data = pd.concat(
         [
             mean_series(results, level, name, where).assign(**{"scheduler": family, declared.along: level.value})
@@ -51,20 +50,12 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         ],
         ignore_index=True,
     )
-    levels = level_scale(declared, data[declared.along]).levels or {}
-    panels = family_panels({each: each for each in families})
-    end_h = float(data["time_h"].max())
-    figure = chart(
-        data,
-        "lines",
-        Scale("time_h", "Time since the window's begin [h]", least=0.0, most=end_h),
-        metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, shared_up_to=math.inf),
-        level_looks(list(levels), levels.values()),
-        hue=declared.along,
-        panels=panels,
-        size=(5.2 * min(2, len(panels)), 0.6 + 3.6 * (panels[-1].row + 1)),
-        legend=axis_name(declared.along).capitalize(),
-    )
+    levels = levels_along(declared.along, data[declared.along], declared.infinite).levels or {}
+    x = Scale("time_h", "Time since the window's begin [h]", least=0.0, most=float(data["time_h"].max()))
+    y = metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, shared_up_to=math.inf)
+    looks, legend = level_looks(list(levels), levels.values()), axis_name(declared.along).capitalize()
+    panels = family_panels({each: each for each in families}, 5.2, 3.6)
+    figure = chart(data, "lines", x, y, looks, hue=declared.along, legend=legend, **panels)
     for axes in figure.axes:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 3, 6, 10]))
     return declared_drawn(declared, figure, data)
@@ -115,6 +106,13 @@ def mean_series(results: StudyResults, level: Level, series: str, where: Where) 
     )
 
 
+@register_figure(
+    "calibration",
+    "declared",
+    "Predicted chance to be in time against the observed frequency.",
+    needs=(),
+    is_of_variants=True,
+)
 def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw a point for each part of the chances, with its binomial interval.
 
@@ -126,19 +124,9 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     names = drawn_labels(results, declared)
     tables = {label: _chances(results, declared, label) for label in names}
     data = pd.concat([table.assign(scheduler=label) for label, table in tables.items()])
-    panels = family_panels(names)
     x = Scale("predicted", "Predicted chance to be in time", least=-0.02, most=1.02)
     y = replace(x, column="observed", label="Observed share in time")
-    figure = chart(
-        data,
-        "points",
-        x,
-        y,
-        {"": BAR},
-        hue="",
-        panels=panels,
-        size=(3.6 * min(2, len(panels)), 0.6 + 3.3 * (panels[-1].row + 1)),
-    )
+    figure = chart(data, "points", x, y, {"": BAR}, hue="", **family_panels(names, 3.6, 3.3))
     for axes, table in zip(figure.axes, tables.values(), strict=True):
         axes.plot([0, 1], [0, 1], color="#8a8a8a", linewidth=1.0, zorder=1)
         expected, observed = (table[name] @ table["tasks"] for name in ("predicted", "observed"))
@@ -156,7 +144,7 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
 def _chances(results: StudyResults, declared: DeclaredFigure, label: str) -> pd.DataFrame:
     """Return the counts of all chosen runs together, a row for each part that has tasks."""
     names = [SERIES_PREFIX + name for name in _COUNTS]
-    where = {**drawn_where(results, declared), "scheduler": (label,)}
+    where = {**where_of(results, declared.where), "scheduler": (label,)}
     runs = restricted(results.shown, where)
     runs = runs.dropna(subset=names) if set(names) <= set(runs) else runs[:0]
     if not len(runs):
