@@ -13,7 +13,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between, trace_energy
 from gridsched.model.signals import J_PER_KWH, Signal
 from gridsched.model.timeline import bars_of
-from gridsched.model.trace import ExecutionEnd, Trace
+from gridsched.model.trace import Trace
 from gridsched.power import TracePower, grid_power, trace_power
 
 #: More bars than this are not drawn, nor more instants of a curve; steps are in their place.
@@ -61,11 +61,6 @@ class ShownRun:
         """Whose jobs they are, where a log tells it."""
         user = self.trace.tasks.attributes.get("user")
         return () if user is None else user.names
-
-    @property
-    def has_energy(self) -> bool:
-        """Whether anything is known of power."""
-        return self.trace.platform.has_energy
 
     # ------------------------------------------------------------------ bars
 
@@ -145,7 +140,7 @@ class ShownRun:
             "waiting": _count(submit[started], times) - _count(start[started], times),
             "running": _count(runs["start"], times) - _count(runs["end"], times),
         }
-        if self.has_energy:
+        if self.trace.platform.has_energy:
             joules = grid_energy_between(trace, times, self._power)
             lasts = np.diff(times)
             watts = np.divide(joules, lasts, out=np.zeros(len(joules)), where=lasts > 0)
@@ -157,7 +152,7 @@ class ShownRun:
         """Return when something changes [s], or steps in place of too many such times."""
         runs = self.trace.executions
         times = np.concatenate([[0.0, end], runs["start"], runs["end"], self.trace.tasks.submit_time_s])
-        if self.has_energy:
+        if self.trace.platform.has_energy:
             times = np.concatenate([times, grid_power(self.trace, self._power).time])
         times = np.unique(times[times <= end])
         if len(times) <= MOST_INSTANTS:
@@ -167,31 +162,21 @@ class ShownRun:
         )
         return np.linspace(0.0, end, STEPS + 1)
 
-    def signals(self) -> dict[str, tuple[str, Columns]]:
-        """Return what joules weigh by time, by its unit: name of the place, and ``time`` [s], ``value``."""
-        shown: dict[str, tuple[str, Columns]] = {}
-        trace = self.trace
-        if trace.carbon is not None:
-            shown |= _stretches("carbon [g/kWh]", trace.carbon, trace.horizon_s)
-        if not trace.energy_weights.is_even and trace.energy_weights.per_j is not None:
-            shown |= _stretches("budget's price [1/kWh]", trace.energy_weights, trace.horizon_s)
-        return shown
+    def signals(self) -> dict[str, list[Columns]]:
+        """Return by its unit what joules weigh at each site: ``time`` [s], ``value``."""
+        signals: dict[str, Signal] = {}
+        if self.trace.carbon is not None:
+            signals["carbon [g/kWh]"] = self.trace.carbon
+        if not self.trace.energy_weights.is_even and self.trace.energy_weights.per_j is not None:
+            signals["budget's price [1/kWh]"] = self.trace.energy_weights
+        return {unit: [self._stretches(site) for site in each.sites or (each,)] for unit, each in signals.items()}
 
-
-def _stretches(unit: str, signal: Signal, end: float) -> dict[str, tuple[str, Columns]]:
-    found = {}
-    for k, site in enumerate(signal.sites or (signal,)):
-        edges, weights = site.stretches(0.0, end)
-        per_kwh = np.array([site.amount(each) for each in weights.tolist()]) * J_PER_KWH
-        place = f"{unit}, site {k + 1}" if signal.sites else unit
-        found[place] = unit, {"time": edges, "value": np.append(per_kwh, per_kwh[-1:])}
-    return found
+    def _stretches(self, signal: Signal) -> Columns:
+        edges, weights = signal.stretches(0.0, self.trace.horizon_s)
+        per_kwh = np.array([signal.amount(each) for each in weights.tolist()]) * J_PER_KWH
+        return {"time": edges, "value": np.append(per_kwh, per_kwh[-1:])}
 
 
 def _count(events: Floats, times: Floats) -> Integers:
     """Return how many events there were up to and at each time."""
     return np.searchsorted(np.sort(events), times, side="right")
-
-
-#: How an execution ended, by its number.
-OUTCOMES = {int(end): end.name.lower() for end in ExecutionEnd}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -26,14 +27,15 @@ from bokeh.transform import linear_cmap
 
 from gridsched.analysis.texts import prefixed
 from gridsched.arrays import Integers
-from gridsched.page.run_data import OUTCOMES, Columns, ShownRun
+from gridsched.model.trace import ExecutionEnd
+from gridsched.page.run_data import Columns, ShownRun
 
 #: Of the first run and the second, of a third and so on.
 COLORS = ("#1b5c9e", "#c4581c", "#2e7d4f", "#7a3e9d", "#8a6d1b", "#4a4a4a")
 #: Neighbouring jobs are told apart.
 _PALETTE = ("#8fb8de", "#a9d3a5", "#f0c987", "#c9b3e0", "#9ad0cf", "#e3b1b1", "#cfc69b", "#b3bccb",
             "#b06a00", "#7a1010", "#d02020")  # fmt: skip
-_OF_JOBS, _ENDED = 8, ("cancelled", "killed", "failed")
+_OF_JOBS, _ENDED = 8, (ExecutionEnd.CANCELLED, ExecutionEnd.KILLED, ExecutionEnd.FAILED)
 #: So many bars are drawn at once, which takes some hundredths of a second.
 MOST_DRAWN = 6_000
 _MOST_USERS, EVERY_USER = 500, "all users"
@@ -207,9 +209,9 @@ class Panels:
             formatters["@user"] = named([text(name) for name in run.users])
         told += [("start", f"@left{{0,0.[000]}} {self.unit}"), ("end", f"@right{{0,0.[000]}} {self.unit}")]
         told += [("wait", "@wait{0,0.[000]} s"), ("P-state", "@pstate{0}")]
-        if run.has_energy:
+        if run.trace.platform.has_energy:
             told.append(("energy", "@joules{0,0.[00]} J"))
-        formatters["@outcome"] = named([OUTCOMES[each] for each in sorted(OUTCOMES)])
+        formatters["@outcome"] = named([end.name.lower() for end in sorted(ExecutionEnd)])
         return HoverTool(renderers=[bars], tooltips=[*told, ("", "@outcome{custom}")], formatters=formatters)
 
     def _mark_zones(self, gantt: Any, run: ShownRun) -> None:
@@ -234,49 +236,45 @@ class Panels:
     def _draw_curves(self) -> None:
         curves = [self._scaled(run.curves(), "time") for run in self.runs]
         for name, unit, label in (("power", "W", "Power"), ("energy", "J", "Energy")):
-            known = [each for each in curves if name in each]
-            if known:
-                factor, prefix = prefixed(unit, max(float(np.nanmax(each[name])) for each in known))
-                for each in known:
+            of_name = [each for each in curves if name in each]
+            if of_name:
+                factor, prefix = prefixed(unit, max(float(np.nanmax(each[name])) for each in of_name))
+                for each in of_name:
                     each[name] = each[name] / factor
-                mode = "after" if name == "power" else ""
-                self._draw_curve(curves, f"{label} [{prefix}]", {name: "solid"}, mode)
-        self._draw_curve(curves, "Jobs", {"waiting": "solid", "running": "dotted"}, "after")
-        for unit in dict.fromkeys(unit for run in self.runs for unit, _ in run.signals().values()):
+                self._draw_panel(f"{label} [{prefix}]", curves, {name: "solid"}, "" if name == "energy" else "after")
+        self._draw_panel("Jobs", curves, {"waiting": "solid", "running": "dotted"}, "after")
+        signals = [run.signals() for run in self.runs]
+        for unit in dict.fromkeys(unit for of_run in signals for unit in of_run):
             panel = self._figure(unit, _CURVES_PX)
-            for k, run in enumerate(self.runs):
-                of_unit = [columns for own, columns in run.signals().values() if own == unit]
-                for place, columns in enumerate(of_unit):
-                    source = ColumnDataSource(self._scaled(columns, "time"))
-                    line = panel.step(
-                        "time", "value", source=source, mode="after", color=COLORS[(k + place) % len(COLORS)]
-                    )
-                    self.of_run[k].append(line)
+            for k, of_run in enumerate(signals):
+                for place, columns in enumerate(of_run.get(unit, [])):
+                    self._draw_curve(panel, k, self._scaled(columns, "time"), "value", "after", k + place, "solid")
 
-    def _draw_curve(self, curves: list[Columns], label: str, names: dict[str, str], mode: str) -> None:
-        """Draw some columns of all runs into a panel; `mode` is that of steps, empty for a line."""
+    def _draw_panel(self, label: str, curves: list[Columns], names: dict[str, str], mode: str) -> None:
+        """Draw some columns of all runs into a panel from 0; `mode` is that of steps, empty for a line."""
         panel = self._figure(label, _CURVES_PX)
         panel.y_range.start = 0
         for k, columns in enumerate(curves):
-            source = ColumnDataSource(columns)
-            for name, dash in names.items():
-                if name not in columns:
-                    continue
-                style = {"color": COLORS[k % len(COLORS)], "line_dash": dash, "line_width": 1.5}
-                draw = panel.step if mode else panel.line
-                line = draw("time", name, source=source, **({"mode": mode} if mode else {}), **style)
-                self.of_run[k].append(line)
-                whose = [("run", escape(text(self.runs[k].title)))] if len(curves) > 1 else []
-                tips = [*whose, (name, f"@{name}{{0,0.[000]}}"), ("time", f"@time{{0,0.[000]}} {self.unit}")]
-                panel.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline", line_policy="prev"))
+            for name in filter(columns.__contains__, names):
+                self._draw_curve(panel, k, columns, name, mode, k, names[name])
+
+    def _draw_curve(self, panel: Any, k: int, columns: Columns, name: str, mode: str, color: int, dash: str) -> None:
+        """Draw a column of the k-th run, and tell its values under the pointer."""
+        style = {"color": COLORS[color % len(COLORS)], "line_dash": dash, "line_width": 1.5}
+        draw = partial(panel.step, mode=mode) if mode else panel.line
+        source = ColumnDataSource({each: columns[each] for each in ("time", name)})
+        line = draw("time", name, source=source, **style)
+        self.of_run[k].append(line)
+        whose = [("run", escape(text(self.runs[k].title)))] if len(self.runs) > 1 else []
+        tips = [*whose, (name, f"@{name}{{0,0.[000]}}"), ("time", f"@time{{0,0.[000]}} {self.unit}")]
+        panel.add_tools(HoverTool(renderers=[line], tooltips=tips, mode="vline", line_policy="prev"))
 
 
 def _color_numbers(columns: Columns) -> Integers:
     """Return the place in `_PALETTE` of each bar's colour: by its user or job, or by how it ended early."""
     colors: Integers = np.where(columns["user"] >= 0, columns["user"], columns["job"]) % _OF_JOBS
-    for number, word in OUTCOMES.items():
-        if word in _ENDED:
-            colors[columns["outcome"] == number] = _OF_JOBS + _ENDED.index(word)
+    for color, end in enumerate(_ENDED, start=_OF_JOBS):
+        colors[columns["outcome"] == end] = color
     return colors
 
 

@@ -21,22 +21,8 @@ from gridsched.figures.study_figure import MAX_PAGES, Layout, layout_of
 from gridsched.figures.table import file_contents, study_figures
 from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
+from gridsched.page import study_tables
 from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
-from gridsched.page.study_tables import (
-    axes_table,
-    baseline_text,
-    constants_text,
-    difference_frame,
-    difference_table,
-    failure_table,
-    mean_frame,
-    mean_table,
-    provenance_table,
-    ranking_frame,
-    ranking_table,
-    ranking_words,
-    rankings_note,
-)
 
 #: Return what the page shows of claims, and the tables of readings; told the report's files.
 ClaimsSection = Callable[[ReportFiles], dict[str, Any]]
@@ -123,49 +109,41 @@ def _page(
     """Return the page; put what stands beside it into `files`."""
     study, has_runs = results.study, len(results.shown) > 0
     left_out = [name for name in results.runs if name.startswith(SERIES_PREFIX)]
-    runs = results.runs.drop(columns=["scenario", "provenance", *left_out])
-    all_runs = files.put_frame("runs.csv", runs)
+    all_runs = files.put_frame("runs.csv", results.runs.drop(columns=["scenario", "provenance", *left_out]))
     agreement = agreement_frame(results)
     layout = layout_of(results)
-    found = rankings(results) if has_runs else []
-    constants = constants_text(results) if has_runs else []
-    tables = list(_tables(results, files)) if has_runs else []
-    is_shown = {
-        "answers": bool(found or constants or claims),
-        "run": True,
-        "readings": bool(readings),
-        "figures": has_runs,
-        "claims": bool(claims),
-        "tables": bool(tables),
-        "agreement": len(agreement) > 0,
-        "failed": len(results.failed) > 0,
-        "provenance": True,
+    answers = rankings(results) if has_runs else []
+    content: dict[str, Any] = {
+        "answers": [study_tables.ranking_words(each) for each in answers],
+        "constants": study_tables.constants_text(results) if has_runs else [],
+        "readings": readings(files) if readings else [],
+        "figures": _figures(results, layout, files) if has_runs else {},
+        "claims": claims(files) if claims else None,
+        "tables": list(_tables(results, files)) if has_runs else [],
+        "agreement": files.table("agreement", agreement_table(agreement), agreement) if len(agreement) else None,
+        "failed": files.table("failures", study_tables.failure_table(results)) if len(results.failed) else None,
+        "provenance": files.table("provenance", study_tables.provenance_table(results)),
     }
+    is_answered = content["answers"] or content["constants"] or claims
+    is_there = {**content, "run": True, "figures": has_runs, "answers": is_answered}
     return page_html(
         "report.html",
+        **content,
         title=study.title or study.name,
         subtitle=study.source or (f"Study {study.name}" if study.title else ""),
-        headings={anchor: HEADINGS[anchor] for anchor, is_there in is_shown.items() if is_there},
-        answers=[ranking_words(each) for each in found],
-        answers_note=rankings_note(results) if found else "",
+        headings={anchor: heading for anchor, heading in HEADINGS.items() if is_there[anchor]},
+        answers_note=study_tables.rankings_note(results) if answers else "",
         answer_tables=[
-            files.table(f"answer-{each.metric}", ranking_table(each), ranking_frame(each)) for each in found
+            files.table(f"answer-{each.metric}", study_tables.ranking_table(each), study_tables.ranking_frame(each))
+            for each in answers
         ],
-        constants=constants,
         facts=_facts(results),
         is_incomplete=len(results.finished) < len(results.runs),
         warnings=[*results.damage, *filter(None, [results.withheld])],
-        baseline=baseline_text(results),
-        axes=files.table("axes", axes_table(results)),
+        baseline=study_tables.baseline_text(results),
+        axes=files.table("axes", study_tables.axes_table(results)),
         all_runs=all_runs,
-        readings=readings(files) if readings else [],
         notes=_notes(results, layout) if has_runs else [],
-        figures=_figures(results, layout, files) if has_runs else {},
-        claims=claims(files) if claims else None,
-        tables=tables,
-        agreement=files.table("agreement", agreement_table(agreement), agreement) if len(agreement) else None,
-        failures=files.table("failures", failure_table(results)) if len(results.failed) else None,
-        provenance=files.table("provenance", provenance_table(results)),
         study_text=study.document.text,
     )
 
@@ -249,11 +227,11 @@ def _tables(results: StudyResults, files: ReportFiles) -> Iterator[ShownTable]:
     for metric in results.metrics:
         if metric in results.constant_metrics:
             continue
-        means = mean_frame(results, metric)
-        yield files.table(f"means-{metric}", mean_table(results, metric, means), means)
+        means = study_tables.mean_frame(results, metric)
+        yield files.table(f"means-{metric}", study_tables.mean_table(results, metric, means), means)
         is_compared = len(results.labels) > 1 and metric in results.distinct_metrics
         if is_compared and not METRICS[metric].is_share:
-            differences = difference_frame(results, metric)
+            differences = study_tables.difference_frame(results, metric)
             if differences["mean"].notna().any():  # nothing is above a baseline of 0 by a share
-                table = difference_table(results, metric, differences)
+                table = study_tables.difference_table(results, metric, differences)
                 yield files.table(f"differences-{metric}", table, differences)

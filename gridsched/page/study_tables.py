@@ -12,7 +12,7 @@ from gridsched.analysis.rankings import RankedScheduler, Ranking
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
 from gridsched.figures.axes import scale_of
-from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
+from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS, Metric
 from gridsched.runs.study_schedulers import scheduler_texts
 
 #: A table shows no more schedulers than this; the CSV beside it holds all.
@@ -71,26 +71,20 @@ def ranking_table(ranking: Ranking) -> TextTable:
     factor, title = _scale(ranking)
     entry, (step, unit) = METRICS[ranking.metric], _difference_unit(ranking)
     step, side = (-step, "below") if entry.better == "more" else (step, "above")
-    rows, notes = [], []
-    for each in ranking.schedulers[:MOST_SHOWN]:
+    best = min(each.mean_rank for each in ranking.schedulers)
+    rows, notes, marked = [], [], set()
+    for k, each in enumerate(ranking.schedulers[:MOST_SHOWN]):
         mean = number_text(each.mean.mean / factor, each.mean.half_width / factor)
         worse = number_text(each.above.mean / step, each.above.half_width / abs(step)) if each.above.count else "-"
-        best_in = f"{each.best_in} of {each.settings}"
-        rows.append([each.label, f"{each.mean_rank:.3g}", best_in, mean, worse])
-    unit_of_mean = title.removeprefix(entry.name).strip()
-    header = [
-        "scheduler",
-        "mean rank",
-        "best in",
-        f"mean {unit_of_mean}".strip(),
-        f"{side} best" + (f" [{unit}]" if unit else ""),
-    ]
+        rows.append([each.label, f"{each.mean_rank:.3g}", f"{each.best_in} of {each.settings}", mean, worse])
+        if each.mean_rank == best:
+            marked.add((k, 0))
+    difference = f"{side} best" + (f" [{unit}]" if unit else "")
+    header = ["scheduler", "mean rank", "best in", f"mean {title.removeprefix(entry.name).strip()}".strip(), difference]
     if len(ranking.schedulers) > MOST_SHOWN:
         notes.append(f"The best {MOST_SHOWN} of {len(ranking.schedulers)} schedulers.")
     if any(row[-1].startswith("-") and row[-1] != "-" for row in rows):
         notes.append("Negative: better on average than the first, which has the best mean rank.")
-    best = min(each.mean_rank for each in ranking.schedulers)
-    marked = {(k, 0) for k, each in enumerate(ranking.schedulers[:MOST_SHOWN]) if each.mean_rank == best}
     return TextTable(entry.name, header, rows, 1, " ".join(notes), frozenset(marked))
 
 
@@ -177,8 +171,7 @@ def _sources(values: pd.Series) -> str:
 def difference_frame(results: StudyResults, metric: str) -> pd.DataFrame:
     """Return mean and interval of the paired differences from the baseline [%]."""
     pairs = statistics.paired_differences(results.shown, results.cell_axes, metric, results.baseline)
-    group = [*results.cell_axes, "scheduler"]
-    return statistics.group_intervals(pairs, group, "difference_percent")
+    return statistics.group_intervals(pairs, [*results.cell_axes, "scheduler"], "difference_percent")
 
 
 def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
@@ -191,7 +184,10 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     if "energy_source" in frame:
         note += f" Energy by {_sources(frame['energy_source'])}."
     if entry.condition in (BOUNDED, BOUNDED_CARBON):
-        note += f" {_bound_note(metric)}"
+        states = "whether or not hosts are off, and in any P-state"
+        if "fixed" in metric:
+            states = "where every host is on to the end and in its P-state, as the study sets them"
+        note += f" The bound is the least possible for this bag on this platform, with divisible tasks, {states}."
     factor, title = scale_of(metric, float(frame["mean"].abs().max()))
     frame = frame.assign(**{name: frame[name] / factor for name in ("mean", "low", "high")})
     best = _best_of_settings(results, frame, metric)
@@ -203,26 +199,16 @@ def _best_of_settings(results: StudyResults, frame: pd.DataFrame, metric: str, l
 
     `least`, if given, is what they have to beat.
     """
-    better, axes = METRICS[metric].better, results.cell_axes
+    better = METRICS[metric].better
     if better is None:
         return pd.Series(False, frame.index)
-    means = frame["mean"] if better == "less" else -frame["mean"]
-    limit = least if better == "less" else -least
-    groups = means.groupby([frame[axis] for axis in axes], dropna=False) if axes else None
-    low, high = (groups.transform("min"), groups.transform("max")) if groups is not None else (means.min(), means.max())
-    close = 1e-9 * abs(low)
-    is_best = means <= low + close
-    return is_best & (high > low + close) if math.isnan(limit) else is_best & (means < limit)
-
-
-def _bound_note(metric: str) -> str:
-    """Return what the bound is."""
-    states = (
-        "where every host is on to the end and in its P-state, as the study sets them"
-        if "fixed" in metric
-        else "whether or not hosts are off, and in any P-state"
-    )
-    return f"The bound is the least possible for this bag on this platform, with divisible tasks, {states}."
+    sign = 1 if better == "less" else -1
+    means = sign * frame["mean"]
+    keys = [frame[axis] for axis in results.cell_axes] or [pd.Series(0, frame.index)]
+    groups = means.groupby(keys, dropna=False)
+    low, high = groups.transform("min"), groups.transform("max")
+    close = 1e-9 * low.abs()
+    return (means <= low + close) & (high > low + close if math.isnan(least) else means < sign * least)
 
 
 def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextTable:
@@ -240,54 +226,44 @@ def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) ->
 def _pivoted(
     results: StudyResults, frame: pd.DataFrame, labels: list[str], title: str, note: str, *, signed: bool
 ) -> TextTable:
-    axes, parameters = results.varying_axes, results.varied_parameters
-    variants = {each.label: each for each in results.study.schedulers}
+    axes, variants = results.varying_axes, {each.label: each for each in results.study.schedulers}
     families = list(dict.fromkeys(variants[label].family for label in labels))
-    texts: dict[tuple[Any, ...], dict[str, str]] = {}
-    best: set[tuple[tuple[Any, ...], str]] = set()
-    keys = list(zip(*(frame[axis] for axis in axes), strict=True)) or [()] * len(frame)
-    names = ("scheduler", "mean", "low", "high", "count", "is_best")
-    columns = (frame[name].tolist() for name in names)
-    for key, label, mean, low, high, count, is_best in zip(keys, *columns, strict=True):
-        text = number_text(mean, (high - low) / 2, signed=signed)
-        if count < results.study.replicates:
-            text += f" ({count})"
-        varied = (variants[label].varied.get(name, "-") for name in parameters)
-        place = (*key, *varied)
-        texts.setdefault(place, {})[variants[label].family] = text
-        if is_best:
-            best.add((place, variants[label].family))
-    label_axes = (*axes, *parameters)
-    rows = [
-        [*map(axis_value, label_axes, key), *(cells.get(family, "-") for family in families)]
-        for key, cells in texts.items()
-    ]
-    if (frame["count"] < results.study.replicates).any():
+    label_axes, n = [*axes, *results.varied_parameters], results.study.replicates
+    rows: dict[tuple[Any, ...], list[str]] = {}
+    best = []
+    for cell in frame.to_dict("records"):
+        variant = variants[cell["scheduler"]]
+        place = (*(cell[axis] for axis in axes), *(variant.varied.get(name, "-") for name in results.varied_parameters))
+        row = rows.setdefault(place, [*map(axis_value, label_axes, place), *["-"] * len(families)])
+        column = len(label_axes) + families.index(variant.family)
+        row[column] = number_text(cell["mean"], (cell["high"] - cell["low"]) / 2, signed=signed)
+        if cell["count"] < n:
+            row[column] += f" ({cell['count']})"
+        if cell["is_best"]:
+            best.append((place, column))
+    if (frame["count"] < n).any():
         note += " In brackets: the number of replicates, where some are missing."
-    header = [*map(axis_name, label_axes), *families]
     if best:
         where = f", where it is better than {results.baseline}" if signed else ""
         note += f" Bold: the best of each setting{where}."
-    n_labels = len(label_axes)
-    row_of = {place: k for k, place in enumerate(texts)}
-    marked = {(row_of[place], n_labels + families.index(family)) for place, family in best}
-    return TextTable(title, header, rows, n_labels, note, frozenset(marked))
+    header, row_of = [*map(axis_name, label_axes), *families], {place: k for k, place in enumerate(rows)}
+    marked = frozenset((row_of[place], column) for place, column in best)
+    return TextTable(title, header, list(rows.values()), len(label_axes), note, marked)
 
 
 def constants_text(results: StudyResults) -> list[str]:
     """Return a sentence for each value that metrics have in all runs."""
-    names: dict[float, list[str]] = {}
+    metrics: dict[float, list[Metric]] = {}
     for metric, value in results.constant_metrics.items():
-        names.setdefault(value, []).append(metric)
-    found = []
-    for value, metrics in names.items():
-        shown = [METRICS[metric].name.lower() for metric in metrics]
-        units = dict.fromkeys(METRICS[metric].unit for metric in metrics)
-        unit = next(iter(units)) if value != 0 and len(units) == 1 else ""
-        words = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+        metrics.setdefault(value, []).append(METRICS[metric])
+    sentences = []
+    for value, same in metrics.items():
+        *others, last = (each.name.lower() for each in same)
+        words = f"{', '.join(others)} and {last}" if others else last
+        unit = same[0].unit if value != 0 and len({each.unit for each in same}) == 1 else ""
         text = f"{words[:1].upper()}{words[1:]}: all {value:,.6g} {unit}".rstrip()
-        found.append(f"{text}.")
-    return found
+        sentences.append(f"{text}.")
+    return sentences
 
 
 def failure_table(results: StudyResults) -> TextTable:
@@ -306,6 +282,5 @@ def failure_table(results: StudyResults) -> TextTable:
 def provenance_table(results: StudyResults) -> TextTable:
     """Return what the stored runs say of their making."""
     rows = [[name, value, f"{count:,}"] for name, value, count in results.provenance]
-    for file in results.study.inputs.values():
-        rows.append([f"input {file.name}", f"SHA-256 {file.sha256}", ""])
+    rows += [[f"input {file.name}", f"SHA-256 {file.sha256}", ""] for file in results.study.inputs.values()]
     return TextTable("Provenance", ["what", "value", "runs"], rows)
