@@ -14,8 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import MissingDependency
-from gridsched.learning.agent_scheduler import AgentScheduler
-from gridsched.learning.choices import Choice, HostChoice, JobChoice, PStateChoice, Question
+from gridsched.learning.agent_scheduler import AgentScheduler, Choice, HostChoice, JobChoice, PStateChoice, Question
 
 if TYPE_CHECKING:
     from gridsched.learning.environment import Episodes, SchedulingEnvironment

@@ -1,8 +1,8 @@
-"""Runs of the reference driver as a Gymnasium environment that steps where a scheduler is asked."""
+"""Runs of the reference driver as a Gymnasium environment, and what an agent is rewarded for in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,19 +10,131 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import Controller
+from gridsched.engine import Controller, Execution
 from gridsched.engine.policy_calls import check_policy
 from gridsched.engine.reference import simulate_with_answers
 from gridsched.errors import InputError
-from gridsched.learning.agent_scheduler import AgentScheduler
-from gridsched.learning.choices import OBSERVATIONS, Choice, Question, check_observation, make_choice
-from gridsched.learning.rewards import Meter, Reward
+from gridsched.learning.agent_scheduler import AgentScheduler, Choice, Question, make_choice, observation_of
+from gridsched.metrics import RunFacts
+from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S
+from gridsched.metrics.table import METRICS
 from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.seeds import random_stream
+from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
+from gridsched.runs.formulas import formula
 from gridsched.runs.run import RunResult, prepare, request_of
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.sim.request import SimulationRequest
+
+
+class Meter:
+    """What a reward has come to so far: nothing before the end, where alone metrics are known.
+
+    Attributes
+    ----------
+    value : float
+    """
+
+    value = 0.0
+
+    def __init__(self, controller: Controller, tasks: Tasks) -> None:
+        pass
+
+    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+        """Count what has happened up to an instant [s], and what ends in it."""
+
+
+class _Joules(Meter):
+    """What all hosts have drawn [J], with a minus."""
+
+    def __init__(self, controller: Controller, tasks: Tasks) -> None:
+        self._controller = controller
+        self._time = 0.0
+
+    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+        """Count the power since the instant before."""
+        self.value -= self._controller.power_w * (now - self._time)
+        self._time = now
+
+
+class _Slowdown(Meter):
+    """Bounded slowdowns of what has finished, over all tasks, with a minus."""
+
+    def __init__(self, controller: Controller, tasks: Tasks) -> None:
+        self._submitted: list[float] = tasks.submit_time_s.tolist()
+
+    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+        """Count what ends."""
+        for execution in finished:
+            flow_s = execution.end - self._submitted[execution.task]
+            run_s = max(execution.end - execution.start, SLOWDOWN_BOUND_S)
+            self.value -= max(flow_s / run_s, 1.0) / len(self._submitted)
+
+
+class _Utility(Meter):
+    """Utility that has been earned."""
+
+    def __init__(self, controller: Controller, tasks: Tasks) -> None:
+        if tasks.utility is None:
+            raise InputError(f"{tasks.name}: reward 'utility' needs tasks with utility functions; it has none.")
+        self._utility = tasks.utility
+        self._submit_s = tasks.submit_time_s
+
+    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+        """Count what ends."""
+        if finished:
+            ids = [execution.task for execution in finished]
+            elapsed = [execution.end - self._submit_s[execution.task] for execution in finished]
+            self.value += float(self._utility.value(ids, elapsed).sum())
+
+
+#: Rewards that come as the run goes on: what they add up to, and what counts it.
+_NAMED: dict[str, tuple[str, type[Meter]]] = {
+    "joules": ("-energy_model_j", _Joules),
+    "bounded_slowdown": ("-mean_bounded_slowdown", _Slowdown),
+    "utility": ("utility", _Utility),
+}
+
+
+class Reward:
+    """What the rewards of an episode add up to.
+
+    Parameters
+    ----------
+    text : str
+        ``joules``, ``bounded_slowdown`` or ``utility``, whose rewards come step by step, or an
+        expression of metrics, greater is better, which is given at the end.
+
+    Raises
+    ------
+    InputError
+        If the expression cannot be understood.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text, self.meter = _NAMED.get(text, (text, Meter))
+        names = ", ".join(map(repr, _NAMED))
+        of_runs = [metric.id for metric in METRICS.values() if metric.of == "run" and metric.is_number]
+        self._formula = formula("reward", self._text, of_runs, called=f"reward ({names}, or an expression of metrics)")
+
+    def total(self, facts: RunFacts) -> float:
+        """Return what the rewards of a run add up to.
+
+        Raises
+        ------
+        InputError
+            If a metric has no value in this run.
+        """
+        metrics = {id: float(METRICS[id].function(facts)) for id in sorted(self._formula.needs)}
+        value = self._formula.metric.function(metrics)
+        if value is None:
+            raise InputError(
+                f"reward {self._text!r} has no finite value in this run, with {metrics}; without SimGrid "
+                "the energy is energy_model_j."
+            )
+        return float(value)
+
 
 #: The scenario of all episodes, or what makes that of a seed.
 Episodes = Scenario | Callable[[int], Scenario]
@@ -39,11 +151,11 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         itself each episode has another seed, which draws what the scenario leaves to it, as
         failures of hosts. The driver is the reference driver.
     action : {"host", "pstate", "job"} or Choice
-        What is chosen; see `gridsched.learning.choices`.
+        What is chosen; see `gridsched.learning.agent_scheduler`.
     observation : {"estimates", "scaled"}
         What is known of each option, in its units, or each column over its greatest value.
     reward : str
-        See `gridsched.learning.rewards.Reward`.
+        See `Reward`.
     jobs : int
         With "job": how many waiting jobs are options.
 
@@ -75,8 +187,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         reward: str = "joules",
         jobs: int = 16,
     ) -> None:
-        check_observation(observation)
-        self._show = OBSERVATIONS[observation]
+        self._show = observation_of(observation)
         self._choice = make_choice(action, jobs)
         self._scheduler = AgentScheduler(None, action, observation, jobs)
         self._reward = Reward(reward)
@@ -120,7 +231,14 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             raise InputError(
                 f"The scenario of seed {number} has {n} options, that of seed 0 {self._n}; it must be as many."
             )
-        controller = _controller(self._request)
+        controller = Controller(
+            self._request.system,
+            self._request.tasks,
+            self._request.scheduler,
+            rng=random_stream(self._request.seed, "scheduler", self._request.replicate),
+            hosts_off=self._request.hosts_off,
+            is_metered=True,
+        )
         self._meter = self._reward.meter(controller, self._loaded.tasks)
         self._so_far = 0.0
         self._questions = _episode(controller, self._request, self._choice, self._meter)
@@ -170,17 +288,6 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         if self._questions is not None:
             self._questions.close()
             self._questions = None
-
-
-def _controller(request: SimulationRequest) -> Controller:
-    return Controller(
-        request.system,
-        request.tasks,
-        request.scheduler,
-        rng=random_stream(request.seed, "scheduler", request.replicate),
-        hosts_off=request.hosts_off,
-        is_metered=True,
-    )
 
 
 def _episode(
