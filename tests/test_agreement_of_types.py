@@ -19,8 +19,7 @@ from gridsched.model.run_times import DrawnRunTimes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.runs.run import run

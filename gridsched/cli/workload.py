@@ -38,8 +38,7 @@ from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import write_bag
-from gridsched.workloads.day_keys import DayKeys
-from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generator_keys import DayKeys, GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_generator, read_system_workload, read_workload
 from gridsched.workloads.parallel_csv import PARALLEL_PARTS, write_parallel_files

@@ -20,7 +20,7 @@ from gridsched.energy import carried_over_energy, grid_energy_between
 from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.events import MOST_BARREN, MappingEvents, Timers, unfinished
+from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer, execution_records, node_records
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
@@ -28,7 +28,6 @@ from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
-from gridsched.engine.submissions import Submissions
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance

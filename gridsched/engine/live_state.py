@@ -13,9 +13,9 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
+from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
-from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates

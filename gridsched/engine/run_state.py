@@ -14,9 +14,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution, HostChanges
-from gridsched.engine.node_sets import NodeSets
+from gridsched.engine.node_sets import NodeSets, SharedNodes
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
-from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

@@ -25,7 +25,7 @@ from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
-from gridsched.model.attributes import Attribute
+from gridsched.model.jobs import Attribute
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
 from gridsched.model.records import complaint, gravest, key_name
@@ -34,8 +34,7 @@ from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import DataFiles, Tasks, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
 T = TypeVar("T")
 FORMAT_VERSION = 2

@@ -221,13 +221,13 @@ class Rules:
         draw more ends with an error.
     maintenance : tuple of str
         When which hosts are down, as everybody knows from the start; see
-        `gridsched.model.maintenance`.
+        `gridsched.model.failures`.
     on_failure : {"restart", "failed"}
         What becomes of a task whose host goes down while it runs: it waits again and starts from
         the begin, or it has failed.
     place : {"pack", "spread", "contiguous"}
         Where jobs share nodes: how schedulers lay them on nodes with room, see
-        `gridsched.model.shared_nodes`.
+        `gridsched.model.jobs`.
 
     Raises
     ------

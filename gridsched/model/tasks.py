@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.attributes import Attribute
-from gridsched.model.dependencies import Dependencies
+from gridsched.model.jobs import Attribute, Dependencies
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 

@@ -1,9 +1,10 @@
-"""Utility functions: what finishing a task is worth, falling with time (paper 000, II-C)."""
+"""Utility: what finishing a task is worth, falling with time (paper 000, II-C; algorithms B1)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,199 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.utility_classes import UtilityClasses
+
+# ----------------------------------------------------------------------
+# Utility classes: how the worth of a task falls with time (paper 000, II-C; algorithms B1)
+
+
+#: One class as its intervals' start times [urgency units], start fractions and urgency modifiers.
+Intervals = tuple[ArrayLike, ArrayLike, ArrayLike]
+#: Kinds of utility classes, in `UtilityClasses.kind`.
+DECAYING, LINEAR = 0, 1
+
+
+@dataclass(frozen=True)
+class UtilityClasses:
+    """Shapes of utility functions; the rows of class c are ``first[c]`` to ``first[c + 1] - 1``.
+
+    Attributes
+    ----------
+    first : ndarray of int64, shape (classes + 1,)
+    start_time : ndarray of float64, shape (rows,)
+        Start of each interval, in urgency units; the first of a class is 0.
+    start_fraction, end_fraction : ndarray of float64, shape (rows,)
+        Fraction of the priority at the interval's start, and the next interval's (the floor).
+    urgency_modifier : ndarray of float64, shape (rows,)
+    kind : ndarray of int64, shape (classes,)
+        `DECAYING`: exponential within an interval (algorithms B1). `LINEAR`: a straight line from
+        each interval's start fraction to the next one's; urgency plays no part.
+    """
+
+    first: Integers
+    start_time: Floats
+    start_fraction: Floats
+    end_fraction: Floats
+    urgency_modifier: Floats
+    kind: Integers
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    @classmethod
+    def from_intervals(cls, intervals: Sequence[Intervals]) -> UtilityClasses:
+        """Return decaying classes, each given by its intervals.
+
+        Parameters
+        ----------
+        intervals : sequence of (start times, start fractions, urgency modifiers)
+            Start times [urgency units] rise from 0; fractions fall (or stay) from 1 to at least
+            0; modifiers are greater than 0. The last fraction 0 makes a hard end.
+
+        Raises
+        ------
+        InputError
+            Naming the class and what is out of range.
+        """
+        parts = [cls._one(c, DECAYING, *each) for c, each in enumerate(intervals)]
+        return cls.joined(parts)
+
+    @classmethod
+    def _one(
+        cls, number: int, kind: int, times: ArrayLike, fractions: ArrayLike, modifiers: ArrayLike
+    ) -> UtilityClasses:
+        """Return one class; `number` is its name in error messages."""
+        columns = [np.array(part, dtype=np.float64) for part in (times, fractions, modifiers)]
+        _check_intervals(f"Utility class {number}", kind, *columns)
+        start_time, start_fraction, modifiers = columns
+        following = 0.0 if kind == DECAYING else start_fraction[-1]
+        return cls(
+            np.array([0, len(start_time)]),
+            start_time,
+            start_fraction,
+            np.append(start_fraction[1:], following),
+            modifiers,
+            np.array([kind]),
+        )
+
+    @classmethod
+    def exponential(cls) -> UtilityClasses:
+        """Return the one class ``"exp"``: one interval, modifier 1 (algorithms B1)."""
+        return cls.from_intervals([([0.0], [1.0], [1.0])])
+
+    @classmethod
+    def plateau_linear(cls, t1: float, t2: float) -> UtilityClasses:
+        """Return one class of fraction 1 to `t1`, then linear to 0 at `t2` [urgency units].
+
+        Raises
+        ------
+        InputError
+            Unless ``0 <= t1 <= t2`` and both are finite.
+        """
+        if not 0 <= t1 <= t2 < np.inf:
+            raise InputError(f"Utility class: t1 is {t1:g} and t2 is {t2:g}; 0 <= t1 <= t2 must hold.")
+        return cls.from_points([0.0, t1, t2], [1.0, 1.0, 0.0])
+
+    @classmethod
+    def from_points(cls, times: ArrayLike, fractions: ArrayLike) -> UtilityClasses:
+        """Return one class that is linear between points, and constant after the last one.
+
+        Parameters
+        ----------
+        times : array_like, shape (points,)
+            [urgency units]; they rise (or stay, where the value jumps) from 0.
+        fractions : array_like, shape (points,)
+            Of the priority; they fall (or stay) from 1 to at least 0.
+
+        Raises
+        ------
+        InputError
+            If a time or fraction is out of range.
+        """
+        return cls._one(0, LINEAR, times, fractions, np.ones(np.shape(times)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[UtilityClasses]) -> UtilityClasses:
+        """Return the classes of all `parts`, in their order."""
+        sizes = [len(part.start_time[a:b]) for part in parts for a, b in pairwise(part.first)]
+        names = ("start_time", "start_fraction", "end_fraction", "urgency_modifier")
+        columns = {name: np.concatenate([[], *(getattr(part, name) for part in parts)]) for name in names}
+        kind = np.array([each for part in parts for each in part.kind], dtype=np.int64)
+        return cls(first=np.cumsum([0, *sizes], dtype=np.int64), kind=kind, **columns)
+
+    def row_at(self, utility_class: Integers, tau: NDArray[Any]) -> Integers:
+        """Return the last row of each class that starts at or before `tau` [urgency units].
+
+        The class's first row where none does. Binary search over all pairs at once.
+        """
+        low, high = self.first[utility_class], self.first[utility_class + 1]
+        low, high = (np.broadcast_to(bound, tau.shape).copy() for bound in (low, high))
+        steps = int(np.diff(self.first).max(initial=1)).bit_length()
+        for _ in range(steps):
+            middle = (low + high) // 2
+            started = (middle > low) & (self.start_time[middle] <= tau)
+            # where one row is left, middle == low and both bounds stay
+            low, high = (np.where(started, middle, low), np.where(started | (middle == low), high, middle))
+        return low
+
+    def fraction(self, utility_class: ArrayLike, tau: ArrayLike, urgency: ArrayLike) -> Floats:
+        """Return the fraction of the priority that is left (algorithms B1).
+
+        Parameters
+        ----------
+        utility_class : array_like of int
+        tau : array_like
+            Time since arrival [urgency units], at least 0; infinite gives 0.
+        urgency : array_like
+            Rate of decay [1/urgency unit].
+
+        Returns
+        -------
+        ndarray of float64, in [0, 1]
+            Of the shape that the three arguments broadcast to.
+        """
+        c, tau, rho = np.broadcast_arrays(
+            np.asarray(utility_class, dtype=np.int64),
+            np.asarray(tau, dtype=np.float64),
+            np.asarray(urgency, dtype=np.float64),
+        )
+        finite = np.isfinite(tau)
+        tau = np.where(finite, tau, 0.0)
+        row = self.row_at(c, tau)
+        since, start, end = (tau - self.start_time[row], self.start_fraction[row], self.end_fraction[row])
+        with np.errstate(over="ignore"):  # exp(-inf) is the right 0
+            left = start * np.exp(-rho * self.urgency_modifier[row] * since)
+        linear = self.kind[c] == LINEAR
+        if linear.any():
+            last = row == self.first[c + 1] - 1
+            following = self.start_time[np.where(last, row, row + 1)]
+            width = np.where(last, np.inf, following - self.start_time[row])
+            left = np.where(linear, start + (end - start) * (since / width), left)
+        return np.where(finite, np.maximum(left, end), 0.0)
+
+
+def _check_intervals(
+    owner: str, kind: int, times: NDArray[Any], fractions: NDArray[Any], modifiers: NDArray[Any]
+) -> None:
+    """Refuse a class whose start times, start fractions or modifiers are out of range."""
+    if not 0 < len(times) == len(fractions) == len(modifiers):
+        raise InputError(
+            f"{owner}: {len(times)} start times, {len(fractions)} fractions and {len(modifiers)} "
+            "modifiers; each interval needs one of each, and there must be one interval."
+        )
+    steps = np.diff(times)
+    rises = (steps > 0).all() if kind == DECAYING else (steps >= 0).all()  # a line may jump
+    if times[0] != 0 or not rises or not np.isfinite(times).all():
+        raise InputError(f"{owner}: start times {times.tolist()}; they must rise from 0.")
+    if fractions[0] != 1 or not (np.diff(fractions) <= 0).all() or not fractions[-1] >= 0:
+        raise InputError(
+            f"{owner}: start fractions {fractions.tolist()}; they must fall or stay, from 1 to at least 0."
+        )
+    if not ((modifiers > 0) & (modifiers < np.inf)).all():
+        raise InputError(f"{owner}: urgency modifiers {modifiers.tolist()}; each must be > 0.")
+
+
+# ----------------------------------------------------------------------
+# Utility functions: what finishing a task is worth, falling with time (paper 000, II-C)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""SimGrid's options: those that others may set, and those that SimGrid 4.1 lacks, or crashes by.
+"""SimGrid's options in a platform file, and the file as SimGrid sees it.
 
 Some options write files, whichever they are told: traces, graphs. A platform file, a study and a
 stored run may come from anybody, so they set `MODEL_OPTIONS` alone; the command line sets any.
@@ -13,6 +13,11 @@ refuse.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+
+# ----------------------------------------------------------------------
+# SimGrid's options: those that others may set, and those that SimGrid 4.1 lacks, or crashes by
+
 
 #: Options of models and of the numbers that they compute with; none names a file.
 MODEL_OPTIONS = (
@@ -99,3 +104,68 @@ def new_name(option: str, value: str) -> str | None:
     option = _RENAMED.get(option, option)
     has_effect = (option, value) not in _VALUES_WITHOUT_EFFECT and not _WITHOUT_EFFECT.fullmatch(option)
     return option if has_effect else None
+
+
+# ----------------------------------------------------------------------
+# A platform file as SimGrid sees it
+
+
+@dataclass(frozen=True)
+class SimGridHost:
+    """A host as SimGrid sees it: cores, core speeds [flop/s] and properties."""
+
+    name: str
+    cores: int
+    speeds: tuple[float, ...]
+    properties: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SimGridLink:
+    """A link as SimGrid sees it: bandwidth [byte/s], latency [s], ``Idle:Busy`` power [W]."""
+
+    name: str
+    bandwidth: float
+    latency_s: float
+    wattage_range: str | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way from one host to another, latency [s] and least bandwidth [byte/s].
+
+    Without a route `links` is None.
+    """
+
+    source: str
+    target: str
+    links: tuple[str, ...] | None
+    latency_s: float = 0.0
+    bandwidth: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """SimGrid's own answer to a platform file.
+
+    Attributes
+    ----------
+    status : str
+        ``"loaded"``, ``"refused"`` or ``"skipped"``.
+    message : str
+        Why it refused or was skipped.
+    hosts : tuple of SimGridHost
+        Empty unless loaded.
+    warnings : tuple of str
+        What SimGrid warned of while loading, without its own energy warnings.
+    links : tuple of SimGridLink
+    routes : tuple of Route
+        Between the hosts that were asked for.
+    """
+
+    status: str
+    message: str = ""
+    hosts: tuple[SimGridHost, ...] = ()
+    warnings: tuple[str, ...] = ()
+    links: tuple[SimGridLink, ...] = ()
+    routes: tuple[Route, ...] = ()

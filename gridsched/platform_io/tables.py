@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.errors import InputError
-from gridsched.platform_io.own_table import read_own_format
+from gridsched.platform_io.recipe import read_own_format
 from gridsched.platform_io.table_files import (
     LEGAL_NUMBER,
     RawTable,

@@ -35,7 +35,7 @@ from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, SystemGenerator
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.formats import TraceOptions
 
 #: Names of studies and figures.
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"

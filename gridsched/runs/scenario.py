@@ -13,8 +13,7 @@ import tomli_w
 from gridsched.errors import InputError
 from gridsched.model.carbon import carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
-from gridsched.model.failures import Failures
-from gridsched.model.maintenance import with_maintenance
+from gridsched.model.failures import Failures, with_maintenance
 from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import Rules
@@ -39,10 +38,9 @@ from gridsched.runs.run_spec import (
     path_of_file,
 )
 from gridsched.runs.settings import RunSettings, given_keys
-from gridsched.workloads.price_csv import with_prices_read
-from gridsched.workloads.signal_csv import with_carbon_read
+from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
+from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import Dropped
-from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.trace_system import TraceSystem
 
 

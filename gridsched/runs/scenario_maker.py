@@ -41,8 +41,7 @@ from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
 from gridsched.workloads.load import input_files, read_system_workload, read_workload
-from gridsched.workloads.traces.formats import is_trace
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.formats import TraceOptions, is_trace
 from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from gridsched.engine import Controller, reference
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.sim.lead import LeadSession
+from gridsched.sim.lead import LeadSession, MeteredSession
 from gridsched.sim.maestro import MaestroSession
-from gridsched.sim.metered import MeteredSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import MeteredGrams, Records, SimulationRequest
 from gridsched.sim.session import Session, Work

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
+from gridsched.platform_io.simgrid_options import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.sim.library import HOSTS, PROPERTY_NAMES, first_line, load_simgrid, refusals
 
 #: Said before SimGrid looks for the way between two hosts: it may abort where there is none.

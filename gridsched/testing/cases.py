@@ -15,8 +15,7 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.stochastic import Distributions, GammaTimes, StochasticTypes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.base import Scheduler
 from gridsched.testing.parallel_cases import PARALLEL_CASES, PARALLEL_UTILITY_CASES
 from gridsched.testing.playing import CARBON, UNCERTAINTY, Case

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from gridsched.errors import InputError
 from gridsched.model.limits import MAX_ENTRIES, AtLeastZero, AtLeastZeroRange, Count, Cov, Positive, PositiveRange
 from gridsched.model.rules import DAY_S, Rules
-from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
-from gridsched.workloads.generator_keys import MAX_TASKS
+from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_TASKS, DayKeys
 
 #: Hours in a day, for keys in hours.
 HOURS = 24.0

@@ -16,8 +16,7 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_te
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes
 from gridsched.model.tasks import Tasks, deadline_column, make_tasks
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
+from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
 
 _NAME = Text(is_name=True)
 #: Names of the kinds of utility classes, in the column ``kind``.

@@ -8,8 +8,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
 #: A lowest and a highest value.
 Bounds = tuple[float, float]

@@ -15,9 +15,9 @@ from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses
 from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
-from gridsched.workloads.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
+from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys
 from gridsched.workloads.measurements import read_measurements
 from gridsched.workloads.time_models import cvb, gamma, pstate_factors
 from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks

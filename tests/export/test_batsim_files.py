@@ -17,7 +17,7 @@ from gridsched.export import batsim_files
 from gridsched.export.export import write_export
 from gridsched.model.timeline import host_timeline
 from gridsched.power import trace_power
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.formats import TraceOptions
 
 # Batsim's tables: exact headers and values, and evalys reads them back.
 

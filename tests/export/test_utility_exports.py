@@ -26,8 +26,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platfo
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import bars_of
 from gridsched.model.trace import PERIOD, TaskState
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 from gridsched.testing.repetition import same_run
 

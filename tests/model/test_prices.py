@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff, depreciation_per_s
-from gridsched.workloads.price_csv import read_prices, with_prices_read
+from gridsched.workloads.signal_csv import read_prices, with_prices_read
 
 # Prices that vary over the day: which line holds when, means, and what is refused.
 

@@ -23,7 +23,7 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.run import RunResult, check_energy_agreement
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
-from gridsched.workloads.price_csv import read_prices
+from gridsched.workloads.signal_csv import read_prices
 
 # Budgets in money as options, keys of studies and of generators, in exports and figures.
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from parallel_oracle import INF, Event
 from scheduler_cases import random_weights, weights_of
 
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
+from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
 from gridsched.schedulers.kernels import parallel_queues
 from gridsched.schedulers.kernels.node_gaps import earliest
 from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile

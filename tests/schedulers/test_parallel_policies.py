@@ -22,8 +22,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences

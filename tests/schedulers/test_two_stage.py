@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from scheduler_cases import random_weights, weights_of
 from two_stage_oracle import INF, Event, falls_short, randomly, two_stage
 
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import DECAYING, LINEAR, UtilityClasses
+from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
 from gridsched.schedulers.kernels import utility_value
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables

@@ -14,8 +14,7 @@ import pytest
 
 import gridsched
 from gridsched.compiled import forget_stale_kernels
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.schedulers.kernels import backfilling, batch, tables
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE
 from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value, utility_values

@@ -21,7 +21,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
-from gridsched.schedulers.weighing import WEIGHS
+from gridsched.schedulers.filters import WEIGHS
 
 WEIGHING = [each.id for each in entries() if "weigh" in inspect.signature(scheduler_class(each.id)).parameters]
 

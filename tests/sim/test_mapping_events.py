@@ -11,8 +11,7 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Plan, Postpone
 from gridsched.runs.run import energy_check, run
 from gridsched.runs.scenario import Scenario

@@ -34,7 +34,7 @@ from gridsched.sim.carbon_meter import has_carbon_plugin
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_c_library
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.formats import TraceOptions
 
 # Jobs that draw what was measured: shares of a node's range, alike on both drivers and by the plugin.
 

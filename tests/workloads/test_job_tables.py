@@ -13,9 +13,8 @@ import pytest
 
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.model.dependencies import After
-from gridsched.workloads.traces.formats import is_trace, read_jobs
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.model.jobs import After
+from gridsched.workloads.traces.formats import TraceOptions, is_trace, read_jobs
 from gridsched.workloads.traces.sacct import read_sacct
 from gridsched.workloads.traces.trace_system import trace_system
 

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from gridsched import Scenario, run
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.model.dependencies import After
+from gridsched.model.jobs import After
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.workloads.traces.batsim import read_batsim
-from gridsched.workloads.traces.formats import format_of, read_jobs, write_jobs
+from gridsched.workloads.traces.formats import TraceOptions, format_of, read_jobs, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.options import TraceOptions
 from gridsched.workloads.traces.sacct import read_sacct
 from gridsched.workloads.traces.trace_system import rigid_system, serial_tasks, trace_system
 

@@ -12,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
-from gridsched.workloads.traces.options import TraceOptions
+from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 LOGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "swf"

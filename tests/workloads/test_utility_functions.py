@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import UtilityClasses
+from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.workloads.utility_classes import (
     JOINT_PERCENT,
     PRIORITIES,

@@ -14,8 +14,7 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import energy_inside
 from gridsched.model.signals import WEIGHT, counted_s
-from gridsched.model.utility import UtilityFunctions
-from gridsched.model.utility_classes import LINEAR
+from gridsched.model.utility import LINEAR, UtilityFunctions
 from gridsched.schedulers.kernels.compiled import inner, kernel
 from gridsched.schedulers.kernels.tables import TypeTables
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError
-from gridsched.model.maintenance import Maintenance
+from gridsched.model.failures import Maintenance
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate

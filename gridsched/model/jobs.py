@@ -1,7 +1,8 @@
-"""Which jobs wait for which others, and for what of them."""
+"""What logs tell of jobs: users and the like, and what they wait for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -10,6 +11,45 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
+
+# ----------------------------------------------------------------------
+# What a log tells of its jobs in names: users, partitions, qualities of service
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What a log calls each job's user, partition or quality of service.
+
+    Attributes
+    ----------
+    names : tuple of str
+        In order of first appearance: those of later tasks come later.
+    codes : ndarray of int64, shape (tasks,)
+        Place of each task's name in `names`; -1 where the log does not tell.
+    """
+
+    names: tuple[str, ...]
+    codes: Integers
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str]) -> Attribute:
+        """Return the attribute of tasks in this order; an empty text tells nothing."""
+        places: dict[str, int] = {"": -1}
+        codes = [places.setdefault(text, len(places) - 1) for text in texts]
+        return cls(tuple(places)[1:], np.array(codes, dtype=np.int64))
+
+    @property
+    def texts(self) -> list[str]:
+        """Name of each task, empty where none is told."""
+        return [self.names[code] if code >= 0 else "" for code in self.codes.tolist()]
+
+    def taken(self, ids: Integers) -> Attribute:
+        """Return the attribute of some of the tasks."""
+        return Attribute(self.names, self.codes[ids])
+
+
+# ----------------------------------------------------------------------
+# Which jobs wait for which others, and for what of them
 
 
 class After(IntEnum):
