@@ -12,6 +12,7 @@ import json
 import re
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -51,16 +52,23 @@ _TASKS = ("flops", "submit_time_s", "input_bytes", "output_bytes", "labels")
 _SOME_TASKS = ("task_type", "deadline_s", "width", "requested_time_s", "demand", "anywhere", "partition")
 #: The one array of two dimensions.
 _TABLE = "tasks.demand.npy"
-_FUNCTIONS = ("priority", "urgency", "utility_class")
-_CLASSES = ("first", "start_time", "start_fraction", "end_fraction", "urgency_modifier", "kind")
-#: Records of the trace and their types.
+#: Records of utility functions, of their classes and of the trace, and their types.
+_FUNCTIONS = {"priority": np.float64, "urgency": np.float64, "utility_class": np.int64}
+_CLASSES = {
+    "first": np.int64,
+    **dict.fromkeys(("start_time", "start_fraction", "end_fraction", "urgency_modifier"), np.float64),
+    "kind": np.int64,
+}
 _RECORDS = {
     "executions": EXECUTION,
     "host_changes": HOST_CHANGE,
     "periods": PERIOD,
-    "final_state": np.dtype(np.int64),
-    "times_postponed": np.dtype(np.int64),
+    "final_state": np.int64,
+    "times_postponed": np.int64,
 }
+#: What the description says of the trace and of the tasks, named as there.
+_OF_TRACE = ("horizon_s", "mapping_events", "delegated_to", "timing", "as_estimated", "energy_weights", "carbon")
+_OF_TASKS = ("nominal_heterogeneity", "input_files", "resources")
 #: What an archive counts at most.
 _MOST = 2**53
 #: Types of numbers and texts. What NumPy makes of other words can end the process.
@@ -93,7 +101,7 @@ class _Description:
     input_files: tuple[tuple[Annotated[int, Field(ge=0)], ...], ...] | None
     files: _Files | None
     as_estimated: bool = True
-    energy_weights: Annotated[Signal | None, BeforeValidator(as_written_today)] = None
+    energy_weights: Annotated[Signal, BeforeValidator(as_written_today)] = EVEN
     urgency_unit_s: Positive | None = None
     carbon: Signal | None = None
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -152,13 +160,13 @@ class Export:
 
     def _recorded(self, name: str, kind: type[T]) -> T | None:
         """Return what the provenance says of a record, if it is there."""
-        told = self.provenance.get(name)
-        return None if told is None else _validated(kind, told, "provenance: ", name)
+        record = self.provenance.get(name)
+        return None if record is None else _validated(kind, record, "provenance: ", name)
 
 
-def _validated(kind: type[T], told: Any, owner: str = "", *path: str) -> T:
+def _validated(kind: type[T], record: Any, owner: str = "", *path: str) -> T:
     try:
-        return TypeAdapter(kind).validate_python(told)
+        return TypeAdapter(kind).validate_python(record)
     except ValidationError as error:
         first = gravest(error)
         where = key_name((*path, *first["loc"]))
@@ -177,43 +185,36 @@ def as_json(platform: Platform) -> dict[str, Any]:
 
 def archive_bytes(export: Export) -> bytes:
     """Return the content of the archive; the same for the same run."""
-    trace, tasks = export.trace, export.trace.tasks
+    trace, tasks, utility = export.trace, export.trace.tasks, export.trace.tasks.utility
     arrays = {name: getattr(trace, name) for name in _RECORDS}
     if trace.is_parallel:
-        names = _NODE_SETS if len(trace.host_cores) else _NODE_SETS[:2]
-        arrays |= {name: getattr(trace, name) for name in names}
-    arrays |= {f"tasks.{name}": getattr(tasks, name) for name in _TASKS}
-    for name in _SOME_TASKS:
-        if getattr(tasks, name) is not None:
-            arrays[f"tasks.{name}"] = getattr(tasks, name)
+        arrays |= {name: getattr(trace, name) for name in (_NODE_SETS if len(trace.host_cores) else _NODE_SETS[:2])}
+    columns = {name: getattr(tasks, name) for name in (*_TASKS, *_SOME_TASKS)}
+    arrays |= {f"tasks.{name}": values for name, values in columns.items() if values is not None}
     if len(trace.load):
         arrays["load"] = trace.load
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     arrays |= {f"{_ATTRIBUTES}{name}": each.codes for name, each in tasks.attributes.items()}
-    if tasks.utility is not None:
-        arrays |= {f"utility.{name}": getattr(tasks.utility, name) for name in _FUNCTIONS}
-        arrays |= {f"classes.{name}": getattr(tasks.utility.classes, name) for name in _CLASSES}
+    if utility is not None:
+        arrays |= {f"utility.{name}": getattr(utility, name) for name in _FUNCTIONS}
+        arrays |= {f"classes.{name}": getattr(utility.classes, name) for name in _CLASSES}
     description = {
         "format_version": FORMAT_VERSION,
         "workload_name": export.workload_name,
         "provenance": export.provenance,
         "plugin_j": export.plugin_j,
         "platform": as_json(trace.platform),
-        "horizon_s": trace.horizon_s,
-        "mapping_events": trace.mapping_events,
-        "delegated_to": trace.delegated_to,
-        "timing": trace.timing,
-        "as_estimated": trace.as_estimated,
+        **{name: getattr(trace, name) for name in _OF_TRACE},
         "tasks_name": tasks.name,
-        "nominal_heterogeneity": tasks.nominal_heterogeneity,
-        "input_files": tasks.input_files,
+        **{name: getattr(tasks, name) for name in _OF_TASKS},
         "files": tasks.files and vars(tasks.files),
         "energy_weights": asdict(trace.energy_weights),
-        "urgency_unit_s": tasks.utility and tasks.utility.urgency_unit_s,
+        "urgency_unit_s": utility and utility.urgency_unit_s,
         "carbon": trace.carbon and asdict(trace.carbon),
         "attributes": {name: each.names for name, each in tasks.attributes.items()},
-        **({"resources": tasks.resources} if tasks.resources else {}),
     }
+    if not tasks.resources:
+        del description["resources"]
     stream = io.BytesIO()
     text = as_bytes(json_text(description, exact=True))
     np.savez_compressed(stream, description=np.frombuffer(text, np.uint8), **arrays)
@@ -312,73 +313,51 @@ def _header(text: bytes) -> dict[str, Any]:
 def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Export:
     platform = description.platform
     _check_platform(platform)
-    tasks = _tasks(description, arrays)
-    records = {name: arrays[name].astype(dtype) for name, dtype in _RECORDS.items()}
-    records |= {name: arrays[name].astype(np.int64) for name in _NODE_SETS if name in arrays}
-    trace = Trace(
-        platform,
-        tasks,
-        records.pop("executions"),
-        records.pop("host_changes"),
-        records.pop("final_state"),
-        description.horizon_s,
-        description.mapping_events,
-        description.timing,
-        description.delegated_to,
-        as_estimated=description.as_estimated,
-        **records,
-        notes=_notes(arrays),
-        load=arrays.get("load", np.zeros(0)).astype(np.float64),
-        energy_weights=description.energy_weights or EVEN,
-        carbon=description.carbon,
-    )
+    records: dict[str, Any] = _cast(arrays, "", _RECORDS)
+    records |= _cast(arrays, "", {name: np.int64 for name in _NODE_SETS if name in arrays})
+    records |= {name: getattr(description, name) for name in _OF_TRACE}
+    notes = dict.fromkeys(_beginning(arrays, _NOTES), np.float64)
+    load = arrays.get("load", np.zeros(0)).astype(np.float64)
+    trace = Trace(platform, _tasks(description, arrays), **records, notes=_cast(arrays, _NOTES, notes), load=load)
     check_trace(trace)
-    plugin_j = description.plugin_j
-    known = {host.name for host in platform.hosts}
-    known |= {host.name for _, host in platform.idle_hosts_named}
-    if plugin_j is not None and not set(plugin_j) <= known:
-        raise InputError(f"plugin_j names hosts that the platform has not: {set(plugin_j) - known}")
-    return Export(trace, plugin_j, description.provenance, description.workload_name)
+    hosts = {host.name for host in (*platform.hosts, *(host for _, host in platform.idle_hosts_named))}
+    strangers = set(description.plugin_j or ()) - hosts
+    if strangers:
+        raise InputError(f"plugin_j names hosts that the platform has not: {strangers}")
+    return Export(trace, description.plugin_j, description.provenance, description.workload_name)
 
 
-def _notes(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {
-        name.removeprefix(_NOTES): values.astype(np.float64)
-        for name, values in arrays.items()
-        if name.startswith(_NOTES)
-    }
+def _cast(arrays: dict[str, NDArray[Any]], prefix: str, types: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of such names behind a prefix, of these types."""
+    return {name: arrays[f"{prefix}{name}"].astype(dtype) for name, dtype in types.items()}
+
+
+def _beginning(arrays: dict[str, NDArray[Any]], prefix: str) -> list[str]:
+    """Return what follows the prefix in the names that begin with it."""
+    return [name.removeprefix(prefix) for name in arrays if name.startswith(prefix)]
 
 
 def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
-    utility = files = None
+    utility = None
     if "utility.priority" in arrays:
-        priority, urgency, number = (arrays[f"utility.{name}"] for name in _FUNCTIONS)
-        utility = UtilityFunctions(
-            priority.astype(np.float64),
-            urgency.astype(np.float64),
-            number.astype(np.int64),
-            _classes(arrays),
-            description.urgency_unit_s or 1.0,
-        )
-    if description.files is not None:
-        told = description.files
-        files = DataFiles(told.names, np.array(told.size_bytes), told.locations)
+        functions = _cast(arrays, "utility.", _FUNCTIONS)
+        unit_s = description.urgency_unit_s or 1.0
+        utility = UtilityFunctions(**functions, classes=_classes(arrays), urgency_unit_s=unit_s)
+    files = description.files
     columns: dict[str, Any] = {name: arrays[f"tasks.{name}"] for name in _TASKS}
     if (np.diff(columns["submit_time_s"]) < 0).any():
         raise InputError("tasks.submit_time_s must never decrease.")
     columns |= {name: arrays.get(f"tasks.{name}") for name in _SOME_TASKS}
+    columns |= {name: getattr(description, name) for name in _OF_TASKS}
     return make_tasks(
         **columns,
         attributes={
             name: Attribute(names, arrays[f"{_ATTRIBUTES}{name}"].astype(np.int64)).texts
             for name, names in description.attributes.items()
         },
-        resources=description.resources,
         utility=utility,
-        files=files,
-        input_files=description.input_files,
+        files=DataFiles(files.names, np.array(files.size_bytes), files.locations) if files else None,
         name=description.tasks_name,
-        nominal_heterogeneity=description.nominal_heterogeneity,
     )
 
 
@@ -400,19 +379,12 @@ def _check_platform(platform: Platform) -> None:
 
 
 def _classes(arrays: dict[str, NDArray[Any]]) -> UtilityClasses:
-    first, *columns, kind = (arrays[f"classes.{name}"] for name in _CLASSES)
-    time, start, end, modifier = (column.astype(np.float64) for column in columns)
-    whole = first.astype(np.int64), kind.astype(np.int64)
-    classes = UtilityClasses(whole[0], time, start, end, modifier, whole[1])
-    rows, first, n = [len(column) for column in columns], classes.first, len(classes)
-    if (
-        set(rows) != {rows[0]}
-        or len(first) != n + 1
-        or first[0] != 0
-        or first[-1] != rows[0]
-        or (np.diff(first) < 1).any()
-    ):
-        raise InputError(f"classes.first must ascend from 0 to {rows[0]}, the rows of all columns.")
+    columns = _cast(arrays, "classes.", _CLASSES)
+    classes = UtilityClasses(**columns)
+    first, rows = classes.first, {len(columns[name]) for name, dtype in _CLASSES.items() if dtype is np.float64}
+    ends = (0, len(classes.start_time))
+    if len(rows) > 1 or len(first) != len(classes) + 1 or (first[0], first[-1]) != ends or (np.diff(first) < 1).any():
+        raise InputError(f"classes.first must ascend from 0 to {ends[1]}, the rows of all columns.")
     fractions = classes.start_fraction
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise InputError("classes.start_fraction must be from 0 to 1.")

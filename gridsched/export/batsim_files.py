@@ -7,14 +7,13 @@ here: every number is exact, and every table has its header even if it has no ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched import metrics
-from gridsched.arrays import Booleans, Floats
+from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
 from gridsched.files.csv_files import interval_set
 from gridsched.metrics.run_metrics import trace_carbon
@@ -27,6 +26,25 @@ Columns = dict[str, NDArray[Any] | list[Any]]
 
 #: Batsim's P-states of a host that is being switched on, or off.
 SWITCHING_ON, SWITCHING_OFF = -1, -2
+#: Batsim's word for a state of a host -> which rows of a timeline are in it.
+STATES = {
+    "sleeping": "is_off",
+    "switching_on": "is_booting",
+    "switching_off": "is_shutting_down",
+    "idle": "is_idle",
+    "computing": "is_busy",
+}
+#: Values of a schedule that are metrics of the run.
+_METRICS = {
+    "consumed_joules": "energy_model_j",
+    "makespan": "makespan_s",
+    "max_slowdown": "max_slowdown",
+    "max_turnaround_time": "max_flow_time_s",
+    "max_waiting_time": "max_waiting_time_s",
+    "mean_slowdown": "mean_slowdown",
+    "mean_turnaround_time": "mean_flow_time_s",
+    "mean_waiting_time": "mean_waiting_time_s",
+}
 
 
 def batsim_state(trace: Trace) -> list[str]:
@@ -47,11 +65,6 @@ def batsim_state(trace: Trace) -> list[str]:
     ]
 
 
-def _sum_by_task(trace: Trace, values: Floats) -> Floats:
-    sums = np.bincount(trace.executions["task"], values, minlength=len(trace.tasks))
-    return sums.astype(np.float64)
-
-
 def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None = None) -> Columns:
     """Rows of ``jobs.csv``: one for each task, in order of submission.
 
@@ -63,24 +76,24 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
     """
     tasks, runs, n = trace.tasks, trace.executions, len(trace.tasks)
     state = np.array(batsim_state(trace), dtype=object)
-    known = state != "REJECTED"
-    chosen = metrics.deciding_execution(trace)
+    ran = state != "REJECTED"
+    chosen, carbon = metrics.deciding_execution(trace), trace_carbon(trace)
     submit = tasks.submit_time_s
 
     def of_copy(column: str) -> Floats:
         values = np.full(n, np.nan)
-        values[known] = runs[column][chosen[known]]
+        values[ran] = runs[column][chosen[ran]]
         return values
 
-    def of_job(values: Floats) -> Floats:
-        return np.where(known, values, np.nan)
+    def of_task(values: Floats) -> Floats:
+        return np.where(ran, np.bincount(runs["task"], values, minlength=n), np.nan)
 
     start, end = of_copy("start"), of_copy("end")
     length, turnaround = end - start, end - submit
     pstates = [None if k != k else int(k) for k in of_copy("pstate").tolist()]
     hosts: list[int | str | None] = [
-        None if not ran else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(first)
-        for run, ran, first in zip(chosen.tolist(), known.tolist(), of_copy("host").tolist(), strict=True)
+        None if host != host else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(host)
+        for run, host in zip(chosen.tolist(), of_copy("host").tolist(), strict=True)
     ]
     requested = tasks.requested_time_s
     types = ["task"] * n if tasks.task_type is None else [f"type{t}" for t in tasks.task_type]
@@ -101,39 +114,26 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
         "turnaround_time": turnaround,
         "stretch": metrics.stretch(turnaround, length),
         "allocated_resources": hosts,
-        "consumed_energy": of_job(_sum_by_task(trace, task_energy_j(trace))),
+        "consumed_energy": of_task(task_energy_j(trace)),
         "metadata": [""] * n,
-        "energy_with_idle": of_job(_sum_by_task(trace, busy_energy_j(trace))),
+        "energy_with_idle": of_task(busy_energy_j(trace)),
         "executions": np.bincount(runs["task"], minlength=n),
         "pstate": pstates,
         "flops": tasks.flops,
-        **_typed_columns(trace, pstates, scheduler_pstates),
-        **_utility_columns(trace),
-        **_carbon_column(trace, of_job),
+        **_some_columns(trace, pstates, scheduler_pstates),
+        # of all copies, their share of idle power included
+        **({} if carbon is None else {"carbon_g": of_task(carbon.execution_j)}),
         **deadline_column(tasks),
     }
 
 
-def _typed_columns(trace: Trace, pstates: list[int | None], scheduler_pstates: int | None) -> Columns:
-    """The task types, and the P-states as the scheduler counts them."""
-    columns: Columns = {}
+def _some_columns(trace: Trace, pstates: list[int | None], scheduler_pstates: int | None) -> Columns:
+    """Return task types, P-states as the scheduler counts them, and what each task earned and could have earned."""
+    functions, columns = trace.tasks.utility, Columns()
     if trace.tasks.task_type is not None:
         columns["task_type"] = trace.tasks.task_type
     if scheduler_pstates is not None:
         columns["scheduler_pstate"] = [None if pstate is None else pstate % scheduler_pstates for pstate in pstates]
-    return columns
-
-
-def _carbon_column(trace: Trace, of_job: Callable[[Floats], Floats]) -> Columns:
-    """What all copies of each task emitted [g], their share of idle power included."""
-    carbon = trace_carbon(trace)
-    return {} if carbon is None else {"carbon_g": of_job(_sum_by_task(trace, carbon.execution_j))}
-
-
-def _utility_columns(trace: Trace) -> Columns:
-    """What each task earned, could have earned, and the function that says so."""
-    functions = trace.tasks.utility
-    columns: Columns = {}
     if functions is not None:
         columns |= {
             "utility": metrics.utility_earned(trace),
@@ -174,21 +174,13 @@ def hosts_table(trace: Trace) -> Columns:
 
 def machine_states_table(timeline: HostTimeline) -> Columns:
     """Rows of ``machine_states.csv``: hosts in each state, from each time of change on."""
-    states = (timeline.is_off, timeline.is_booting, timeline.is_shutting_down, timeline.is_idle, timeline.is_busy)
-    flags = [each.astype(np.float64) for each in states]
+    flags = [getattr(timeline, flag).astype(np.float64) for flag in STATES.values()]
     time, totals = running_total(lambda: [(timeline, flags, timeline.settled)])
     counts = np.stack(totals, axis=1).astype(np.int64)
     changed = np.ones(len(time), dtype=bool)
     changed[1:] = (counts[1:] != counts[:-1]).any(axis=1)
-    sleeping, booting, shutting_down, idle, computing = counts[changed].T
-    return {
-        "time": time[changed],
-        "nb_sleeping": sleeping,
-        "nb_switching_on": booting,
-        "nb_switching_off": shutting_down,
-        "nb_idle": idle,
-        "nb_computing": computing,
-    }
+    numbers = zip(STATES, counts[changed].T, strict=True)
+    return {"time": time[changed], **{f"nb_{state}": number for state, number in numbers}}
 
 
 def pstate_changes_table(trace: Trace, timeline: HostTimeline) -> Columns:
@@ -261,24 +253,13 @@ def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int |
     the first submission, as in Batsim 5 (Batsim 4: the last finish). Times of hosts are summed
     over the computing hosts from time 0 to the end of the run.
     """
-    found, timeline = metrics.summary(trace, energy), host_timeline(trace)
+    summary, timeline = metrics.summary(trace, energy), host_timeline(trace)
     states = batsim_state(trace)
     rejected, success = states.count("REJECTED"), states.count("COMPLETED_SUCCESSFULLY")
     n = len(states)
-
-    def time_in(rows: Booleans) -> float:
-        return float(timeline.duration_s[rows].sum())
-
     values = {
-        "consumed_joules": found["energy_model_j"],
+        **{name: summary[metric] for name, metric in _METRICS.items()},
         "energy_source": "model",
-        "makespan": found["makespan_s"],
-        "max_slowdown": found["max_slowdown"],
-        "max_turnaround_time": found["max_flow_time_s"],
-        "max_waiting_time": found["max_waiting_time_s"],
-        "mean_slowdown": found["mean_slowdown"],
-        "mean_turnaround_time": found["mean_flow_time_s"],
-        "mean_waiting_time": found["mean_waiting_time_s"],
         "nb_computing_machines": len(trace.platform),
         "nb_jobs": n,
         "nb_jobs_finished": n - rejected,
@@ -286,10 +267,8 @@ def schedule_values(trace: Trace, energy: HostEnergy) -> dict[str, float | int |
         "nb_jobs_rejected": rejected,
         "nb_jobs_success": success,
         "success_rate": success / n if n else None,
-        "time_computing": time_in(timeline.is_busy),
-        "time_idle": time_in(timeline.is_idle),
-        "time_sleeping": time_in(timeline.is_off),
-        "time_switching_off": time_in(timeline.is_shutting_down),
-        "time_switching_on": time_in(timeline.is_booting),
+        **{
+            f"time_{state}": float(timeline.duration_s[getattr(timeline, rows)].sum()) for state, rows in STATES.items()
+        },
     }
     return {key: None if value != value else value for key, value in sorted(values.items())}

@@ -18,7 +18,7 @@ from gridsched.files.csv_files import csv_text, interval_set
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import FolderKind
 from gridsched.metrics.run_metrics import trace_carbon
-from gridsched.model.tasks import Tasks, deadline_column
+from gridsched.model.tasks import deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.power import trace_power
 
@@ -162,7 +162,7 @@ def host_energy_table(energy: HostEnergy, plugin_j: dict[str, float] | None) -> 
 def tasks_table(trace: Trace) -> Columns:
     """Rows of ``tasks.csv``: the tasks in order of their ids, and how each ended."""
     tasks, n = trace.tasks, len(trace.tasks)
-    names = () if tasks.utility is None else ("priority", "urgency", "utility_class")
+    names, asked = ("priority", "urgency", "utility_class"), ("width", "requested_time_s")
     return {
         "job_id": tasks.labels,
         "flops": tasks.flops,
@@ -173,17 +173,11 @@ def tasks_table(trace: Trace) -> Columns:
         "input_files": [" ".join(map(str, row)) for row in tasks.input_files or ((),) * n],
         "final_state": [TaskState(state).name.lower() for state in trace.final_state.tolist()],
         "times_postponed": trace.times_postponed,
-        **{name: getattr(tasks.utility, name) for name in names},
+        **{name: getattr(tasks.utility, name) for name in names if tasks.utility is not None},
         **deadline_column(tasks),
-        **_of_jobs(tasks),
+        **{name: getattr(tasks, name) for name in asked if getattr(tasks, name) is not None},
         **{f"noted_{name}": values for name, values in trace.notes.items()},
     }
-
-
-def _of_jobs(tasks: Tasks) -> Columns:
-    """Columns of what jobs asked for: nodes and time, each where the tasks have it."""
-    names = ("width", "requested_time_s")
-    return {name: getattr(tasks, name) for name in names if getattr(tasks, name) is not None}
 
 
 def executions_table(trace: Trace) -> Columns:
@@ -191,9 +185,7 @@ def executions_table(trace: Trace) -> Columns:
     runs = trace.executions
     names = [host.name for host in trace.platform.hosts]
     carbon = trace_carbon(trace)
-    sets: Columns = {}
-    if trace.is_parallel:
-        sets["allocated_resources"] = [interval_set(trace.hosts_of(k)) for k in range(len(runs))]
+    nodes = [interval_set(trace.hosts_of(k)) for k in range(len(runs))] if trace.is_parallel else []
     return {
         "job_id": trace.tasks.labels[runs["task"]],
         "host_id": runs["host"],
@@ -205,7 +197,7 @@ def executions_table(trace: Trace) -> Columns:
         "executed_flops": trace.executed_flops(),
         "consumed_energy": task_energy_j(trace),
         "energy_with_idle": busy_energy_j(trace),
-        **sets,
+        **({"allocated_resources": nodes} if trace.is_parallel else {}),
         **({} if carbon is None else {"carbon_g": carbon.execution_j}),
     }
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import busy_energy_j
@@ -82,6 +82,13 @@ class _Threads:
         #: thread of each host's first core
         self.first = _GRID + 1 + n_processes + np.cumsum(platform.cores) - platform.cores
 
+    def bars(
+        self, host: Integers, core: Integers | int, start: Floats, end: Floats, events: list[Event]
+    ) -> pd.DataFrame:
+        """Return bars on cores of hosts, from begin to end [s], and what else is said of them."""
+        columns = {"pid": self.process[host], "tid": self.first[host] + core, "ts": _microseconds(start)}
+        return pd.DataFrame({**columns, "end": _microseconds(end), "event": pd.Series(events, dtype=object)})
+
     def names(self) -> Iterator[Event]:
         """Yield the names of processes and threads."""
         platform = self._trace.platform
@@ -98,18 +105,7 @@ def _name(kind: str, process: int, thread: int, name: str) -> Event:
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 
-@dataclass(frozen=True)
-class _Bars:
-    """Bars of a viewer, as columns: process and thread, begin and end [s], and what else is said."""
-
-    process: Integers
-    thread: Integers
-    start: Floats
-    end: Floats
-    events: list[Event]
-
-
-def _executions(trace: Trace, execution: Integers, host: Integers, core: Integers, threads: _Threads) -> _Bars:
+def _executions(trace: Trace, execution: Integers, host: Integers, core: Integers, threads: _Threads) -> pd.DataFrame:
     """Return a bar for each execution on each core that it has."""
     runs, tasks = trace.executions, trace.tasks
     values = {
@@ -127,12 +123,11 @@ def _executions(trace: Trace, execution: Integers, host: Integers, core: Integer
         arguments = dict(zip(values, row, strict=True))
         outcome = "" if arguments["outcome"] == "finished" else f" ({arguments['outcome']})"
         said.append({"name": f"{word} {arguments['task']}{outcome}", "cat": "execution", "args": arguments})
-    thread = threads.first[host] + core
     events = [said[k] for k in execution.tolist()]
-    return _Bars(threads.process[host], thread, runs["start"][execution], runs["end"][execution], events)
+    return threads.bars(host, core, runs["start"][execution], runs["end"][execution], events)
 
 
-def _switched(trace: Trace, timeline: HostTimeline, threads: _Threads) -> _Bars:
+def _switched(trace: Trace, timeline: HostTimeline, threads: _Threads) -> pd.DataFrame:
     """Return a bar on the first core for each time in which a host boots, shuts down or is off."""
     state = np.select([timeline.is_booting, timeline.is_shutting_down, timeline.is_off], [1, 2, 3], 0)
     rows = np.flatnonzero(timeline.changes_of(state))
@@ -144,21 +139,17 @@ def _switched(trace: Trace, timeline: HostTimeline, threads: _Threads) -> _Bars:
     for failed, begin, back in down_times(trace):
         state[(host == failed) & (state == 3) & (start >= begin) & (start < back)] = 4
     events = [{"name": _SWITCHED[k], "cat": "host", "args": {}} for k in state.tolist()]
-    return _Bars(threads.process[host], threads.first[host], start, end, events)
+    return threads.bars(host, 0, start, end, events)
 
 
-def _without_overlap(tables: list[_Bars]) -> Iterator[Event]:
+def _without_overlap(tables: list[pd.DataFrame]) -> Iterator[Event]:
     """Yield the bars by thread and time; one that ends a rounding late ends where the next begins."""
-    process, thread = (np.concatenate([getattr(bars, name) for bars in tables]) for name in ("process", "thread"))
-    start, end = (_microseconds(np.concatenate([getattr(bars, name) for bars in tables])) for name in ("start", "end"))
-    events = [event for bars in tables for event in bars.events]
-    order = np.lexsort((end, start, thread))
-    same = thread[order][1:] == thread[order][:-1]
-    following = start[order][1:]
-    end[order[:-1]] = np.where(same, np.minimum(end[order[:-1]], following), end[order[:-1]])
-    columns = (process, thread, start, end - start)
-    for k, pid, tid, ts, dur in zip(order.tolist(), *(each[order].tolist() for each in columns), strict=True):
-        yield {**events[k], "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur}
+    bars = pd.concat(tables, ignore_index=True).sort_values(["tid", "ts", "end"])
+    following = bars.groupby("tid")["ts"].shift(-1, fill_value=np.iinfo(np.int64).max)
+    bars["dur"] = np.minimum(bars["end"], following) - bars["ts"]
+    columns = (bars[name].tolist() for name in ("event", "pid", "tid", "ts", "dur"))
+    for event, pid, tid, ts, dur in zip(*columns, strict=True):
+        yield {**event, "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur}
 
 
 def _microseconds(time_s: Floats) -> Integers:
