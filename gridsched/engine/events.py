@@ -23,9 +23,6 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState
 
-# ----------------------------------------------------------------------
-# What happens at which time: timers, mapping events, submissions; and whether anything will
-
 
 class Timers:
     """A heap of timers; those of one time are in the order of `Timer`, then of being set."""

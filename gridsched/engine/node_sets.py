@@ -13,10 +13,6 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.state import NodesState, SharedNodesState
 
-# ----------------------------------------------------------------------
-# Which nodes are free, and what runs on sets of them: arrays, whatever the width of a job
-
-
 #: Room for as many running executions at first; it doubles when it is used up.
 _FIRST_ROOM = 64
 

@@ -206,8 +206,14 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     ("bag.power_capped", _BAG, (("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),)),
     ("slowest_pstates", _BAG, (("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),)),
     ("idle_off", (*_BAG, "parallel"), (("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),)),
-    ("green", _BAG, (("wait_for_green", "WaitForGreen", "temporal shifting; Wiesner et al. 2021"),)),
-    ("bag.follow_sites", _BAG, (("follow_sites", "FollowSites", "list scheduling by sites: our own"),)),
+    (
+        "green",
+        _BAG,
+        (
+            ("wait_for_green", "WaitForGreen", "temporal shifting; Wiesner et al. 2021"),
+            ("follow_sites", "FollowSites", "list scheduling by sites: our own"),
+        ),
+    ),
     ("auto_bag", _BAG, (("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),)),
     (
         "utility",

@@ -26,9 +26,6 @@ from gridsched.sim.library import c_function
 from gridsched.sim.session import ActorSession, Work
 from gridsched.sim.world import World, check_clocks
 
-# ----------------------------------------------------------------------
-# One actor leads: it starts executions on all hosts and waits for the one that ends next
-
 
 class LeadSession(ActorSession):
     """A run on executions that one actor starts, awaits and cancels.

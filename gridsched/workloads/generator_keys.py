@@ -27,10 +27,6 @@ from gridsched.workloads.arrivals import Bursts
 from gridsched.workloads.typed_csv import read_classes
 from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_classes
 
-# ----------------------------------------------------------------------
-# Keys that generators have in common: all, and those with systems
-
-
 #: More tasks (expected) or machines than this are refused: they would not fit into memory.
 MAX_TASKS = 10_000_000
 MAX_MACHINES = 100_000

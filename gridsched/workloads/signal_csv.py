@@ -22,10 +22,6 @@ from gridsched.model.signals import J_PER_KWH
 from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.tariff import Tariff
 
-# ----------------------------------------------------------------------
-# Tables of what power costs or emits by time and site, from CSV files
-
-
 INTENSITY = "g_per_kwh"
 _EVERYONE = "*"
 _NUMBER = Number()

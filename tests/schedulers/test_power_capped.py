@@ -16,8 +16,7 @@ from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.tasks import DataFiles
 from gridsched.power import peak_power_w
-from gridsched.schedulers.bag.follow_sites import FollowSites
-from gridsched.schedulers.green import WaitForGreen
+from gridsched.schedulers.green import FollowSites, WaitForGreen
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -19,8 +19,17 @@ from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_number
 from gridsched.policy.decisions import Allocate, Cancel, Decision, Drop, Note, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.batsim.job_book import HostStates, JobBook
-from gridsched.schedulers.batsim.messages import BEGIN, Event, Nonsense, Request, beginning, event, time_of
-from gridsched.schedulers.batsim.peer import Peer, load_zmq
+from gridsched.schedulers.batsim.messages import (
+    BEGIN,
+    Event,
+    Nonsense,
+    Peer,
+    Request,
+    beginning,
+    event,
+    load_zmq,
+    time_of,
+)
 from gridsched.schedulers.parallel.backfilling import check_one_cluster
 
 #: Column of the waiting times that the scheduler expects [s].

@@ -95,7 +95,7 @@ class ParallelQueue(Scheduler):
                     "legal: only jobs that end by then may start before."
                 )
             # imported only here: its kernels are many
-            from gridsched.schedulers.parallel.around_maintenance import AroundMaintenance
+            from gridsched.schedulers.parallel.permanent import AroundMaintenance
 
             self.around_ = AroundMaintenance(self._id, system)
         self.shared_: SharedQueue | None = None
