@@ -1,20 +1,29 @@
-"""Joules of hosts that switch, fail, change their speed or are capped: those of SimGrid alone."""
+"""Runs against bare SimGrid, and the ways of running on it against each other."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from sim_cases import deciding, on_simgrid
+from sim_cases import acting, deciding, ex_a, on_simgrid, write_star
 
+from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
+from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.site_series import Series, SiteSeries
-from gridsched.model.tasks import make_tasks
-from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
+from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
+from gridsched.sim.library import load_simgrid
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
+
+# Joules of hosts that switch, fail, change their speed or are capped: those of SimGrid alone.
 
 BARE = Path(__file__).parent / "bare_simgrid.py"
 #: 100 flop/s at 20 to 40 W, or half of it at 7 to 9 W; 2 boots (50 W), 3 shuts down (30 W)
@@ -204,3 +213,253 @@ def test_power_cap(tmp_path):
         )
         == [pytest.approx(expected, rel=1e-12)] * 3
     )
+
+
+# Without a network SimGrid, all in the maestro or with actors, does what the reference does.
+
+
+def check_all_ways(platform, tasks, scheduler, ways=("maestro", "actors"), **rules):
+    """Run with the reference driver and all ways on SimGrid; return the reference's trace."""
+    expected = on_simgrid(platform, tasks, scheduler, driver="reference", **rules).trace
+    for way in ways:
+        result = on_simgrid(platform, tasks, scheduler, way=way, **rules)
+        assert trace_differences(expected, result.trace) == []
+        assert metered_differences(result) == []
+        assert result.trace.mapping_events == expected.mapping_events
+        same = ["task", "host", "pstate", "outcome"]
+        order = np.lexsort([expected.executions[name] for name in ("task", "host", "start")])
+        other = np.lexsort([result.trace.executions[name] for name in ("task", "host", "start")])
+        assert expected.executions[same][order].tolist() == result.trace.executions[same][other].tolist()
+    return expected
+
+
+def grid(boot_time_s: float = 0.0, cores: int = 1) -> Platform:
+    """Four hosts of different speed, each with two P-states, an off power and a boot time."""
+    return Platform(
+        tuple(
+            Host(
+                f"h{k}",
+                (PState(speed, 5.0 + k, 9.0, 30.0 + k), PState(speed / 2, 4.0, 5.0, 11.0)),
+                cores=cores,
+                off_w=0.5 * k,
+                boot_time_s=boot_time_s,
+            )
+            for k, speed in enumerate((100.0, 70.0, 50.0, 31.0), start=1)
+        )
+    )
+
+
+SIZES = [700.0, 350.0, 1400.0, 100.0, 100.0, 900.0, 50.0, 620.0, 310.0, 1000.0]
+TASKS = make_tasks(SIZES, [0.0] * 5 + [3.0] * 2 + [20.0] * 3)
+
+
+def nap(state):
+    """Fill idle hosts, boot others for the rest, and switch off what has nothing to do."""
+    waiting, idle = state.mappable.tolist(), sorted(set(state.idle_cores()))
+    off = np.flatnonzero(~state.is_on).tolist()
+    decisions = [Assign(task, host) for task, host in zip(waiting, idle, strict=False)]
+    for task, host in zip(waiting[len(idle) :], off, strict=False):
+        decisions += [PowerOn(host), Assign(task, host)]
+    running = set(state.running["host"].tolist())
+    return decisions + [PowerOff(h) for h in idle[len(waiting) :] if h not in running]
+
+
+@pytest.mark.parametrize("boot_time_s", [0.0, 2.5])
+@pytest.mark.parametrize("cores", [1, 2])
+def test_hosts_go_off_and_on_again(boot_time_s, cores):
+    """Idle hosts are switched off, and booted when more tasks come."""
+    policy = deciding(nap, powers_hosts=True)
+    trace = check_all_ways(grid(boot_time_s, cores), TASKS, policy, ways=("auto",))
+    switched = trace.host_changes[trace.host_changes["time"] > 0]
+    assert switched["is_on"].any()
+    assert not switched["is_on"].all()
+
+
+def test_a_host_can_be_switched_off_and_on_in_one_instant():
+    """What is assigned in between is not lost."""
+
+    def answer(state):
+        if state.now == 0:
+            return [PowerOff(0), PowerOn(0), Assign(0, 0)]
+        return []
+
+    trace = check_all_ways(grid(), [100.0], deciding(answer, powers_hosts=True), ways=("auto",))
+    assert trace.finish_time_s.tolist() == [1.0]
+
+
+def test_a_boot_that_is_broken_off():
+    """On, off while booting, on again: the task starts after the second boot."""
+
+    def answer(state):
+        return {
+            0.0: [PowerOff(1), Assign(0, 0), WakeAt(1.0), WakeAt(2.0), WakeAt(3.0)],
+            1.0: [PowerOn(1)],
+            2.0: [PowerOff(1)],
+            3.0: [PowerOn(1), Assign(1, 1)],
+        }.get(state.now, [])
+
+    policy = deciding(answer, powers_hosts=True)
+    trace = check_all_ways(grid(2.5), [100.0, 70.0], policy, ways=("auto",))
+    assert trace.start_time_s.tolist() == [0.0, 5.5]
+
+
+def test_hosts_that_are_off_from_the_start_draw_their_off_power():
+    """Off hosts are not charged as idle, whatever the P-state."""
+    for pstate in (0, 1):
+        trace = check_all_ways(grid(), SIZES, "wq", ways=("auto",), hosts_off=("h2", "h4"), pstate=pstate)
+        assert set(trace.executions["host"].tolist()) == {0, 2}
+
+
+def test_idle_hosts_in_a_slow_pstate_are_charged_for_it():
+    """Before its first task a host idles in the scenario's P-state, not in the file's."""
+    check_all_ways(grid(), make_tasks([100.0, 50.0], 4.0), "mct", pstate=1)
+
+
+def test_the_pstate_of_the_file_counts_and_what_is_asked_for_goes_before(tmp_path):
+    """A platform file may start its hosts in another P-state than the scenario."""
+    path = write_star(tmp_path / "p.xml", [10.0, 7.0])
+    path.write_text(path.read_text().replace('id="w1"', 'id="w1" pstate="1"'))
+    for asked, end in ((None, 6.0), (0, 5.0), ("w2=0", 6.0), ("w?=1,w1=0", 5.0)):
+        trace = check_all_ways(path, make_tasks([10.0], 4.0), "wq", pstate=asked)
+        assert trace.finish_time_s.tolist() == [end]
+
+
+def test_a_policy_that_chooses_pstates():
+    """Every task in its own P-state, on hosts with one core."""
+
+    def answer(state):
+        pairs = zip(state.waiting(), state.idle_cores(), strict=False)
+        return [Assign(task, host, task % 2) for task, host in pairs]
+
+    trace = check_all_ways(grid(), TASKS, deciding(answer, uses_dvfs=True))
+    assert set(trace.executions["pstate"].tolist()) == {0, 1}
+
+
+def test_a_plan_with_a_mapping_interval_and_wake_ups_without():
+    """Timers: multiples of an interval that is no binary fraction; and wakes between ends."""
+    for scheduler in ("min_min", "sufferage", "wq", "mct"):
+        check_all_ways(grid(cores=2), TASKS, scheduler, mapping_interval_s=0.7)
+
+    def doze(state):
+        if state.now < 30.0 and len(state.mappable):
+            return [WakeAt(state.now + 0.3), *nap(state)[:1]]
+        return [Assign(t, 0) for t in state.waiting()]
+
+    check_all_ways(grid(), SIZES, deciding(lambda state: doze(state), powers_hosts=True), ("auto",))
+
+
+def test_a_policy_that_cancels_and_drops():
+    """Queued tasks are withdrawn, running copies cancelled, one task dropped."""
+
+    def answer(state):
+        if state.now == 0:
+            first = [Assign(0, 0), Assign(1, 0), Assign(2, 1), Assign(3, 2), Assign(2, 2)]
+            return [*first, Drop(4), Plan([5], [3])]
+        return {2.0: [Cancel(1), Assign(1, 3), Cancel(2, 2)] if len(state.queue_tasks) else []}.get(state.now, [])
+
+    policy = deciding(answer, may_cancel=True, may_drop=True, replicates=True)
+    tasks = [900.0, 350.0, 1400.0, 100.0, 100.0, 620.0]
+    trace = check_all_ways(grid(), tasks, policy, ways=("auto",))
+    assert len(trace.executions) == 6
+
+
+@pytest.mark.parametrize("scheduler", ["xsufferage", "sufferage", "wqr", "min_min", "wq", "lecsa"])
+def test_input_files_are_staged_alike(scheduler):
+    """Transfers into clusters are gridsched's own model; it gives the same on all ways."""
+    hosts = grid().hosts
+    platform = Platform(hosts, (Cluster("A", (0, 1), 10.0, 0.25), Cluster("B", (2, 3), 7.0, 1.0)))
+    files = DataFiles(("f", "g", "h"), np.array([100.0, 35.0, 12.0]), (("A",), ("B",), ("h1", "B")))
+    needs = [(0,), (1,), (0, 1), (), (2,), (1, 2), (0,), (), (2,), (0, 1, 2)]
+    tasks = make_tasks(SIZES, TASKS.submit_time_s, input_files=needs, files=files)
+    check_all_ways(platform, tasks, scheduler, ways=("auto", "actors"), network="none")
+
+
+def test_the_maestro_way_is_refused_where_it_cannot_serve():
+    """Cancellation and switching need actors; the message says what to write."""
+    with pytest.raises(InputError, match="use way='auto'"):
+        on_simgrid(ex_a(), SIZES, "wqr", way="maestro")
+    with pytest.raises(InputError, match="use way='auto'"):
+        on_simgrid(ex_a(), SIZES, "wq", way="maestro", hosts_off=("h1",))
+
+
+@pytest.mark.parametrize("way", ["maestro", "actors"])
+def test_simgrid_stops_only_where_something_ends_or_starts(way, tmp_path):
+    """A mapping event that changes nothing costs no stop of its clock; starts are in time."""
+    seen = tmp_path / "clocks"
+
+    def answer(state):
+        with seen.open("a") as file:
+            print(state.now, load_simgrid().Engine.instance.clock, file=file)
+        return [Assign(task, task) for task in state.waiting()]
+
+    tasks = make_tasks([1000.0, 350.0], [0.0, 2.2])
+    result = on_simgrid(grid(), tasks, deciding(answer), way=way, mapping_interval_s=0.5)
+    assert result.trace.start_time_s.tolist() == [0.0, 2.5]
+    assert result.trace.finish_time_s.tolist() == [10.0, 7.5]
+    assert metered_differences(result) == []
+    times, clocks = np.loadtxt(seen).T
+    assert times.tolist() == [0.5 * k for k in range(20)]
+    assert sorted(set(clocks.tolist())) == [0.0, 2.5, 7.5]
+
+
+@pytest.mark.parametrize(("scheduler", "n_tasks"), [("wqr", 12), ("lecsa", 400)])
+def test_many_cores_need_no_threads(scheduler, n_tasks):
+    """2,000 hosts of 64 cores: one actor leads, where a thread for each core could not be made."""
+    hosts = [Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=64, off_w=1.0) for k in range(2000)]
+    sizes = [1000.0 + 7.0 * (k % 41) for k in range(n_tasks)]
+    check_all_ways(Platform(tuple(hosts)), sizes, scheduler, ways=("auto",))
+
+
+def test_only_the_leading_actor_has_a_thread():
+    """Four hosts of two cores compute; the process has two threads, its own and the lead."""
+
+    def look(state):
+        status = Path("/proc/self/status").read_text()
+        n_threads = int(status.split("Threads:")[1].split()[0])
+        if n_threads > 2:
+            raise ValueError(f"{n_threads} threads")
+
+    trace = on_simgrid(grid(cores=2), SIZES, acting(look, replicates=True)).trace
+    assert len(trace.executions) == len(SIZES)
+
+
+def test_an_unknown_host_cannot_be_off():
+    """A host name that the platform lacks is refused."""
+    with pytest.raises(InputError, match="'h9'"):
+        on_simgrid(ex_a(), SIZES, "wq", hosts_off=("h9",))
+
+
+def test_very_small_and_very_large_times():
+    """Run times from a microsecond to years agree, too."""
+    platform = Platform((Host("h1", (PState(1e9, 1, 2, 3),)), Host("h2", (PState(1e3, 1, 2, 3),))))
+    for tasks in ([1e3, 1e4, 1e3], [1e17, 3e11, 1e9], make_tasks([1e9, 2e3, 5e2], [0.0, 1e6, 1e9])):
+        check_all_ways(platform, tasks, "mct")
+
+
+def shifted_wattage(result):
+    """Return the trace with one wattage of h2 a millionth larger."""
+    hosts = list(result.trace.platform.hosts)
+    state = hosts[1].pstates[0]
+    larger = replace(state, busy_w=state.busy_w * (1 + 1e-6), epsilon_w=state.epsilon_w * (1 + 1e-6))
+    hosts[1] = replace(hosts[1], pstates=(larger,))
+    return replace(result.trace, platform=replace(result.trace.platform, hosts=tuple(hosts)))
+
+
+def shifted_start(result):
+    """Return the trace with one start on h2 a microsecond later."""
+    executions = result.trace.executions.copy()
+    first = np.flatnonzero(executions["host"] == 1)[0]
+    executions["start"][first] += 1e-6
+    return replace(result.trace, executions=executions)
+
+
+@pytest.mark.parametrize("shift", [shifted_wattage, shifted_start])
+def test_the_comparison_of_energies_finds_a_millionth(shift):
+    """Negative control: one wattage or start shifted by 1e-6 shows, on that host and no other."""
+    from gridsched.runs.run import compare_energy
+
+    result = on_simgrid(ex_a(), SIZES)
+    assert metered_differences(result) == []
+    rows = compare_energy(shift(result), result.plugin_j)
+    wrong = [row["host"] for row in rows if row["relative_difference"] > 1e-9]
+    assert wrong == ["h2", "total"]
