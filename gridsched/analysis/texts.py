@@ -93,6 +93,14 @@ def prefixed(unit: str, largest: float) -> tuple[float, str]:
     return 1000.0**level, f"{' kMGTPE'[level]}{unit}"
 
 
+def time_unit(end_s: float) -> tuple[float, str]:
+    """Return by what seconds are divided for a time of this length [s], and the unit."""
+    for seconds, unit, least in ((86_400.0, "d", 4), (3600.0, "h", 2)):
+        if end_s >= least * seconds:
+            return seconds, unit
+    return 1.0, "s"
+
+
 def axis_unit(axis: str) -> str:
     """Return the unit that an axis' name ends with; empty if it has none."""
     return next((unit for end, unit in UNIT_SUFFIXES.items() if axis.endswith(end)), "")

@@ -185,13 +185,9 @@ def _labels(axis: Axis) -> list[Text]:
 
 def _overlap(axis: Axis) -> bool:
     boxes = [text.get_window_extent() for text in _labels(axis)]
-    if isinstance(axis, XAxis):
-        ends = sorted((box.x0, box.x1) for box in boxes)
-    else:
-        ends = sorted((box.y0, box.y1) for box in boxes)
-    gap = _GAP * min((box.height for box in boxes), default=0.0)
-    if not isinstance(axis, XAxis):
-        gap = 0.0
+    is_x = isinstance(axis, XAxis)
+    ends = sorted((box.x0, box.x1) if is_x else (box.y0, box.y1) for box in boxes)
+    gap = _GAP * min((box.height for box in boxes), default=0.0) if is_x else 0.0
     return any(right[0] < left[1] + gap for left, right in pairwise(ends))
 
 

@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import is_steep, log_bottom, plain_numbers
-from gridsched.figures.figure_file import new_figure
-from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED
+from gridsched.figures.figure_file import legend_below, new_figure
+from gridsched.figures.marks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import Metric, compared_metrics
 
@@ -84,73 +84,58 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> Drawn:
     figure = new_figure(9.0 + 2.0 * (len(others) - 1), 1.5 + 0.34 * len(rows))
     axes = figure.subplots(1, len(others) + has_energy, sharey=True, squeeze=False)[0]
     energy, panels = axes[0], axes[has_energy:]
-    if not has_energy:
-        pass
-    elif "window_energy_j" in table:
+    if has_energy and "window_energy_j" in table:
         _draw_bars(energy, table["window_energy_j"], idled, "Energy in the window", "J")
-    else:
-        _draw_energy(energy, table, idled)
-    for axes, (name, label, best) in zip(panels, others, strict=True):
-        _draw_bars(axes, table[name], idled, label, best=best)
+    elif has_energy:
+        _draw_bars(energy, table["energy_model_j"], idled, "Energy", "J", parts=_parts(table))
+    for axes, metric in zip(panels, others, strict=True):
+        label = metric.row_name.capitalize() + f" [{metric.unit}]" * bool(metric.unit)
+        _draw_bars(axes, table[metric.id], idled, label, best=max if metric.better == "more" else min)
     energy.set_yticks(range(len(rows)), table["scheduler"])
     energy.invert_yaxis()
-    handles, labels = energy.get_legend_handles_labels()
-    if len(handles) > 1:
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(handles))
+    handles = energy.get_legend_handles_labels()[0]
+    legend_below(figure, handles if len(handles) > 1 else [])
     return Drawn(figure, table)
 
 
-def _others(table: pd.DataFrame) -> list[tuple[str, str, Best]]:
-    """Return (column, label, which is best) of what is drawn beside the energy."""
+def _others(table: pd.DataFrame) -> list[Metric]:
+    """Return what is drawn beside the energy."""
     place, metrics = compared_metrics([table.to_dict("list")])
+    return [each for each in metrics if each.places.get(place, math.inf) < 10 or each.id in ALSO]
+
+
+def _parts(table: pd.DataFrame) -> list[tuple[pd.Series, Look]]:
+    """Return the parts of the energy, of which the legend leaves out what is hardly seen."""
+    least = LEAST_SEEN * table["energy_model_j"].max()
     return [
-        (each.id, _label(each), max if each.better == "more" else min)
-        for each in metrics
-        if each.places.get(place, math.inf) < 10 or each.id in ALSO
+        (table[name], look if table[name].max() >= least else replace(look, label="_unseen"))
+        for name, look in PARTS
+        if table[name].any() or name == "energy_useful_j"
     ]
 
 
-def _label(metric: Metric) -> str:
-    return metric.row_name.capitalize() + f" [{metric.unit}]" * bool(metric.unit)
-
-
-def _draw_energy(axes: Axes, table: pd.DataFrame, idled: Sequence[bool]) -> None:
-    totals = table["energy_model_j"].to_numpy()
-    if is_steep(totals):  # parts that are stacked mean nothing on a logarithmic axis
-        _draw_bars(axes, table["energy_model_j"], idled, "Energy", "J")
-        return
-    factor, unit = prefixed("J", float(np.nanmax(totals, initial=0.0)))
-    left = np.zeros(len(totals))
-    for name, look in PARTS:
-        widths = np.nan_to_num(table[name].to_numpy()) / factor
-        if widths.any() or name == "energy_useful_j":
-            is_seen = widths.max() >= LEAST_SEEN * np.nanmax(totals, initial=0.0) / factor
-            axes.barh(
-                range(len(totals)),
-                widths,
-                left=left,
-                height=0.68,
-                linewidth=0.6,
-                label=look.label if is_seen else "_unseen",
-                **look.patch(),
-            )
-        left += widths
-    _finish(axes, totals / factor, idled, f"Energy [{unit}]")
-
-
 def _draw_bars(
-    axes: Axes, values: pd.Series, idled: Sequence[bool], label: str, unit: str = "", best: Best = min
+    axes: Axes,
+    totals: pd.Series,
+    idled: Sequence[bool],
+    label: str,
+    unit: str = "",
+    best: Best = min,
+    parts: Sequence[tuple[pd.Series, Look]] = (),
 ) -> None:
-    """Draw one bar for each scheduler; `unit` gets a prefix, and `best` tells the best value."""
-    drawn = values.to_numpy()
-    if unit:
-        factor, unit = prefixed(unit, float(np.nanmax(drawn, initial=0.0)))
-        drawn, label = drawn / factor, f"{label} [{unit}]"
-    if is_steep(drawn):
+    """Draw one bar for each scheduler, of parts if there are some; `unit` gets a prefix, `best` tells the best."""
+    values = totals.to_numpy()
+    factor, unit = prefixed(unit, float(np.nanmax(values, initial=0.0))) if unit else (1.0, "")
+    label += f" [{unit}]" * bool(unit)
+    if is_steep(values):  # parts that are stacked mean nothing on a logarithmic axis
         axes.set_xscale("log", nonpositive="clip")
-        label = f"{label}, logarithmic"
-    axes.barh(range(len(drawn)), np.nan_to_num(drawn), height=0.68, linewidth=0.6, **PLAIN)
-    _finish(axes, drawn, idled, label, best)
+        label, parts = f"{label}, logarithmic", ()
+    left = np.zeros(len(values))
+    for part, look in parts or [(totals, PLAIN)]:
+        widths = np.nan_to_num(part.to_numpy()) / factor
+        axes.barh(range(len(left)), widths, left=left, height=0.68, linewidth=0.6, label=look.label, **look.patch())
+        left += widths
+    _finish(axes, values / factor, idled, label, best)
 
 
 def _written(values: Sequence[float]) -> list[str]:
@@ -174,7 +159,7 @@ def _written(values: Sequence[float]) -> list[str]:
     return [text(each) for each in values]
 
 
-def _finish(axes: Axes, values: np.ndarray, idled: Sequence[bool], label: str, best: Best = min) -> None:
+def _finish(axes: Axes, values: np.ndarray, idled: Sequence[bool], label: str, best: Best) -> None:
     """Write each value beside its bar, the best one in bold; name failed runs.
 
     Of runs that `idled`, which finished no task, none is the best.

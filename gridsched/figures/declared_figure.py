@@ -20,7 +20,7 @@ from gridsched.analysis.texts import axis_name, value_text
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
-from gridsched.figures.looks import BAR, BOX, LineLook, Look, series_looks
+from gridsched.figures.marks import BAR, BOX, LineLook, Look, series_looks
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import DeclaredFigure

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from gridsched.arrays import Floats
+from gridsched.arrays import Booleans, Floats
 from gridsched.figures.axes import time_axis
-from gridsched.figures.figure_file import new_figure
-from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
+from gridsched.figures.figure_file import legend_below, new_figure
+from gridsched.figures.marks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.timeline import Bars, bars_of, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
@@ -40,16 +42,18 @@ def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Flo
     return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
 
 
-def _areas(axes: Axes, corners: Floats, *, linewidth: float, rasterized: bool) -> PolyCollection:
-    """Put areas into axes, given by their corners, shape (areas, corners, 2)."""
-    areas = PolyCollection(
-        corners,  # type: ignore[arg-type]  # its stubs do not know that it takes arrays (faster)
-        linewidth=linewidth,
-        rasterized=rasterized,
-    )
-    areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
-    axes.add_collection(areas, autolim=False)
-    return areas
+def _draw_areas(axes: Axes, corners: Floats, kinds: dict[Look, Booleans], crowded: bool, **options: Any) -> list[Patch]:
+    """Draw areas, of corners of shape (areas, corners, 2), by their kinds; return what to say in the legend."""
+    legend = []
+    for look, rows in kinds.items():
+        if rows.any():
+            hatch = None if crowded else look.hatch
+            some: Any = corners[rows]  # the stubs do not know that it takes arrays (faster)
+            areas = PolyCollection(some, facecolor=look.face, hatch=hatch, rasterized=crowded, **options)
+            areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
+            axes.add_collection(areas, autolim=False)
+            legend.append(Patch(label=look.label, **look.patch()))
+    return legend
 
 
 @register_figure("gantt", "run", "Who computed what when: hosts as rows, executions as bars.")
@@ -72,8 +76,7 @@ def gantt(trace: Trace) -> Drawn:
     legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, bars)
     _label_hosts(axes, trace)
     time_axis(axes, trace.horizon_s)
-    if legend:
-        figure.legend(handles=legend, loc="outside lower center", ncols=len(legend))
+    legend_below(figure, legend)
     names, of_bar = [host.name for host in trace.platform.hosts], runs[bars.execution]
     data = {
         "job_id": trace.tasks.labels[of_bar["task"]],
@@ -92,38 +95,29 @@ def gantt(trace: Trace) -> Drawn:
 
 def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
     """Draw when hosts are off, boot or shut down; return what to say in the legend."""
-    timeline, legend = host_timeline(trace), []
-    for look, rows in ((OFF, timeline.is_off), (BOOT, timeline.is_booting), (SHUTDOWN, timeline.is_shutting_down)):
-        rows = rows & (timeline.duration_s > 0)
-        if rows.any():
-            host = timeline.host[rows].astype(np.float64)
-            box = _rectangles(timeline.time[rows], timeline.end[rows], host - 0.46, host + 0.46)
-            many = len(box) > MANY_BARS
-            areas = _areas(axes, box, linewidth=0, rasterized=many)
-            areas.set(facecolor=look.face, edgecolor="#6a6a6a", hatch=None if many else look.hatch)
-            legend.append(Patch(label=look.label, **look.patch()))
-    return legend
+    timeline = host_timeline(trace)
+    states = {OFF: timeline.is_off, BOOT: timeline.is_booting, SHUTDOWN: timeline.is_shutting_down}
+    kinds = {look: rows & (timeline.duration_s > 0) for look, rows in states.items()}
+    host = timeline.host.astype(np.float64)
+    box = _rectangles(timeline.time, timeline.end, host - 0.46, host + 0.46)
+    crowded = max(int(rows.sum()) for rows in kinds.values()) > MANY_BARS
+    return _draw_areas(axes, box, kinds, crowded, linewidth=0, edgecolor="#6a6a6a")
 
 
 def _draw_executions(axes: Axes, trace: Trace, bars: Bars) -> list[Patch]:
     """Draw the bars; return what to say of them in the legend."""
     each, cores = bars.execution, trace.platform.cores[bars.top]
     runs = trace.executions[each]
-    crowded, legend = len(each) > MANY_BARS, []
+    crowded = len(each) > MANY_BARS
     share = 1.0 if crowded else 0.84  # of a row; the rest keeps rows apart
     height = np.where(bars.rows > 1, bars.rows - 1 + share, bars.cores * (share / cores))
     top = bars.top - share / 2 + bars.core * (share / cores)
     box = _rectangles(runs["start"], runs["end"], top, top + height)
     looks = {ExecutionEnd.FINISHED: FINISHED, **(CROWDED_ENDED if crowded else ENDED)}
-    for end, look in looks.items():
-        rows = runs["outcome"] == end
-        if rows.any():
-            width = 0 if crowded else 0.4
-            areas = _areas(axes, box[rows], linewidth=width, rasterized=crowded)
-            areas.set(facecolor=look.face, hatch=look.hatch, edgecolor="#303030")
-            if trace.is_parallel:
-                areas.set_zorder(2.5)  # above the lines between hosts
-            legend.append(Patch(label=look.label, **look.patch()))
+    kinds = {look: runs["outcome"] == end for end, look in looks.items()}
+    style = {"linewidth": 0 if crowded else 0.4, "edgecolor": "#303030"}
+    order = {"zorder": 2.5} if trace.is_parallel else {}  # above the lines between hosts
+    legend = _draw_areas(axes, box, kinds, crowded, **style, **order)
     if len(runs) <= MAX_TASK_LABELS:
         _label_tasks(axes, trace, runs, top + height / 2, height)
     return legend

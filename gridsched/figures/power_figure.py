@@ -18,7 +18,7 @@ from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import hours_axis, quantity_axis, time_axis
 from gridsched.figures.figure_file import legend_below, new_figure
-from gridsched.figures.looks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN, series_looks
+from gridsched.figures.marks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN, series_looks
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics.run_metrics import bags_of, payments, prices_of
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines
@@ -84,7 +84,7 @@ def draw_curves(
     """
     curves = list(curves)
     most = max([most, *(float(np.nanmax(curve.values, initial=0.0)) for curve in curves)])
-    factor, unit = prefixed(unit, most)
+    factor, unit = prefixed(unit, most) if unit else (1.0, "")
     for curve in curves:
         axes.plot(
             time,
@@ -94,6 +94,7 @@ def draw_curves(
             linestyle=curve.line,
             linewidth=1.4,
             drawstyle="steps-post" if curve.is_steps else "default",
+            rasterized=np.size(time) > MANY_STEPS,
         )
     quantity_axis(axes, f"{label}\n[{unit}]" if unit else label, 1.13 * most / factor)
     if len(curves) > 1:

@@ -11,7 +11,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.figures.axes import quantity_axis
-from gridsched.figures.looks import BUSY
+from gridsched.figures.marks import BUSY
 from gridsched.figures.power_figure import Curve, draw_curves, finish_panels, stacked_panels
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import MOST_STEPS, utility_between

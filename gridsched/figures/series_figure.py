@@ -25,7 +25,7 @@ from gridsched.figures.declared_figure import (
     limit_of,
     metric_scale,
 )
-from gridsched.figures.looks import BAR, level_looks
+from gridsched.figures.marks import BAR, level_looks
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.runs.claims_schema import DeclaredFigure
 

@@ -18,7 +18,7 @@ from gridsched.campaign.run_records import read_records, records_file
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
-from gridsched.figures.looks import Look, series_looks
+from gridsched.figures.marks import Look, series_looks
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 

@@ -133,19 +133,12 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
     assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
     lay_out(figure)
     figure.set_layout_engine("none")  # laid out once, for all formats
-    contents: dict[str, str | bytes] = {".csv": data_text(drawn.data)}
+    contents: dict[str, str | bytes] = {".csv": csv_text(dict(drawn.data), for_people=True)}
     for suffix in suffixes:
         stream = io.BytesIO()
         figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
         contents[suffix] = stream.getvalue()
     return contents
-
-
-def data_text(data: Data) -> str:
-    """Return a table as CSV for people."""
-    if isinstance(data, pd.DataFrame):
-        data = {str(name): data[name].to_numpy() for name in data}
-    return csv_text(data, for_people=True)
 
 
 def draw_figure(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike, NDArray
 
-from gridsched.analysis.texts import prefixed
+from gridsched.analysis.texts import prefixed, time_unit
 from gridsched.analysis.workload_statistics import GENERAL, SPECIAL, is_special_machine_type, is_special_task_type
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.figures.axes import bin_edges, counts_axis, counts_in, plain_numbers, quantity_axis, time_axis
 from gridsched.figures.figure_file import new_figure
-from gridsched.figures.looks import MANY_STEPS, PLAIN
+from gridsched.figures.marks import PLAIN
+from gridsched.figures.power_figure import Curve, draw_curves
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
@@ -20,10 +25,11 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.traces.job_table import JobTable
 
 HOUR_S = 3600
-#: Time is told in the first of these of which there are three.
-TIME_UNITS = ((24 * HOUR_S, "d"), (HOUR_S, "h"))
-#: Lines and fillings of the two kinds: they differ in brightness and hatching, too.
-LOOKS = {GENERAL: ("#2f6396", "-", None), SPECIAL: ("#f0b65a", "--", "///")}
+#: Areas of the two kinds: they differ in brightness and hatching, too.
+AREAS: dict[str, dict[str, Any]] = {
+    kind: {"fill": True, "facecolor": face, "hatch": hatch, "edgecolor": "#303030"}
+    for kind, face, hatch in ((GENERAL, "#2f6396", None), (SPECIAL, "#f0b65a", "///"))
+}
 #: Bars of arrivals in a figure, at most.
 MAX_INTERVALS = 192
 MAX_BINS = 40
@@ -54,37 +60,46 @@ def workload_overview(tasks: Tasks) -> Drawn:
     return Drawn(figure, data)
 
 
+def _draw_histogram(
+    axes: Axes, edges: Floats, is_log: bool, label: str, *groups: tuple[Floats, dict[str, Any]], as_shares: bool = False
+) -> list[Floats]:
+    """Draw how many values of each group, or what share of them [%], lie in each bin; return that."""
+    heights = []
+    for values, look in groups:
+        counts = counts_in(values, edges)
+        heights.append(100 * counts / len(values) if as_shares else counts.astype(np.float64))
+        axes.stairs(heights[-1], edges, **look)
+    if is_log:
+        axes.set_xscale("log")
+    plain_numbers(axes.xaxis)
+    axes.set_xlabel(label)
+    return heights
+
+
 def _draw_sizes(axes: Axes, flops: Floats) -> None:
     edges, is_log = bin_edges(flops, len(flops))
     factor, unit = prefixed("flop", float(edges[-1]))
-    edges = edges / factor
-    counts = counts_in(flops / factor, edges)
-    axes.stairs(counts, edges, fill=True, **PLAIN)
+    bars = flops / factor, {"fill": True, **PLAIN.patch()}
+    (counts,) = _draw_histogram(axes, edges / factor, is_log, f"Size [{unit}]", bars)
     if len(flops):
         mean = float(flops.mean()) / factor
         axes.axvline(mean, color="black", linestyle="--", linewidth=1.0, label=f"mean {mean:,.4g} {unit}")
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
-    if is_log:
-        axes.set_xscale("log")
-    plain_numbers(axes.xaxis)
-    axes.set_xlabel(f"Size [{unit}]")
     counts_axis(axes, "Tasks", 1.08 * float(counts.max(initial=0)))
+
+
+def _draw_so_far(axes: Axes, times: Floats, amounts: ArrayLike, label: str) -> None:
+    """Draw what has been submitted so far, of so much at each of the times."""
+    so_far = np.append(0.0, np.cumsum(amounts))
+    draw_curves(axes, np.append(0.0, times), label, "", [Curve(so_far, "", is_steps=True)])
+    axes.grid(axis="x")
 
 
 def _draw_submissions(axes: Axes, times: Floats) -> None:
     """Draw how many tasks have been submitted so far."""
-    so_far = np.arange(1, len(times) + 1)
-    axes.step(
-        np.append(0.0, times),
-        np.append(0, so_far),
-        where="post",
-        color="black",
-        linewidth=1.2,
-        rasterized=len(times) > MANY_STEPS,
-    )
+    _draw_so_far(axes, times, np.ones(len(times)), "")
     time_axis(axes, float(times[-1]))
     counts_axis(axes, "Tasks submitted so far", 1.08 * len(times))
-    axes.grid(axis="x")
 
 
 @register_figure("jobs", "jobs", "Widths and run times of parallel jobs, and when they come.")
@@ -115,7 +130,7 @@ def _draw_widths(axes: Axes, width: Integers) -> None:
     steps = np.arange(int(np.ceil(np.log2(max(int(width.max(initial=1)), 1)))) + 1)
     place = np.ceil(np.log2(np.maximum(width, 1))).astype(int)
     counts = np.bincount(place, minlength=len(steps))
-    axes.bar(steps, counts, **PLAIN)
+    axes.bar(steps, counts, **PLAIN.patch())
     shown = steps[:: -(-len(steps) // 7)]
     axes.set_xticks(shown, [f"{2**k:,}" for k in shown.tolist()])
     axes.set_xlabel("Nodes (up to)")
@@ -126,37 +141,24 @@ def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
     """Draw run times and, where known, requested times on one log axis."""
     asked = jobs.requested_time_s[~np.isnan(jobs.requested_time_s)]
     edges, _ = bin_edges(np.concatenate([jobs.run_time_s, asked]), len(jobs), wide=1.0)
-    run = counts_in(jobs.run_time_s, edges)
-    axes.stairs(run, edges, fill=True, label="run time", **PLAIN)
+    groups = [(jobs.run_time_s, {"fill": True, "label": "run time", **PLAIN.patch()})]
     if len(asked):
-        requested = counts_in(asked, edges)
-        axes.stairs(requested, edges, color="black", linestyle="--", label="requested time")
+        groups.append((asked, {"color": "black", "linestyle": "--", "label": "requested time"}))
+    _draw_histogram(axes, edges, True, "Time [s]", *groups)
+    if len(asked):
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
-    axes.set_xscale("log")
-    plain_numbers(axes.xaxis)
-    axes.set_xlabel("Time [s]")
     counts_axis(axes, "Jobs")
 
 
 def _draw_work(axes: Axes, jobs: JobTable) -> None:
     """Draw the node-hours submitted so far, from the first submission on."""
-    hours = np.cumsum(jobs.width * jobs.run_time_s) / HOUR_S
     times = jobs.submit_time_s - (jobs.submit_time_s[0] if len(jobs) else 0.0)
     end_s = float(times[-1]) if len(jobs) else 0.0
-    second, unit_of_time = next((each for each in TIME_UNITS if end_s >= 3 * each[0]), (1, "s"))
-    axes.step(
-        np.append(0.0, times / second),
-        np.append(0.0, hours),
-        where="post",
-        color="black",
-        linewidth=1.2,
-        rasterized=len(times) > MANY_STEPS,
-    )
+    second, unit = time_unit(end_s)
+    _draw_so_far(axes, times / second, jobs.width * jobs.run_time_s / HOUR_S, "Node-hours submitted so far")
     axes.set_xlim(0.0, end_s / second or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator(6))
-    axes.set_xlabel(f"Since the first submission [{unit_of_time}]")
-    quantity_axis(axes, "Node-hours submitted so far")
-    axes.grid(axis="x")
+    axes.set_xlabel(f"Since the first submission [{unit}]")
     plain_numbers(axes.xaxis)
 
 
@@ -179,16 +181,19 @@ def utility_workload(whole: SystemWorkload) -> Drawn:
         raise InputError(
             f"{whole.tasks.name}: the tasks have no utility functions, which this figure shows. Draw the tasks alone."
         )
-    points: Points = []
     figure = new_figure(9.6, 6.4)
     (arrivals, classes), (times, energies) = figure.subplots(2, 2)
-    points += _draw_arrivals(arrivals, whole.tasks, types, whole.rules.horizon_s)
-    points += _draw_classes(classes, utility)
-    points += _draw_entries(times, types, types.etc, "ETC", "s")
-    points += _draw_entries(energies, types, types.eec, "EEC", "J")
-    columns = zip(*points, strict=True) if points else [[]] * 4
-    data = dict(zip(("panel", "series", "x", "y"), map(list, columns), strict=True))
-    return Drawn(figure, data)
+    points = [
+        *_draw_arrivals(arrivals, whole.tasks, types, whole.rules.horizon_s),
+        *_draw_classes(classes, utility),
+        *_draw_entries(times, types, types.etc, "ETC", "s"),
+        *_draw_entries(energies, types, types.eec, "EEC", "J"),
+    ]
+    return Drawn(figure, pd.DataFrame(points, columns=["panel", "series", "x", "y"]))
+
+
+def _middles(edges: NDArray[Any]) -> Floats:
+    return 0.5 * (edges[1:] + edges[:-1])
 
 
 def arrival_interval_s(horizon_s: float) -> float:
@@ -207,27 +212,14 @@ def _draw_arrivals(axes: Axes, tasks: Tasks, types: TaskTypes, horizon_s: float 
     edges = np.arange(int(np.ceil(horizon_s / step - 1e-9)) + 1) * step
     edges[-1] = horizon_s
     special = is_special_task_type(types)[tasks.task_type]
-    below, points = np.zeros(len(edges) - 1), []
-    for kind, chosen in ((GENERAL, ~special), (SPECIAL, special)):
-        if not chosen.any():
-            continue
-        counts = np.histogram(tasks.submit_time_s[chosen], edges)[0]
-        rate = counts * 3600.0 / np.diff(edges)
-        face, _, hatch = LOOKS[kind]
-        axes.stairs(
-            below + rate,
-            edges / 3600,
-            baseline=below,
-            fill=True,
-            facecolor=face,
-            hatch=hatch,
-            edgecolor="#303030",
-            linewidth=0.4,
-            label=f"{kind} task types",
-        )
-        middle = 0.5 * (edges[1:] + edges[:-1]) / 3600
-        points += [("arrivals_per_h_over_h", kind, *pair) for pair in zip(middle, rate, strict=True)]
-        below = below + rate
+    below, points = np.zeros(len(edges) - 1), Points()
+    for kind, rows in ((GENERAL, ~special), (SPECIAL, special)):
+        if rows.any():
+            rate = np.histogram(tasks.submit_time_s[rows], edges)[0] * 3600.0 / np.diff(edges)
+            look = AREAS[kind] | {"linewidth": 0.4, "label": f"{kind} task types"}
+            axes.stairs(below + rate, edges / 3600, baseline=below, **look)
+            points += [("arrivals_per_h_over_h", kind, *p) for p in zip(_middles(edges) / 3600, rate, strict=True)]
+            below = below + rate
     axes.set_title(f"Arrivals, per {_interval_name(step)}")
     axes.set_xlabel("Time [h]")
     axes.set_xlim(0, horizon_s / 3600)
@@ -257,34 +249,28 @@ def _draw_entries(axes: Axes, types: TaskTypes, matrix: Floats, name: str, unit:
     every = np.concatenate([values for _, values in groups]) if groups else np.ones(1)
     edges, is_log = bin_edges(every, len(every), most=MAX_BINS, wide=10.0)
     factor, shown_unit = prefixed(unit, float(edges[-1])) if unit == "J" else (1.0, unit)
-    edges = edges / factor
-    points: Points = []
-    for kind, values in groups:
-        share = 100 * counts_in(values / factor, edges) / len(values)
-        face, line, hatch = LOOKS[kind]
-        axes.stairs(
-            share,
-            edges,
-            fill=True,
-            facecolor=face,
-            hatch=hatch,
-            edgecolor="#303030",
-            linestyle=line,
-            alpha=0.75,
-            label=f"{kind} machine types ({len(values):,} entries)",
-        )
-        middle = 0.5 * (edges[1:] + edges[:-1]) * factor
-        panel = f"share_percent_over_{name.lower()}_{unit.lower()}"
-        points += [(panel, kind, *pair) for pair in zip(middle, share, strict=True)]
-    if is_log:
-        axes.set_xscale("log")
-    plain_numbers(axes.xaxis)
+    looks = (
+        AREAS[kind]
+        | {
+            "linestyle": "-" if kind == GENERAL else "--",
+            "alpha": 0.75,
+            "label": f"{kind} machine types ({len(values):,} entries)",
+        }
+        for kind, values in groups
+    )
+    bars = [(values / factor, look) for (_, values), look in zip(groups, looks, strict=True)]
+    label, panel = f"{name} [{shown_unit}]", f"share_percent_over_{name.lower()}_{unit.lower()}"
+    shares = _draw_histogram(axes, edges / factor, is_log, label, *bars, as_shares=True)
     axes.set_title(f"{name} entries in P-state 0")
-    axes.set_xlabel(f"{name} [{shown_unit}]")
-    quantity_axis(axes, "Share of the entries [%]", 1.3 * max((p[3] for p in points), default=1.0))
-    if points:
+    quantity_axis(axes, "Share of the entries [%]", 1.3 * max((share.max() for share in shares), default=1.0))
+    if groups:
         axes.legend(loc="upper right")
-    return points
+    middles = _middles(edges / factor) * factor
+    return [
+        (panel, kind, *pair)
+        for (kind, _), share in zip(groups, shares, strict=True)
+        for pair in zip(middles, share, strict=True)
+    ]
 
 
 def _draw_classes(axes: Axes, utility: UtilityFunctions) -> Points:

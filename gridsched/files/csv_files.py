@@ -55,8 +55,8 @@ def _no_formula(cell: object) -> object:
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
-def _printable(column: Iterable[Any]) -> list[Any]:
-    if isinstance(column, np.ndarray):
+def _printable(column: Any) -> list[Any]:
+    if hasattr(column, "dtype"):  # an array, or a frame's column
         if column.dtype == bool:
             column = column.astype(np.int64)
         is_whole = column.dtype.kind in "iu"

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gridsched.analysis.texts import TextTable
 from gridsched.errors import InputError
-from gridsched.figures.table import data_text
+from gridsched.files.csv_files import csv_text
 
 #: Longer tables are cut on the page; the CSV beside it holds all rows.
 MAX_ROWS = 200
@@ -148,7 +148,7 @@ class ReportFiles:
 
     def put_frame(self, name: str, frame: pd.DataFrame) -> Link:
         """Add the columns of a frame as CSV."""
-        return self.put(name, data_text(frame))
+        return self.put(name, csv_text(dict(frame), for_people=True))
 
     def table(self, name: str, table: TextTable, frame: pd.DataFrame | None = None) -> ShownTable:
         """Add a table as CSV and LaTeX.

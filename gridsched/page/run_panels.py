@@ -25,7 +25,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from bokeh.transform import linear_cmap
 
-from gridsched.analysis.texts import prefixed
+from gridsched.analysis.texts import prefixed, time_unit
 from gridsched.arrays import Integers
 from gridsched.model.trace import ExecutionEnd
 from gridsched.page.run_data import Columns, ShownRun
@@ -80,14 +80,6 @@ def text(name: str) -> str:
     for begin in ("$$", "\\[", "\\("):
         name = name.replace(begin, f"{begin[0]}\u200b{begin[1]}")
     return name
-
-
-def time_unit(end_s: float) -> tuple[float, str]:
-    """Return by what seconds are divided for a run of this length [s], and the unit."""
-    for seconds, unit, least in ((86_400.0, "d", 4), (3600.0, "h", 2)):
-        if end_s >= least * seconds:
-            return seconds, unit
-    return 1.0, "s"
 
 
 class Panels:

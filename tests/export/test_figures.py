@@ -21,7 +21,7 @@ from gridsched.export.export import write_export
 from gridsched.figures import comparison_figure, gantt_figure
 from gridsched.figures.axes import prefixed
 from gridsched.figures.figure_file import new_figure
-from gridsched.figures.looks import IDLE, WASTED
+from gridsched.figures.marks import IDLE, WASTED
 from gridsched.figures.table import Drawn, draw_figure, register_figure
 from gridsched.metrics import summary
 from gridsched.model.prices import PriceSeries
