@@ -73,9 +73,9 @@ def run_command(
     parameters = options.parameters([scheduler])[scheduler]
     outputs.check(options.inputs)
     if export is not None:
-        from gridsched.export.export import check_export_folder  # only then
+        from gridsched.export.export import EXPORT  # only then
 
-        check_export_folder(export, force=outputs.force)
+        EXPORT.check(export, force=outputs.force)
     result = run(replace(options.base_scenario, scheduler=scheduler, parameters=parameters))
     warn(result.scenario.warnings)
     check_energy_agreement(result)

@@ -73,6 +73,8 @@ _OF_TASKS = ("nominal_heterogeneity", "input_files", "resources")
 _MOST = 2**53
 #: Types of numbers and texts. What NumPy makes of other words can end the process.
 _TYPE = re.compile(r"[<>|=]?[?bBiufSUV]\d{0,9}")
+#: What reading a damaged archive raises.
+_DAMAGE = (EOFError, LookupError, OverflowError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error)
 #: Longer headers of arrays could exhaust Python's parser.
 _LONGEST_HEADER = 10_000
 
@@ -243,17 +245,7 @@ def read_archive(path: Path) -> Export:
         return _export(_validated(_Description, description), arrays)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-    except (
-        EOFError,
-        IndexError,
-        KeyError,
-        OverflowError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except _DAMAGE as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
             f"{path}: is no whole archive of a run ({reason}); make it anew with 'gridsched run ... --export DIR'."
@@ -316,7 +308,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     records: dict[str, Any] = _cast(arrays, "", _RECORDS)
     records |= _cast(arrays, "", {name: np.int64 for name in _NODE_SETS if name in arrays})
     records |= {name: getattr(description, name) for name in _OF_TRACE}
-    notes = dict.fromkeys(_beginning(arrays, _NOTES), np.float64)
+    notes = {name.removeprefix(_NOTES): np.float64 for name in arrays if name.startswith(_NOTES)}
     load = arrays.get("load", np.zeros(0)).astype(np.float64)
     trace = Trace(platform, _tasks(description, arrays), **records, notes=_cast(arrays, _NOTES, notes), load=load)
     check_trace(trace)
@@ -330,11 +322,6 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
 def _cast(arrays: dict[str, NDArray[Any]], prefix: str, types: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
     """Return the arrays of such names behind a prefix, of these types."""
     return {name: arrays[f"{prefix}{name}"].astype(dtype) for name, dtype in types.items()}
-
-
-def _beginning(arrays: dict[str, NDArray[Any]], prefix: str) -> list[str]:
-    """Return what follows the prefix in the names that begin with it."""
-    return [name.removeprefix(prefix) for name in arrays if name.startswith(prefix)]
 
 
 def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:

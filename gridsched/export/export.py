@@ -45,12 +45,10 @@ FILES = frozenset(
 )
 #: Written where there was an energy budget.
 PERIODS_FILE = "periods.csv"
+#: What is told of each host's energy.
+_PARTS = ("busy_j", "idle_j", "boot_j", "shutdown_j", "off_j", "above_idle_j", "wasted_j")
+#: Its `check` refuses, before a run, a folder that `write_export` would refuse.
 EXPORT = FolderKind("an export", MARKER, FILES | {PERIODS_FILE})
-
-
-def check_export_folder(directory: Path, *, force: bool = False) -> None:
-    """Raise `InputError` if `write_export` would refuse `directory`; call it before a run."""
-    EXPORT.check(Path(directory), force=force)
 
 
 def write_export(
@@ -87,7 +85,7 @@ def write_export(
         If the folder exists and may not be replaced, or cannot be written.
     """
     directory = Path(directory)
-    check_export_folder(directory, force=force)
+    EXPORT.check(directory, force=force)
     power = trace_power(trace)
     energy, timeline = trace_energy(trace, power), power.timeline
     tables = {
@@ -149,13 +147,7 @@ def host_energy_table(energy: HostEnergy, plugin_j: dict[str, float] | None) -> 
         "plugin_j": plugin,
         "model_j": energy.total_j,
         "relative_difference": relative_difference(plugin, energy.total_j),
-        "busy_j": energy.busy_j,
-        "idle_j": energy.idle_j,
-        "boot_j": energy.boot_j,
-        "shutdown_j": energy.shutdown_j,
-        "off_j": energy.off_j,
-        "above_idle_j": energy.above_idle_j,
-        "wasted_j": energy.wasted_j,
+        **{name: getattr(energy, name) for name in _PARTS},
     }
 
 

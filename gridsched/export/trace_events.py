@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import busy_energy_j
@@ -21,6 +20,8 @@ from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.power import TracePower, grid_power
 
 Event = dict[str, Any]
+#: Bars of a viewer: process and thread of each, begin and end [us], and what else is said.
+Bars = tuple[Integers, Integers, Integers, Integers, list[Event]]
 
 #: With more bars a job of several nodes has one on its first node alone: viewers hold no more.
 MOST_BARS = 500_000
@@ -82,12 +83,9 @@ class _Threads:
         #: thread of each host's first core
         self.first = _GRID + 1 + n_processes + np.cumsum(platform.cores) - platform.cores
 
-    def bars(
-        self, host: Integers, core: Integers | int, start: Floats, end: Floats, events: list[Event]
-    ) -> pd.DataFrame:
+    def bars(self, host: Integers, core: Integers | int, start: Floats, end: Floats, said: list[Event]) -> Bars:
         """Return bars on cores of hosts, from begin to end [s], and what else is said of them."""
-        columns = {"pid": self.process[host], "tid": self.first[host] + core, "ts": _microseconds(start)}
-        return pd.DataFrame({**columns, "end": _microseconds(end), "event": pd.Series(events, dtype=object)})
+        return self.process[host], self.first[host] + core, _microseconds(start), _microseconds(end), said
 
     def names(self) -> Iterator[Event]:
         """Yield the names of processes and threads."""
@@ -105,7 +103,7 @@ def _name(kind: str, process: int, thread: int, name: str) -> Event:
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _executions(trace: Trace, execution: Integers, host: Integers, core: Integers, threads: _Threads) -> pd.DataFrame:
+def _executions(trace: Trace, execution: Integers, host: Integers, core: Integers, threads: _Threads) -> Bars:
     """Return a bar for each execution on each core that it has."""
     runs, tasks = trace.executions, trace.tasks
     values = {
@@ -116,9 +114,9 @@ def _executions(trace: Trace, execution: Integers, host: Integers, core: Integer
         **({"hosts": trace.width} if trace.is_parallel else {}),
         **({"energy_j": busy_energy_j(trace)} if trace.platform.has_energy else {}),
     }
-    columns = [each.tolist() if isinstance(each, np.ndarray) else each for each in values.values()]
     word = "job" if trace.is_parallel else "task"
     said = []
+    columns = [each.tolist() if isinstance(each, np.ndarray) else each for each in values.values()]
     for row in zip(*columns, strict=True):
         arguments = dict(zip(values, row, strict=True))
         outcome = "" if arguments["outcome"] == "finished" else f" ({arguments['outcome']})"
@@ -127,7 +125,7 @@ def _executions(trace: Trace, execution: Integers, host: Integers, core: Integer
     return threads.bars(host, core, runs["start"][execution], runs["end"][execution], events)
 
 
-def _switched(trace: Trace, timeline: HostTimeline, threads: _Threads) -> pd.DataFrame:
+def _switched(trace: Trace, timeline: HostTimeline, threads: _Threads) -> Bars:
     """Return a bar on the first core for each time in which a host boots, shuts down or is off."""
     state = np.select([timeline.is_booting, timeline.is_shutting_down, timeline.is_off], [1, 2, 3], 0)
     rows = np.flatnonzero(timeline.changes_of(state))
@@ -142,14 +140,17 @@ def _switched(trace: Trace, timeline: HostTimeline, threads: _Threads) -> pd.Dat
     return threads.bars(host, 0, start, end, events)
 
 
-def _without_overlap(tables: list[pd.DataFrame]) -> Iterator[Event]:
+def _without_overlap(tables: list[Bars]) -> Iterator[Event]:
     """Yield the bars by thread and time; one that ends a rounding late ends where the next begins."""
-    bars = pd.concat(tables, ignore_index=True).sort_values(["tid", "ts", "end"])
-    following = bars.groupby("tid")["ts"].shift(-1, fill_value=np.iinfo(np.int64).max)
-    bars["dur"] = np.minimum(bars["end"], following) - bars["ts"]
-    columns = (bars[name].tolist() for name in ("event", "pid", "tid", "ts", "dur"))
-    for event, pid, tid, ts, dur in zip(*columns, strict=True):
-        yield {**event, "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur}
+    process, thread, start, end = (np.concatenate(column) for column in list(zip(*tables, strict=True))[:4])
+    events = [event for *_, said in tables for event in said]
+    order = np.lexsort((end, start, thread))
+    same = thread[order][1:] == thread[order][:-1]
+    last = end[order[:-1]]
+    end[order[:-1]] = np.where(same, np.minimum(last, start[order][1:]), last)
+    columns = (each[order].tolist() for each in (process, thread, start, end - start))
+    for k, pid, tid, ts, dur in zip(order.tolist(), *columns, strict=True):
+        yield {**events[k], "ph": "X", "pid": pid, "tid": tid, "ts": ts, "dur": dur}
 
 
 def _microseconds(time_s: Floats) -> Integers:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
-from gridsched.figures.axes import is_steep, log_bottom, plain_numbers
+from gridsched.figures.axes import decimals, is_steep, log_bottom, plain_numbers
 from gridsched.figures.figure_file import legend_below, new_figure
 from gridsched.figures.marks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
 from gridsched.figures.table import Drawn, register_figure
@@ -143,12 +143,8 @@ def _written(values: Sequence[float]) -> list[str]:
 
     All have the decimals that one of them needs, as far as these are among its four digits.
     """
-
-    def decimals(value: float) -> int:
-        return len(f"{value:.4g}".partition(".")[2]) if abs(value) < 1e4 else 0
-
-    plain = {each for each in values if each == 0 or 1e-4 <= abs(each) < 1e9}
-    needed = max(map(decimals, plain), default=0)
+    plain = [each for each in values if each == 0 or 1e-4 <= abs(each) < 1e9]
+    needed = decimals(float(f"{each:.4g}") for each in plain)
 
     def text(value: float) -> str:
         if value not in plain:

@@ -97,15 +97,22 @@ def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -
     return [by_value[value] for value in declared.levels] or levels
 
 
+def _samples(results: StudyResults, declared: DeclaredFigure, family: str, metric: str = "") -> dict[Any, pd.Series]:
+    """Return a metric, by default that of the figure, of each replicate by the levels that are drawn."""
+    where = where_of(results, declared.where)
+    return {
+        level.value: replicate_values(results, level.label, {**where, **level.where}, metric or declared.metric)
+        for level in drawn_levels(results, declared, family)
+    }
+
+
 def _level_means(results: StudyResults, declared: DeclaredFigure, families: Iterable[str]) -> pd.DataFrame:
     """Return mean and interval of the metric at each level of each family."""
-    where = where_of(results, declared.where)
-    rows = []
-    for family in families:
-        for level in drawn_levels(results, declared, family):
-            values = replicate_values(results, level.label, {**where, **level.where}, declared.metric)
-            rows.append({"scheduler": family, declared.along: level.value, **vars(t_interval(values))})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        {"scheduler": family, declared.along: level, **vars(t_interval(sample))}
+        for family in families
+        for level, sample in _samples(results, declared, family).items()
+    )
 
 
 def metric_scale(
@@ -135,11 +142,9 @@ def limit_of(results: StudyResults, declared: DeclaredFigure, family: str) -> fl
     """Return the mean of the limit's metric, nan without a limit."""
     if declared.limit is None:
         return math.nan
-    label, where = family, where_of(results, declared.where)
     if declared.along:
-        level = drawn_levels(results, declared, family)[0]
-        label, where = level.label, {**where, **level.where}
-    return float(replicate_values(results, label, where, declared.limit).mean())
+        return float(next(iter(_samples(results, declared, family, declared.limit).values())).mean())
+    return float(replicate_values(results, family, where_of(results, declared.where), declared.limit).mean())
 
 
 def family_panels(names: dict[str, str], width: float, height: float) -> dict[str, Any]:
@@ -337,12 +342,3 @@ def violins(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     y = metric_scale(declared, float(data["mean"].abs().max()), "value", least=0.0)
     figure = chart(pd.concat(numbers), "violins", x, y, series_looks(names_of(declared, labels)))
     return declared_drawn(declared, figure, data)
-
-
-def _samples(results: StudyResults, declared: DeclaredFigure, label: str) -> dict[object, pd.Series]:
-    """Return the metric of each replicate by level of an axis."""
-    where = where_of(results, declared.where)
-    return {
-        level.value: replicate_values(results, level.label, {**where, **level.where}, declared.metric)
-        for level in drawn_levels(results, declared, label)
-    }

@@ -118,15 +118,6 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(STYLE)
 
 
-def check_figure_path(path: str | Path) -> None:
-    """Raise `InputError` unless figures can be saved in the format that `path` ends with."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in FORMATS:
-        hint = did_you_mean(suffix, FORMATS) if suffix else ""
-        found = f"not as {suffix}" if suffix else "by the ending of the file's name"
-        raise InputError(f"{path}: figures are saved as {', '.join(FORMATS)}, {found}. {hint}".rstrip())
-
-
 def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
     """Return the paths of a figure and of its data.
 
@@ -136,8 +127,12 @@ def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
         If the format is not one of `FORMATS`, or one of the files cannot be written, for example
         because it exists and `force` is not given.
     """
-    check_figure_path(path)
     image = Path(path)
+    suffix = image.suffix.lower()
+    if suffix not in FORMATS:
+        hint = did_you_mean(suffix, FORMATS) if suffix else ""
+        ending = f"not as {suffix}" if suffix else "by the ending of the file's name"
+        raise InputError(f"{path}: figures are saved as {', '.join(FORMATS)}, {ending}. {hint}".rstrip())
     data = image.with_suffix(".csv")
     for target in (image, data):
         check_writable(target, force=force)

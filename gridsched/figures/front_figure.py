@@ -40,31 +40,28 @@ GRID = 200
 #: Energies above the largest drawn one that are shown, as a share of the range of the drawn ones.
 FURTHER = 0.6
 _FRONT: LineLook = {"linewidth": 1.8, "color": "#2f6396", "label": "front of divided tasks"}
-_PLAN: LineLook = {"linestyle": "", "markerfacecolor": "none", "markeredgewidth": 2, "markeredgecolor": "#c0392b"}
+
+
+def _points(marker: str, size: float, color: str, width: float, label: str = "", fill: str = "none") -> LineLook:
+    return {
+        "linestyle": "",
+        "marker": marker,
+        "markersize": size,
+        "markerfacecolor": fill,
+        "markeredgecolor": color,
+        "markeredgewidth": width,
+        "label": label,
+    }
+
+
 #: How the series of the data are drawn, but for the edges of what is possible.
 _LOOKS: dict[str, LineLook] = {
     "front": {**_FRONT, "marker": "o", "markersize": 3.5},
-    "schedules": {
-        "marker": "D",
-        "markersize": 3.5,
-        "linestyle": "",
-        "color": "#606060",
-        "markerfacecolor": "none",
-        "markeredgewidth": 0.7,
-        "label": "schedules of whole tasks",
-    },
-    "largest profit, divided": {**_PLAN, "marker": "s", "markersize": 11, "label": "largest profit, divided tasks"},
-    "largest profit, whole": {**_PLAN, "marker": "D", "markersize": 7, "label": "its schedule of whole tasks"},
+    "schedules": _points("D", 3.5, "#606060", 0.7, "schedules of whole tasks"),
+    "largest profit, divided": _points("s", 11, "#c0392b", 2, "largest profit, divided tasks"),
+    "largest profit, whole": _points("D", 7, "#c0392b", 2, "its schedule of whole tasks"),
 }
-#: Stored plans: of divided tasks, and of whole ones; the bars on them.
-_SQUARES: LineLook = {"linestyle": "", "marker": "s", "markersize": 8, "markeredgecolor": "#303030"}
-_DIAMONDS: LineLook = {
-    "linestyle": "",
-    "marker": "D",
-    "markersize": 4.5,
-    "markerfacecolor": "none",
-    "markeredgecolor": "#a5371b",
-}
+#: Fillings of stored plans of divided tasks, and colours of the bars on them.
 _FILLS = ("none", "#f0b65a", "#c9b3d6")
 _GAIN, _LOSS = "#6f9e5c", "#c0392b"
 _BAR: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.6}
@@ -272,10 +269,9 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
             _plot(axes, table.sort_values("divided_makespan_s"), _DIVIDED, factor, 2, _FRONT)
             continue
         label = f"{names[family]}, divided tasks" if len(swept) > 1 else "divided tasks"
-        fill: LineLook = {"markerfacecolor": _FILLS[k % len(_FILLS)], "markeredgewidth": 1.2, "label": label}
         points = table.dropna(subset=["divided_makespan_s"])
-        _plot(axes, points, _DIVIDED, factor, 3, _SQUARES | fill)
-        _plot(axes, points, _WHOLE, factor, 4, _DIAMONDS | {"label": "_again" if k else "whole tasks"})
+        _plot(axes, points, _DIVIDED, factor, 3, _points("s", 8, "#303030", 1.2, label, _FILLS[k % len(_FILLS)]))
+        _plot(axes, points, _WHOLE, factor, 4, _points("D", 4.5, "#a5371b", 1, "_again" if k else "whole tasks"))
         _draw_bars(axes, points, declared, factor, _TALLEST / largest if largest else 0.0, k)
         k += 1
     metric = METRICS[declared.metric].name.lower()

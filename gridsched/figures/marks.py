@@ -232,20 +232,11 @@ def _draw_lines(axes: Axes, series: Series) -> None:
 def _draw_points(axes: Axes, series: Series) -> None:
     for is_filled in (False, True):
         some = series.is_filled == is_filled
-        x, y = series.at[some], series.value[some]
         ends = None if series.ends is None else series.ends[:, some]
-        if series.is_flat:
-            x, y = y, x
+        along, across = (series.at[some], None), (series.value[some], ends)
+        (x, x_ends), (y, y_ends) = (across, along) if series.is_flat else (along, across)
         look = series.stroke | {"markerfacecolor": series.look.dark if is_filled else "none"}
-        axes.errorbar(
-            x,
-            y,
-            None if series.is_flat else ends,
-            ends if series.is_flat else None,
-            elinewidth=1.0,
-            capsize=2.5,
-            **look,
-        )
+        axes.errorbar(x, y, y_ends, x_ends, elinewidth=1.0, capsize=2.5, **look)
 
 
 def _draw_paths(axes: Axes, series: Series) -> None:

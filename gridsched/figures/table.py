@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -99,8 +100,16 @@ def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, 
         If a declared figure asks for a level or series that the study has not, or a figure has
         a name that is none for a file, or another figure's.
     """
+    kinds, usual = figure_kinds("declared"), figure_kinds("study").values()
+    own = ((_DECLARED, kinds[each.kind].draw(results, each)) for each in results.study.figures)
+    others = (
+        (kind.heading or kind.sentence.rstrip("."), drawn)
+        for kind in usual
+        if not (kind.is_usual and results.study.figures)
+        for drawn in kind.draw(results, layout)
+    )
     names: set[str] = set()
-    for heading, drawn in _all(results, layout):
+    for heading, drawn in chain(own, others):
         if not _NAME.fullmatch(drawn.name) or drawn.name in names:
             raise InputError(
                 f"{heading}: a figure is called {drawn.name!r}; its name must begin with a letter, "
@@ -108,16 +117,6 @@ def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, 
             )
         names.add(drawn.name)
         yield heading, drawn
-
-
-def _all(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
-    kinds = figure_kinds("declared")
-    for declared in results.study.figures:
-        yield _DECLARED, kinds[declared.kind].draw(results, declared)
-    for kind in figure_kinds("study").values():
-        if not (kind.is_usual and results.study.figures):
-            for drawn in kind.draw(results, layout):
-                yield kind.heading or kind.sentence.rstrip("."), drawn
 
 
 def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:

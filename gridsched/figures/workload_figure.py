@@ -284,20 +284,11 @@ def _draw_classes(axes: Axes, utility: UtilityFunctions) -> Points:
     curves = classes.fraction(np.arange(len(classes))[:, None], tau, urgency)
     series = {f"class {c}": curve for c, curve in enumerate(curves)}
     if len(series) > MAX_CURVES:
-        axes.fill_between(
-            tau, curves.min(axis=0), curves.max(axis=0), color="#d6e2ee", label=f"range of {len(series)} classes"
-        )
         series = {"lowest": curves.min(axis=0), "highest": curves.max(axis=0)}
+        axes.fill_between(tau, *series.values(), color="#d6e2ee", label=f"range of {len(curves)} classes")
     else:
-        for c, curve in enumerate(curves):
-            axes.plot(
-                tau,
-                curve,
-                color="#2f6396",
-                linewidth=0.7,
-                alpha=0.7,
-                label=f"each of {len(curves)} classes" if c == 0 else None,
-            )
+        labels = [f"each of {len(curves)} classes", *["_"] * len(curves)][: len(curves)]
+        axes.plot(tau, curves.T, color="#2f6396", linewidth=0.7, alpha=0.7, label=labels)
     series["mean"] = curves.mean(axis=0)
     axes.plot(tau, series["mean"], color="black", linewidth=1.8, label="their mean")
     unit = {1.0: "s", 60.0: "min", 3600.0: "h"}.get(utility.urgency_unit_s, f"{utility.urgency_unit_s:g} s")

@@ -72,7 +72,8 @@ class ShownRun:
         """
         trace, runs = self.trace, self.trace.executions
         bars = bars_of(trace, self.row_of)
-        keep = self._longest((runs["end"] - runs["start"])[bars.execution] * bars.rows * bars.cores)
+        host_s = (runs["end"] - runs["start"])[bars.execution] * bars.rows * bars.cores
+        keep = self._longest(host_s, MOST_BARS, "bars")
         each, first, rows = bars.execution[keep], bars.top[keep], bars.rows[keep]
         core, n_cores = bars.core[keep], bars.cores[keep]
         of_bar, cores = runs[each], trace.platform.cores[np.argsort(self.row_of)][first]
@@ -95,31 +96,23 @@ class ShownRun:
             "outcome": of_bar["outcome"],
         }
 
-    def _longest(self, host_s: Floats) -> Integers:
-        """Return which bars are drawn, of so much host time each [s]."""
-        order = np.argsort(-host_s, kind="stable")
-        kept = order[:MOST_BARS]
-        if len(kept) < len(order):
-            share = host_s[kept].sum() / host_s.sum()
-            self.notes.append(
-                f"The page has the {MOST_BARS:,} longest of {len(order):,} bars: {share:.2%} of all host time."
-            )
-        return kept
-
     def switched(self) -> Columns:
         """Return when hosts are off, boot or shut down: ``left, right`` [s], ``top, bottom`` [rows]."""
         timeline = self._power.timeline
         rows = timeline.is_off | timeline.is_booting | timeline.is_shutting_down
-        rows &= timeline.duration_s > 0
-        places = np.flatnonzero(rows)
-        if len(places) > MOST_SWITCHED:
-            kept = np.argpartition(-timeline.duration_s[places], MOST_SWITCHED)[:MOST_SWITCHED]
-            self.notes.append(
-                f"The longest {MOST_SWITCHED:,} of {len(places):,} times are drawn in which a host is off."
-            )
-            places = places[kept]
+        places = np.flatnonzero(rows & (timeline.duration_s > 0))
+        places = places[self._longest(timeline.duration_s[places], MOST_SWITCHED, "times in which a host is off")]
         row = self.row_of[timeline.host[places]]
         return {"left": timeline.time[places], "right": timeline.end[places], "top": row - 0.45, "bottom": row + 0.45}
+
+    def _longest(self, host_s: Floats, most: int, what: str) -> Integers:
+        """Return which are drawn of what takes so much host time each [s], those of most time first."""
+        order = np.argsort(-host_s, kind="stable")
+        kept = order[:most]
+        if len(kept) < len(order):
+            share = host_s[kept].sum() / host_s.sum()
+            self.notes.append(f"The page has the {most:,} longest of {len(order):,} {what}: {share:.2%} of their time.")
+        return kept
 
     # ------------------------------------------------------------------ curves
 

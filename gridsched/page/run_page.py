@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from html import escape
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -17,17 +16,9 @@ from gridsched.files.output_files import write_whole
 from gridsched.page.printing import page_html
 from gridsched.page.run_data import ShownRun
 
-if TYPE_CHECKING:
-    from gridsched.page.run_panels import Panels  # which loads Bokeh
-
 HOW_TO_INSTALL = "Pages of runs need Bokeh; install it: pip install 'gridsched[view]'."
 #: What the page adds to the panels' height in a notebook [px].
 _HEADER_PX = 260
-_CHOOSE_RUN = """
-for (let k = 0; k < parts.length; k++)
-  for (const part of parts[k])
-    part.visible = select.value == all || titles[k] == select.value
-"""
 
 
 @dataclass(frozen=True)
@@ -93,8 +84,7 @@ def run_page(runs: Sequence[ShownRun]) -> RunPage:
         toolbar_location="above",
         toolbar_options={"logo": None},
     )
-    choices = [*([] if panels.user is None else [panels.user]), *_run_choice(panels)]
-    script, body = components(column(*choices, grid, sizing_mode="stretch_width"))
+    script, body = components(column(*panels.choices, grid, sizing_mode="stretch_width"))
     resources = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     html = page_html(
         "run.html",
@@ -121,18 +111,3 @@ def _fact(run: ShownRun) -> str:
     trace = run.trace
     counts = f"{len(trace.tasks):,} tasks, {len(trace.executions):,} executions on {len(trace.platform):,} hosts"
     return f"{run.title}: {counts}, until {trace.horizon_s:,.6g} s"
-
-
-def _run_choice(panels: Panels) -> list[Any]:
-    """Return what shows one run alone, where there are several."""
-    from bokeh.models import CustomJS, Select
-
-    from gridsched.page.run_panels import text
-
-    if len(panels.runs) == 1:
-        return []
-    titles, every = [text(run.title) for run in panels.runs], "all runs"
-    select = Select(title="Scheduler", value=every, options=[every, *titles], width=340)
-    args = {"parts": panels.of_run, "titles": titles, "all": every, "select": select}
-    select.js_on_change("value", CustomJS(args=args, code=_CHOOSE_RUN))
-    return [select]

@@ -61,6 +61,11 @@ const choose = () => {
 window.clearTimeout(every.waits)
 every.waits = window.setTimeout(choose, 120)
 """
+_CHOOSE_RUN = """
+for (let k = 0; k < parts.length; k++)
+  for (const part of parts[k])
+    part.visible = select.value == all || titles[k] == select.value
+"""
 _TOOLS = "xwheel_zoom,xzoom_in,xzoom_out,reset,save"
 _DRAGS = {"width": ["xpan", "xbox_zoom"], "both": ["pan", "box_zoom", "ywheel_zoom"]}
 _ROW_PX, _LEAST_PX, _MOST_PX, _CURVES_PX = 15, 150, 620, 165
@@ -97,6 +102,8 @@ class Panels:
         What is shown of each run alone: its chart and its curves.
     user : Select or None
         Chooses whose bars are drawn.
+    choices : list of Select
+        `user`, and the run that is shown, where there are several.
     """
 
     def __init__(self, runs: Sequence[ShownRun]) -> None:
@@ -115,6 +122,17 @@ class Panels:
             self._draw_gantt(k)
         self._draw_curves()
         self.figures[-1].xaxis.axis_label = f"Time [{self.unit}]"
+        self.choices = [each for each in (self.user, self._run_choice()) if each is not None]
+
+    def _run_choice(self) -> Select | None:
+        """Return what shows one run alone, where there are several."""
+        if len(self.runs) == 1:
+            return None
+        titles, every = [text(run.title) for run in self.runs], "all runs"
+        select = Select(title="Scheduler", value=every, options=[every, *titles], width=340)
+        args = {"parts": self.of_run, "titles": titles, "all": every, "select": select}
+        select.js_on_change("value", CustomJS(args=args, code=_CHOOSE_RUN))
+        return select
 
     @property
     def height_px(self) -> int:

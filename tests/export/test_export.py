@@ -18,7 +18,7 @@ from made_files import edit_archive
 
 from gridsched.energy import relative_difference, trace_energy
 from gridsched.errors import InputError
-from gridsched.export.export import FILES, check_export_folder, read_export, write_export
+from gridsched.export.export import EXPORT, FILES, read_export, write_export
 from gridsched.metrics import summary
 
 TRACES = {
@@ -219,7 +219,7 @@ def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "run").write_text("a file")
     for force in (False, True):
         with pytest.raises(InputError, match="is a file; give the name of a folder"):
-            check_export_folder(tmp_path / "run", force=force)
+            EXPORT.check(tmp_path / "run", force=force)
     assert (tmp_path / "run").read_text() == "a file"
 
 
