@@ -41,7 +41,8 @@ if TYPE_CHECKING:
         WakeAt,
     )
     from gridsched.policy.registry import make_scheduler, register
-    from gridsched.runs.run import RunResult, energy_check, run
+    from gridsched.runs.energy_agreement import energy_check
+    from gridsched.runs.run import RunResult, run
     from gridsched.runs.run_many import run_many
     from gridsched.runs.scenario import Scenario
     from gridsched.runs.study import Study
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 
 #: Public names and the modules they live in; imported when first used.
 _HOME = {
-    "runs.run": ("RunResult", "energy_check", "run"),
+    "runs.energy_agreement": ("energy_check",),
+    "runs.run": ("RunResult", "run"),
     "runs.run_many": ("run_many",),
     "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),

@@ -19,6 +19,7 @@ from gridsched.policy.base import Scheduler
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import run_many
 from gridsched.runs.scenario import Scenario
+from gridsched.runs.scenario_maker import load
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
@@ -109,7 +110,7 @@ def compare(
     >>> found.frame["makespan_s"].to_dict()
     {'wq': 80.0, 'lecsa': 100.0}
     """
-    base = Scenario(platform, tasks, **settings).loaded()
+    base = load(Scenario(platform, tasks, **settings))
     named = _named(schedulers)
     scenarios = [replace(base, scheduler=scheduler) for scheduler in named.values()]
     outcomes = run_many(scenarios, workers=workers, progress=progress, keep_errors=True)

@@ -25,7 +25,7 @@ from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_ro
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import temporary_folder
-from gridsched.runs.canonical import RESULTS_VERSION
+from gridsched.runs.run_spec import RESULTS_VERSION
 from gridsched.runs.study import Study, StudyRun
 from gridsched.version import __version__
 

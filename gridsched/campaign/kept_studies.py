@@ -19,11 +19,10 @@ from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import as_text, write_whole
 from gridsched.policy.base import Scheduler
-from gridsched.runs.canonical import RESULTS_VERSION, file_digest
-from gridsched.runs.run_spec import FileReference
-from gridsched.runs.section_texts import InputFile
+from gridsched.runs.run_spec import RESULTS_VERSION, FileReference
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import StudyDocument, parse_document
+from gridsched.runs.study_inputs import InputFile, file_digest
 from gridsched.runs.study_schedulers import OwnParts
 
 #: Larger files are no studies.

@@ -23,7 +23,7 @@ from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import RunRow
 from gridsched.errors import shorten
 from gridsched.metrics.table import MetricValue
-from gridsched.runs.canonical import RESULTS_VERSION
+from gridsched.runs.run_spec import RESULTS_VERSION
 from gridsched.version import __version__
 
 #: A run whose process is killed from outside is begun so often in all.

@@ -20,7 +20,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
-from gridsched.runs.canonical import file_digest
+from gridsched.runs.study_inputs import file_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa

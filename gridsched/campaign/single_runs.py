@@ -23,12 +23,11 @@ from gridsched.errors import InputError
 from gridsched.files.output_files import temporary_folder
 from gridsched.metrics import METRICS
 from gridsched.policy.registry import make_scheduler
-from gridsched.runs.canonical import checked_file
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import RunSpec, path_of_file
 from gridsched.runs.scenario_maker import ScenarioMaker
-from gridsched.runs.section_texts import InputFile
 from gridsched.runs.study import Study, StudyRun
+from gridsched.runs.study_inputs import InputFile, checked_file
 
 #: No further run is timed after so much wall time [s].
 _ENOUGH_S = 20.0

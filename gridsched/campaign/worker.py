@@ -26,7 +26,8 @@ from gridsched.errors import EnvironmentFault, InputError, MissingDependency, Pr
 from gridsched.metrics import window_series
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.policy.policy_files import needs_own_process
-from gridsched.runs.run import RunResult, check_energy_agreement, run
+from gridsched.runs.energy_agreement import check_energy_agreement
+from gridsched.runs.run import RunResult, run
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.processes import Begun, Channel

@@ -25,33 +25,21 @@ from gridsched.version import __version__
 INTERRUPTED = 130
 _COMPLETION = "_GRIDSCHED_COMPLETE"
 
-#: Where each command lives in this room, and the first line of its help.
+#: The module of this room that each command lives in, and the first line of its help.
 _COMMANDS = {
-    "schedulers": (
-        "shipped:schedulers",
-        "List the schedulers: what they do, workloads they accept, parameters, sources.",
-    ),
-    "run": ("run:run_command", "Run one scheduler on a platform and a workload."),
-    "compare": (
-        "compare:compare",
-        "Compare schedulers on one platform and workload by energy and makespan, or by utility.",
-    ),
-    "validate": ("compare:validate", "Check the model's joules against SimGrid's energy plugin, host by host."),
-    "reproduce": (
-        "study_report:reproduce",
-        "Run a study, write its report, and set its paper's claims beside our runs.",
-    ),
-    "example": ("shipped:example_app", "Platforms, workloads and studies that come with gridsched."),
-    "platform": ("platform:platform_app", "Make SimGrid platforms from tables of machines, and check platform files."),
-    "workload": ("workload:workload_app", "Make and describe workloads."),
-    "plot": ("plot:plot_app", "Draw figures from an export (`gridsched run ... --export DIR`)."),
-    "view": ("plot:view", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
-    "optimize": (
-        "optimize:optimize_app",
-        "What is possible at best: profit, energy and makespan by linear programming.",
-    ),
-    "study": ("study:study_app", "Run campaigns of many runs from one study file; interrupted ones continue."),
-    "kernels": ("shipped:kernels_app", "Compile the loops of schedulers ahead of their first use."),
+    "schedulers": ("shipped", "List the schedulers: what they do, workloads they accept, parameters, sources."),
+    "run": ("run", "Run one scheduler on a platform and a workload."),
+    "compare": ("compare", "Compare schedulers on one platform and workload by energy and makespan, or by utility."),
+    "validate": ("run", "Check the model's joules against SimGrid's energy plugin, host by host."),
+    "reproduce": ("study_report", "Run a study, write its report, and set its paper's claims beside our runs."),
+    "example": ("shipped", "Platforms, workloads and studies that come with gridsched."),
+    "platform": ("platform", "Make SimGrid platforms from tables of machines, and check platform files."),
+    "workload": ("workload", "Make and describe workloads."),
+    "plot": ("plot", "Draw figures from an export (`gridsched run ... --export DIR`)."),
+    "view": ("plot", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
+    "optimize": ("optimize", "What is possible at best: profit, energy and makespan by linear programming."),
+    "study": ("study", "Run campaigns of many runs from one study file; interrupted ones continue."),
+    "kernels": ("shipped", "Compile the loops of schedulers ahead of their first use."),
 }
 
 
@@ -117,18 +105,17 @@ def load_command(name: str) -> Any:
     click.Command
         Of typer's copy of click.
     """
-    module_name, _, attribute = _COMMANDS[name][0].partition(":")
+    module_name, help_line = _COMMANDS[name]
     gc.disable()  # what is imported stays, and would be scanned again and again
-    module = import_module(f"gridsched.cli.{module_name}")
+    module = vars(import_module(f"gridsched.cli.{module_name}"))
     gc.freeze()
     gc.enable()
-    command = getattr(module, attribute)
-    if isinstance(command, typer.Typer):
-        group = get_group(command)
-        group.help = _COMMANDS[name][1]
+    if f"{name}_app" in module:
+        group = get_group(module[f"{name}_app"])
+        group.help = help_line
         return group
     alone = Application(add_completion=False)
-    alone.command(name)(command)
+    alone.command(name)(module.get(f"{name}_command") or module[name])
     return get_command(alone)
 
 
@@ -194,7 +181,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 1
         if "--traceback" in words:
             traceback.print_exc()
-        return _explain(error, words)
+        text, status = _explain(error, words)
+        if text:
+            _say(text)
+        return status
     if status == INTERRUPTED:  # typer's answer to Ctrl-C
         _say("interrupted")
     return status if isinstance(status, int) else 0
@@ -220,18 +210,16 @@ def _say(text: str) -> None:
     say(text)
 
 
-def _explain(error: BaseException, words: Sequence[str]) -> int:
-    """Say in one line what went wrong; return the exit status."""
+def _explain(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
+    """Return what went wrong in one line, empty where it is shown already, and the exit status."""
     if isinstance(error, GridschedError):
-        _say(text_of(error))
-        return 2 if isinstance(error, InputError) else 1
+        return text_of(error), 2 if isinstance(error, InputError) else 1
     # usage errors and aborts of click, or of the copy of it that typer brings
     kinds = {cls.__name__ for cls in type(error).__mro__}
     if "Abort" in kinds:
-        _say("interrupted")
-        return INTERRUPTED
+        return "interrupted", INTERRUPTED
     if "NoArgsIsHelpError" in kinds:
-        return 2
+        return "", 2
     if "ClickException" in kinds:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "gridsched"
@@ -239,28 +227,22 @@ def _explain(error: BaseException, words: Sequence[str]) -> int:
         text = message().rstrip(".")
         if "unexpected extra argument" in text and {"--schedulers", "--scheduler", "--metrics"} & set(words):
             text += "; what an option lists is parted by commas without blanks, as wq,mct"
-        _say(f"{text}{_found(error, text, words)}. See '{path} --help'.")
-        return 2
+        return f"{text}{_found(error, text, words)}. See '{path} --help'.", 2
     if isinstance(error, OSError) and error.strerror and error.filename:
-        _say(f"{error.filename}: {error.strerror}.")
-        return 2
+        return f"{error.filename}: {error.strerror}.", 2
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        _say("too many open files; raise the limit by 'ulimit -n 1024' and try again.")
-        return 2
+        return "too many open files; raise the limit by 'ulimit -n 1024' and try again.", 2
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-        _say(f"what is to be printed cannot be written: {error.strerror}.")
-        return 1
+        return f"what is to be printed cannot be written: {error.strerror}.", 1
     if isinstance(error, ModuleNotFoundError) and (package := _package_of(error)):
-        _say(f"this needs {package}, which is not installed: pip install '{package}'.")
-        return 2
+        return f"this needs {package}, which is not installed: pip install '{package}'.", 2
     if isinstance(error, MemoryError):
-        _say("out of memory; try a smaller platform or workload.")
-        return 1
-    _say(
+        return "out of memory; try a smaller platform or workload.", 1
+    return (
         f"internal error: {type(error).__name__}: {text_of(error)}. This is a fault of gridsched "
-        "or of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where."
+        "or of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where.",
+        1,
     )
-    return 1
 
 
 def _package_of(error: ModuleNotFoundError) -> str:

@@ -72,11 +72,7 @@ class JsonLines(Quiet):
 def _numbers(progress: CampaignProgress) -> dict[str, object]:
     left = progress.time_left_s
     return {
-        "total": progress.total,
-        "found": progress.found,
-        "done": progress.done,
-        "failed": progress.failed,
-        "running": progress.running,
+        **{name: getattr(progress, name) for name in ("total", "found", "done", "failed", "running")},
         "runs_per_s": round(progress.rate, 3),
         "time_left_s": None if left is None else round(left, 1),
         "elapsed_s": round(progress.elapsed_s, 1),

@@ -1,31 +1,31 @@
-"""``gridsched compare`` and ``validate``."""
+"""``gridsched compare``, and what is said of energy, budgets and boots beside its table."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
-from rich.console import Console
 
+from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.analysis.comparison import completed
-from gridsched.cli.compare_tables import mapping_event_s, print_comparison
 from gridsched.cli.output import PRINTED, Outputs, console, one_line, plot_option, print_notes, print_table, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
-from gridsched.energy import compare_energy
 from gridsched.errors import InputError, did_you_mean
-from gridsched.export.export import read_export
-from gridsched.metrics import METRICS, Metric
-from gridsched.metrics.columns import Column
-from gridsched.metrics.table import value_of_row
+from gridsched.metrics import METRICS, Metric, compared_metrics
+from gridsched.metrics.columns import Column, amount
+from gridsched.metrics.table import is_metered, value_of_row
+from gridsched.model.rules import EnergyBudget
+from gridsched.model.signals import JOULES, UNITS, Unit
 from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usual_ids
-from gridsched.runs.carbon_check import carbon_check
-from gridsched.runs.formulas import formula
-from gridsched.runs.run import ENERGY_TOLERANCE, RunResult, check, check_energy_agreement, energy_check
+from gridsched.runs.energy_agreement import check_energy_agreement
+from gridsched.runs.expressions import formula
+from gridsched.runs.run import RunResult, check
 from gridsched.runs.run_many import run_many
 from gridsched.runs.scenario import LoadedScenario, workload_kinds
 
@@ -41,28 +41,13 @@ SchedulersOption = Annotated[
 ]
 #: Stands for every scheduler that takes the workload.
 ALL = "all"
-_HOST_COLUMNS = (
-    Column("scheduler", "scheduler"),
-    Column("host", "host"),
-    Column("role", "role"),
-    Column("plugin_j", "plugin\n[{unit}]", "number", "J", "total"),
-    Column("model_j", "model\n[{unit}]", "number", "J", "total"),
-    Column("relative_difference", "relative\ndifference", "exponent"),
-)
-_GRAM_COLUMNS = (
-    *_HOST_COLUMNS[:2],
-    Column("plugin_g", "plugin's\njoules [{unit}]", "number", "g", "grams"),
-    Column("model_g", "model\n[{unit}]", "number", "g", "grams"),
-    Column("carbon_relative_difference", "relative\ndifference", "exponent"),
-    Column("simgrid_carbon_g", "SimGrid's carbon\nplugin [{unit}]", "number", "g", "grams"),
-)
-_NO_OWN_PLUGIN = (
-    "This SimGrid has no plugin for carbon (sg_host_get_carbon_footprint), so there are no grams of its own to compare."
-)
-_OWN_PLUGIN = (
-    "SimGrid's carbon plugin does not look when a P-state changes, and charges the time before with the new power: "
-    "where P-states change its grams are wrong. They do not count for the exit status."
-)
+_SCHEDULER = Column("scheduler", "scheduler")
+_MAPPING_EVENT = Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure")
+#: Metrics that tell by how much a budget was exceeded.
+EXCESSES = tuple(unit.excess for unit in UNITS.values())
+NO_ENERGY = "No energy: the hosts have no power (--power none)."
+#: An excess of less than this share of the budget is rounding.
+ROUNDING = 1e-9
 
 
 def run_each(
@@ -262,16 +247,12 @@ def compare(
     if outputs.write(flat, {"results": rows, "failures": failures}) and rows:
         scenario = results[0].scenario
         title = f"{options.workload} on {options.platform or scenario.platform.name}"
-        print_comparison(
-            console(),
-            rows,
-            title,
-            bounds=bounds,
-            budget=scenario.budget,
-            window_s=scenario.window_s,
-            plot=plot,
-            also=[*own, *([key] if key else [])],
-        )
+        out, also = console(), [*own, *([key] if key else [])]
+        shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
+        print_table(out, _columns(rows, also, bounds), shown, title)
+        print_notes(out, _notes(rows, scenario, bounds))
+        if plot is not None:
+            out.print(f"Figure: {plot}")
     report_failures(failures)
 
 
@@ -280,101 +261,97 @@ def _row(id: str, result: RunResult) -> dict[str, Any]:
     return row | {"timing": {**result.timing, "mapping_event_s": mapping_event_s(row)}}
 
 
-# ---------------------------------------------------------------------- validate
+# ---------------------------------------------------------------------- what is printed
 
 
-@with_scenario_options
-def validate(
-    options: ScenarioOptions,
-    export: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False)
-    ] = None,
-    schedulers: SchedulersOption = None,
-    outputs: Outputs = PRINTED,
-) -> None:
-    """Check the model's joules against SimGrid's energy plugin, host by host.
+def free_boots(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the line on runs in which hosts were switched on for nothing, if there are any."""
+    ids = [row["scheduler"] for row in rows if row["provenance"].get("free_boots")]
+    if not ids:
+        return None
+    return (
+        f"{', '.join(ids)}: hosts boot in 0 s and for 0 J here. On a log's machine --boot S:W and "
+        "--shutdown S:W say what it takes, in a platform the properties boot_time_s and "
+        "shutdown_time_s."
+    )
 
-    Either of runs made for it (options as in compare), or of an export. The model's joules come
-    from the trace and the formulas alone. With a carbon intensity runs have their grams compared,
-    too: SimGrid's joules are read at each change of it.
 
-    Examples
-    --------
-    gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
-    --schedulers wqr,lecsa
+def mapping_event_s(row: Mapping[str, Any]) -> float | None:
+    """Mean wall time of a mapping event [s], None if there was none."""
+    events = row["mapping_events"]
+    return row["timing"]["policy_s"] / events if events and "policy_s" in row["timing"] else None
 
-    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
 
-    gridsched validate out
+def _columns(rows: Sequence[Mapping[str, Any]], also: Sequence[Metric], bounds: ScenarioBounds | None) -> list[Column]:
+    """Return the columns of which the rows have values, and those of further metrics."""
+    table, shown = compared_metrics(rows)
+    hidden: set[str] = set()
+    if bounds is not None:
+        same = {"makespan_s", "energy_j"} - bounds.differing
+        hidden |= {f"{metric.rpartition('_')[0]}_above_fixed_bound" for metric in same}
+    columns = [each.column for each in [*shown, *(each for each in also if each not in shown)] if each.id not in hidden]
+    return [_SCHEDULER, *columns, *([_MAPPING_EVENT] if table == "system" else [])]
 
-    Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad input.
-    """
-    outputs.check(options.inputs)
-    failures: list[str] = []
-    if export is not None:
-        if any(options.inputs):
-            raise InputError("Give either DIR or --platform and --workload, not both.")
-        rows = _rows_of_export(export)
+
+def _notes(rows: Sequence[Mapping[str, Any]], scenario: LoadedScenario, bounds: ScenarioBounds | None) -> Iterator[str]:
+    """Yield what must be known to read the table, a sentence each."""
+    if all(np.isnan(row["energy_j"]) for row in rows):
+        yield NO_ENERGY
+    elif is_metered(rows):
+        worst = max(row["energy_relative_difference"] for row in rows)
+        agree = f"agree to {worst:.1e} relative" if worst else "agree exactly"
+        yield f"Plugin and model {agree}."
     else:
-        ids, quiet = ids_of(schedulers, options), outputs.quiet or outputs.json
-        rows, failures = _rows_of_runs(options, ids, quiet=quiet)
-    bad = [row for row in rows if not _agrees(row)]
-    has_grams = any("model_g" in row for row in rows)
-    whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
-    if outputs.write(rows, whole) and rows:
-        out = console()
-        print_table(out, _HOST_COLUMNS, rows, "Energy by SimGrid's plugin and by the model")
-        if has_grams:
-            _print_grams(out, [row for row in rows if "model_g" in row])
-        if not bad and not failures:
-            out.print(f"All {len(rows)} rows agree to {ENERGY_TOLERANCE:g} relative.")
-    for row in bad:
-        say(
-            f"{row['scheduler']}: host {row['host']!r}: plugin {row['plugin_j']!r} J, model "
-            f"{row['model_j']!r} J, relative difference {row['relative_difference']:.3g}"
-            + (f"; grams {row['plugin_g']!r} and {row['model_g']!r}" if "model_g" in row else "")
-        )
-    report_failures(failures)
-    if bad:
-        raise typer.Exit(1)
+        yield "Energy by the model alone: the reference driver has no plugin."
+    if scenario.window_s is not None:
+        yield "Window: from {:,.10g} s to {:,.10g} s.".format(*scenario.window_s)
+    if scenario.budget is not None:
+        yield _budget_line(scenario.budget, rows)
+    if bounds is not None:
+        yield from bounds.describe()
+    for row in rows:
+        if "delegated_to" in row["provenance"]:
+            yield f"{row['scheduler']} followed {row['provenance']['delegated_to']}."
+    if (line := free_boots(rows)) is not None:
+        yield line
 
 
-def _agrees(row: Mapping[str, Any]) -> bool:
-    """Whether plugin and model agree on a host's joules, and on its grams where these are known."""
-    differences = (row["relative_difference"], row.get("carbon_relative_difference", 0.0))
-    return all(each <= ENERGY_TOLERANCE for each in differences)
+def _milliseconds(row: Mapping[str, Any]) -> str | None:
+    seconds = mapping_event_s(row)
+    return None if seconds is None else f"{1000 * seconds:.3g}"
 
 
-def _print_grams(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
-    out.print()
-    has_own = "simgrid_carbon_g" in rows[0]
-    columns = _GRAM_COLUMNS if has_own else _GRAM_COLUMNS[:-1]
-    print_table(out, columns, rows, "Carbon by SimGrid's joules at each change of the intensity, and by the model")
-    print_notes(out, [_OWN_PLUGIN if has_own else _NO_OWN_PLUGIN])
+def _amount(unit: Unit, value: float) -> str:
+    return amount(value, "J") if unit == JOULES else f"{amount(value, '')} {unit.words}"
 
 
-def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
-    export = read_export(folder)
-    if export.plugin_j is None:
-        raise InputError(f"{folder}: was not made by the SimGrid driver; no plugin joules in it.")
-    if export.trace.carbon is not None:
-        warn([f"{folder}: an export holds SimGrid's joules of the whole run alone, so its grams are not compared."])
-    name = str(export.provenance.get("scheduler", ""))
-    return [{"scheduler": name, **row} for row in compare_energy(export.trace, export.plugin_j)]
+def excess(budget: EnergyBudget, row: Mapping[str, Any]) -> float:
+    """Return what a run exceeded its budget by, in the budget's unit; 0 where that is rounding.
+
+    Parameters
+    ----------
+    budget : EnergyBudget
+    row : mapping
+        Metrics of the run.
+    """
+    by: float = row.get(budget.unit.excess, 0.0)
+    return by if by > ROUNDING * budget.amount else 0.0
 
 
-def _accept_any(result: RunResult) -> None:
-    """Let every run pass: a difference is a row of the table here."""
+def _in_periods(budget: EnergyBudget, words: str) -> str:
+    """Return for how long the budget is, in words."""
+    if budget.period_s == float("inf"):
+        return "for the whole run"
+    return f"{words} {budget.period_s:,.10g} s"
 
 
-def _rows_of_runs(
-    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool
-) -> tuple[list[dict[str, Any]], list[str]]:
-    if options.settings.get("driver") == "reference":
-        raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
-    results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any, meters_carbon=True)
-    rows: list[dict[str, Any]] = []
-    for id, result in results.items():
-        grams = {each["host"]: each for each in carbon_check(result)}
-        rows += [{"scheduler": id, **row, **grams.get(row["host"], {})} for row in energy_check(result)]
-    return rows, failures
+def _budget_line(budget: EnergyBudget, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the budget in words, and which runs exceeded it."""
+    if budget.amount == float("inf"):
+        return f"Energy budget: none, {_in_periods(budget, 'in periods of')}."
+    over = {row["scheduler"]: by for row in rows if (by := excess(budget, row))}
+    kept = "; exceeded by " + ", ".join(f"{id} ({_amount(budget.unit, by)})" for id, by in over.items())
+    return (
+        f"Energy budget: {_amount(budget.unit, budget.amount)} {_in_periods(budget, 'in each')} "
+        f"({budget.on_exhaustion}){kept if over else '; no run exceeded it'}."
+    )

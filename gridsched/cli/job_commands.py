@@ -12,7 +12,16 @@ from rich.console import Console
 
 from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
 from gridsched.cli.options import with_options
-from gridsched.cli.output import OUTPUT_PANEL, ForceOption, JsonOption, QuietOption, check_targets, console, print_table
+from gridsched.cli.output import (
+    ForceOption,
+    JsonOption,
+    QuietOption,
+    check_targets,
+    console,
+    listed_with_outputs,
+    output_option,
+    print_table,
+)
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
@@ -54,11 +63,7 @@ class LogConversion:
     log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")]
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=OUTPUT_PANEL,
-            help="Write what was left out, and all its lines, to this .json file.",
-        ),
+        listed_with_outputs(metavar="FILE", help="Write what was left out, and all its lines, to this .json file."),
     ] = None
     force: ForceOption = False
     json: JsonOption = False
@@ -168,7 +173,7 @@ def print_rest(out: Console, jobs: JobTable) -> None:
 def import_command(
     options: LogOptions,
     conversion: LogConversion,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks to write (.csv).")],
+    output: Annotated[Path, output_option(help="Tasks to write (.csv).")],
     speed: Annotated[float, typer.Option(metavar="F", help="Speed of the log's machine [flop/s].")] = NODE_SPEED,
 ) -> None:
     """Make a bag of tasks of the serial jobs of a log.
@@ -196,9 +201,7 @@ def import_command(
 def convert(
     options: LogOptions,
     conversion: LogConversion,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help=f"Jobs to write ({' or '.join(WRITTEN)}).")
-    ],
+    output: Annotated[Path, output_option(help=f"Jobs to write ({' or '.join(WRITTEN)}).")],
 ) -> None:
     """Write the jobs of a log that can be run in another format: SWF, Batsim's JSON, a table.
 

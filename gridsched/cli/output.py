@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,41 +27,35 @@ from gridsched.metrics.columns import Column, numbers, written_columns
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-#: Headings under which ``--help`` lists the options.
-OUTPUT_PANEL = "Output"
 #: A cell of a megabyte that is quoted in a message would hide what the message says.
 LONGEST_LINE = 1000
 #: Blanks between two columns of a table.
 _GAP = 2
 
-OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        rich_help_panel=OUTPUT_PANEL,
-        help="Write all figures to this .json, .csv or .parquet file.",
-    ),
-]
+#: Declares an option of what is written and printed.
+listed_with_outputs: Any = partial(typer.Option, rich_help_panel="Output")
+#: Declares the option of the file that a command is there to write; its help is to be given.
+output_option: Any = partial(typer.Option, "--output", "-o", metavar="FILE")
 
 
 def plot_option(drawn: str) -> Any:
     """Return the option ``--plot`` of a command that draws this."""
-    text = f"Draw {drawn} (.png, .svg, .pdf; data beside it)."
-    return typer.Option(metavar="FILE", rich_help_panel=OUTPUT_PANEL, help=text)
+    return listed_with_outputs(metavar="FILE", help=f"Draw {drawn} (.png, .svg, .pdf; data beside it).")
 
 
-ForceOption = Annotated[bool, typer.Option("--force", rich_help_panel=OUTPUT_PANEL, help="Replace what exists.")]
-JsonOption = Annotated[bool, typer.Option("--json", rich_help_panel=OUTPUT_PANEL, help="Print JSON, not a table.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", rich_help_panel=OUTPUT_PANEL, help="Print nothing but errors.")]
+ForceOption = Annotated[bool, listed_with_outputs("--force", help="Replace what exists.")]
+JsonOption = Annotated[bool, listed_with_outputs("--json", help="Print JSON, not a table.")]
+QuietOption = Annotated[bool, listed_with_outputs("--quiet", help="Print nothing but errors.")]
 
 
 @dataclass(frozen=True)
 class Outputs:
     """What a command writes and prints, as options."""
 
-    output: OutputOption = None
+    output: Annotated[
+        Path | None,
+        output_option(help="Write all figures to this .json, .csv or .parquet file.", rich_help_panel="Output"),
+    ] = None
     force: ForceOption = False
     json: JsonOption = False
     quiet: QuietOption = False

@@ -19,7 +19,7 @@ from gridsched.files.json_files import json_text
 from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
-from gridsched.platform_io.recipe import PlatformRecipe, PStates, parse_pstates
+from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_units import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
@@ -33,41 +33,31 @@ platform_app = command_group()
 _WITHOUT_EFFECT = {"force", "json", "quiet", "help"}
 
 
-def _quantity(option: str, text: str, kind: Kind) -> float:
+def _quantity(text: str, kind: Kind) -> float:
     """Return one value; speeds and times may lack their unit, which help or name tells."""
-    try:
-        if kind == "watts":
-            return float(text)
-        value, has_unit = parse_quantity(text.strip(), kind)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}.") from None
+    if kind == "watts":
+        return float(text)
+    value, has_unit = parse_quantity(text.strip(), kind)
     if not has_unit and kind == "bandwidth":
-        raise InputError(f"{option} is {text!r}; it needs a unit, as 125MBps.")
+        raise ValueError(f"{text!r} needs a unit, as 125MBps")
     if not value >= 0 or (kind == "bandwidth" and value == 0):
-        raise InputError(f"{option} is {text!r}; a positive value is legal.")
+        raise ValueError(f"{text!r} is not legal; a positive value is")
     return value
 
 
-def _list(option: str, text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
-    return tuple(_quantity(option, part, kind) for part in text.split(separator))
+def _list(text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
+    return tuple(_quantity(part, kind) for part in text.split(separator))
 
 
-def _range(option: str, text: str, kind: Kind) -> tuple[float, float]:
-    values = _list(option, text, kind, ":")
+def _range(text: str, kind: Kind) -> tuple[float, float]:
+    values = _list(text, kind, ":")
     if len(values) > 2 or (len(values) == 1 and kind != "watts"):
-        raise InputError(f"{option} is {text!r}; LO:HI is legal.")
+        raise ValueError(f"{text!r} is no range; LO:HI is legal")
     return values[0], values[-1]
 
 
-def _number_or_text(option: str, text: str) -> int | str:
+def _number_or_text(text: str) -> int | str:
     return int(text) if text.isdecimal() else text
-
-
-def _pstates(option: str, text: str) -> PStates:
-    try:
-        return parse_pstates(text)
-    except ValueError as error:
-        raise InputError(f"{option}: {error}.") from None
 
 
 @dataclass(frozen=True)
@@ -80,7 +70,7 @@ class _Option:
     help: str
     type: type = str
     key: str | None = None
-    read: Callable[[str, Any], Any] | None = None
+    read: Callable[[Any], Any] = lambda value: value
 
 
 _OPTIONS = {
@@ -98,7 +88,7 @@ _OPTIONS = {
     "idle_share": _Option("Idle power as a share of busy power, 0 to 1.", float),
     "idle_power_w": _Option("Idle power in W, or drawn from LO:HI.", read=partial(_range, kind="watts")),
     "off_power_w": _Option("Power while off, in W.", float),
-    "pstates": _Option("Speed and power factors, as '1:1;0.8:0.6'.", read=_pstates),
+    "pstates": _Option("Speed and power factors, as '1:1;0.8:0.6'.", read=parse_pstates),
     "cores": _Option("Cores of each host; default 1.", int),
     "clusters": _Option(
         "A number, or what clusters share: host, speed, row, cluster, site, computer, year, name.", read=_number_or_text
@@ -148,7 +138,10 @@ def _filled(record: type[T], options: Any) -> T:
     for name, option in _OPTIONS.items():
         key, value = option.key or name, getattr(options, name)
         if key in keys and value is not None:
-            values[key] = option.read(option_name(key), value) if option.read else value
+            try:
+                values[key] = option.read(value)
+            except ValueError as error:
+                raise InputError(f"{option_name(key)}: {error}.") from None
     return record(**values)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.cli.options import command_group, with_options
-from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files
+from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files, output_option
 from gridsched.errors import InputError
 from gridsched.export.archive import Export
 from gridsched.export.export import read_export
@@ -18,7 +18,7 @@ from gridsched.model.tariff import Tariff
 plot_app = command_group("Each figure is saved with its data: `gantt.png` and `gantt.csv`.")
 
 
-PageOption = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Page to write (.html).")]
+PageOption = Annotated[Path, output_option(help="Page to write (.html).")]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class FigureOptions:
     """What is drawn from, and where to."""
 
     export: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.")]
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Figure to write: .png, .svg or .pdf.")]
+    output: Annotated[Path, output_option(help="Figure to write: .png, .svg or .pdf.")]
     force: ForceOption = False
     quiet: QuietOption = False
 
@@ -161,12 +161,11 @@ def view(
 
     Exit status: 0 fine, 2 bad input.
     """
-    from gridsched.page.run_data import ShownRun
-    from gridsched.page.run_page import run_page
+    from gridsched.runs.result_frames import page_of_traces
 
     inputs = [file for folder in exports if folder.is_dir() for file in sorted(folder.iterdir())]
     check_targets({"-o": [output]}, inputs, force=force)
     read = [read_export(folder) for folder in exports]
-    run_page([ShownRun(title_of(each), each.trace) for each in read]).save(output, force=force)
+    page_of_traces([(title_of(each), each.trace) for each in read]).save(output, force=force)
     if not quiet:
         print(f"Page: {output}")

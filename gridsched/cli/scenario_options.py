@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import current_thread, main_thread
@@ -15,12 +15,11 @@ import typer
 
 from gridsched.cli.options import option_name, with_options
 from gridsched.errors import InputError, SimulationError, did_you_mean
-from gridsched.model.records import checked, keys_of, with_keys
+from gridsched.model.records import keys_of
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import find, scheduler_class
-from gridsched.runs.run_spec import RunSpec, Settings
-from gridsched.runs.scenario import LoadedScenario
+from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
@@ -84,29 +83,13 @@ class ScenarioOptions:
         if self.workload is None:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
-        TraceOptions(**self.trace)  # whose messages name the option
-        with _time_limit(self.settings.get("timeout_s")):
-            return self._read()
-
-    def _read(self) -> LoadedScenario:
-        in_spec: dict[str, Any] = {
-            key: str(each) if isinstance(each, Path) else each
-            for key, each in self.settings.items()
-            if key in Settings.model_fields
-        }
-        spec = checked(
-            RunSpec,
-            {
-                "platform": _file_section(self.platform),
-                "workload": _file_section(self.workload, self.files) | TraceOptions(**self.trace).given,
-                "scheduler": {"id": "wq"},
-                "seed": self.seed,
-                # the scenario checks them, beside what a generator's file says
-                "settings": Settings.model_construct(**in_spec),
-            },
-        )
-        others = {key: each for key, each in self.settings.items() if key not in in_spec}
-        return with_keys(ScenarioMaker({}, Path()).make(spec, spelled=option_name), others)
+        trace = TraceOptions(**self.trace)  # whose messages name the option
+        scenario = Scenario(self.platform, self.workload, files=self.files, seed=self.seed, trace=trace)
+        timeout_s = self.settings.get("timeout_s")
+        with _time_limit(timeout_s):
+            spec = scenario.described(self.settings)
+            made = ScenarioMaker({}, Path()).make(spec, timeout_s, spelled=option_name)
+        return replace(made, log=self.settings.get("log", ()))
 
     def parameters(self, schedulers: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the parameters of each scheduler from ``--set``.
@@ -153,11 +136,6 @@ def _time_limit(timeout_s: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, *rest)
         signal.signal(signal.SIGALRM, before)
-
-
-def _file_section(file: Path | None, files: Path | None = None) -> dict[str, str]:
-    named = {"file": file, "files": files}
-    return {key: str(path) for key, path in named.items() if path is not None}
 
 
 def _takers(item: str, key: str, schedulers: Sequence[str]) -> list[str]:

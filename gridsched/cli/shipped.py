@@ -38,19 +38,16 @@ _EXAMPLES = {
 
 
 def _rows(ids: Sequence[str]) -> list[dict[str, Any]]:
-    rows = []
-    for entry in map(find, ids):
-        cls = scheduler_class(entry.id)
-        rows.append(
-            {
-                "id": entry.id,
-                "accepts": list(entry.accepts),
-                "parameters": cls.parameter_defaults(),
-                "summary": (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " "),
-                "source": entry.source,
-            }
-        )
-    return rows
+    return [
+        {
+            "id": entry.id,
+            "accepts": list(entry.accepts),
+            "parameters": scheduler_class(entry.id).parameter_defaults(),
+            "summary": (inspect.getdoc(scheduler_class(entry.id)) or "").split("\n\n")[0].replace("\n", " "),
+            "source": entry.source,
+        }
+        for entry in map(find, ids)
+    ]
 
 
 def schedulers(
@@ -199,12 +196,8 @@ def copy(
     if not quiet:
         place = "here" if to == Path() else f"to {to}"
         files = "1 file" if len(chosen) == 1 else f"{len(chosen)} files"
-        print(f"Copied {files} {place}, into {', '.join(folders_of(chosen))}.")
-
-
-def folders_of(names: list[str]) -> list[str]:
-    """Return the folders of some shipped files, as people read them."""
-    return [f"{folder}/" for folder in FOLDERS if any(n.startswith(f"{folder}/") for n in names)]
+        folders = [f"{folder}/" for folder in FOLDERS if any(name.startswith(f"{folder}/") for name in chosen)]
+        print(f"Copied {files} {place}, into {', '.join(folders)}.")
 
 
 @kernels_app.command("compile")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gridsched.analysis.texts import value_text
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console, print_table, say, warn
@@ -98,7 +99,7 @@ def _print_check(study: Study, whole: dict[str, Any]) -> None:
             "axis": each["axis"],
             "n": len(each["values"]),
             "values": ", ".join(
-                families if each["axis"] == "scheduler" else (_shown(value) for value in each["values"])
+                families if each["axis"] == "scheduler" else (value_text(value) for value in each["values"])
             ),
         }
         for each in whole["axes"]
@@ -126,11 +127,7 @@ def _duration(seconds: float) -> str:
 
 
 def _axes_text(axes: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {_shown(value)}" for name, value in axes.items())
-
-
-def _shown(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return ", ".join(f"{name} = {value_text(value)}" for name, value in axes.items())
 
 
 @study_app.command("run")

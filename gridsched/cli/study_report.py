@@ -13,7 +13,17 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, console, one_line, print_trimmed, say, warn
+from gridsched.cli.output import (
+    ForceOption,
+    JsonOption,
+    QuietOption,
+    console,
+    one_line,
+    output_option,
+    print_trimmed,
+    say,
+    warn,
+)
 from gridsched.errors import NotTrusted
 from gridsched.files.json_files import json_text
 
@@ -41,9 +51,7 @@ StudyOption = Annotated[
 
 def report(
     store: StoreArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The page (.html).")] = Path(
-        "report.html"
-    ),
+    output: Annotated[Path, output_option(help="The page (.html).")] = Path("report.html"),
     study: StudyOption = None,
     trust: TrustOption = False,
     force: ForceOption = False,
@@ -73,10 +81,7 @@ def claims(
     study: StudyOption = None,
     trust: TrustOption = False,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write them, with all run ids, to this .md, .csv or .json file."
-        ),
+        Path | None, output_option(help="Also write them, with all run ids, to this .md, .csv or .json file.")
     ] = None,
     force: ForceOption = False,
     json: JsonOption = False,
@@ -112,9 +117,7 @@ def reproduce(
         Path | None, typer.Option(metavar="DIR", help="Folder of the results; default: NAME-results.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Page; default: NAME-report.html.")
-    ] = None,
+    output: Annotated[Path | None, output_option(help="Page; default: NAME-report.html.")] = None,
     quiet: QuietOption = False,
 ) -> None:
     """Run a study, write its report, and set its paper's claims beside our runs.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -28,6 +28,7 @@ from gridsched.cli.output import (
     check_targets,
     console,
     figure_files,
+    output_option,
     plot_option,
     print_table,
     print_values,
@@ -37,7 +38,7 @@ from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
-from gridsched.workloads.bag import write_bag
+from gridsched.workloads.bag import BagOfTasks, write_bag
 from gridsched.workloads.generator_keys import DayKeys, GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_generator, read_system_workload, read_workload
@@ -82,34 +83,33 @@ _MATRICES = (
 )
 
 
-@dataclass
-class BagOptions:
-    """The keys of a generated bag, as options of the command line."""
+#: What stands for the value of each key of a bag in the help, and what it means.
+_BAG = {
+    "kind": ("KIND", f"{' or '.join(GENERATORS)}; default bag."),
+    "tasks": ("N", "Number of tasks."),
+    "mean_flops": ("F", "Mean size [flop]."),
+    "heterogeneity": ("H", "Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1."),
+    "seed": ("N", "Seed; default 0."),
+    "input_bytes": ("B", "Input of each task [byte]; default 0."),
+    "output_bytes": ("B", "Result of each task [byte]; default 0."),
+    "submit_from_s": ("S", "Tasks are submitted uniformly from then on [s]; default 0."),
+    "submit_until_s": ("S", "Until then [s]; default 0: all at once."),
+}
 
-    kind: Annotated[str | None, typer.Option(metavar="KIND", help=f"{' or '.join(GENERATORS)}; default bag.")] = None
-    tasks: Annotated[int | None, typer.Option(metavar="N", help="Number of tasks.")] = None
-    mean_flops: Annotated[float | None, typer.Option(metavar="F", help="Mean size [flop].")] = None
-    heterogeneity: Annotated[
-        float | None, typer.Option(metavar="H", help="Sizes are uniform in F * (1 -+ H/2); 0 (default) to 1.")
-    ] = None
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed; default 0.")] = None
-    input_bytes: Annotated[float | None, typer.Option(metavar="B", help="Input of each task [byte]; default 0.")] = None
-    output_bytes: Annotated[float | None, typer.Option(metavar="B", help="Result of each task [byte]; default 0.")] = (
-        None
-    )
-    submit_from_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Tasks are submitted uniformly from then on [s]; default 0.")
-    ] = None
-    submit_until_s: Annotated[
-        float | None, typer.Option(metavar="S", help="Until then [s]; default 0: all at once.")
-    ] = None
+
+def _bag_option(key: str, metavar: str, text: str) -> tuple[str, Any, None]:
+    kind: Any = str if key == "kind" else BagOfTasks.model_fields[key].annotation
+    return key, Annotated[kind | None, typer.Option(metavar=metavar, help=text)], None
+
+
+BagOptions = make_dataclass("BagOptions", [_bag_option(key, *words) for key, words in _BAG.items()])
 
 
 @workload_app.command()
 @with_options(BagOptions)
 def generate(
-    options: BagOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Tasks (.csv) or jobs (.swf).")],
+    options: Any,
+    output: Annotated[Path, output_option(help="Tasks (.csv) or jobs (.swf).")],
     generator: Annotated[
         Path | None, typer.Argument(metavar="G.toml", help="Parameters; instead of options.", show_default=False)
     ] = None,

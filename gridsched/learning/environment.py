@@ -22,9 +22,10 @@ from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
-from gridsched.runs.formulas import formula
+from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, prepare, request_of
 from gridsched.runs.scenario import LoadedScenario, Scenario
+from gridsched.runs.scenario_maker import load
 from gridsched.sim.request import SimulationRequest
 
 
@@ -191,7 +192,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         self._choice = make_choice(action, jobs)
         self._scheduler = AgentScheduler(None, action, observation, jobs)
         self._reward = Reward(reward)
-        self._scenario = scenario if callable(scenario) else replace(scenario, driver="reference").loaded()
+        self._scenario = scenario if callable(scenario) else load(replace(scenario, driver="reference"))
         self.result: RunResult | None = None
         self._questions: Generator[Question, int, Trace] | None = None
         first = request_of(self._prepared(0))

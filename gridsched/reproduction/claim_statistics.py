@@ -67,7 +67,7 @@ from gridsched.analysis.texts import axis_text, value_text
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER, Request, joined
-from gridsched.runs.study_axes import full_name
+from gridsched.runs.expressions import full_name
 
 # ---------------------------------------------------------------------- cells
 

@@ -36,7 +36,7 @@ from gridsched.analysis.texts import (
 from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER
 from gridsched.runs.claims_schema import Claim
-from gridsched.runs.study_axes import full_name
+from gridsched.runs.expressions import full_name
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,16 @@
-"""What must hold for a scenario, once its files are read, before it is run."""
+"""What must hold for a scenario before it is run: of its options, and once its files are read."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.model.failures import Failures
 from gridsched.model.platform import Platform
 from gridsched.platform_io.overrides import GivenPower
-from gridsched.runs.scenario import LoadedScenario
+from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
 
 #: Every core is an actor or an object of the run; more would not fit into memory.
@@ -15,6 +18,38 @@ MAX_CORES = 1_000_000
 MAX_MAPPING_EVENTS = 1e8
 #: Of an energy budget; of each a record is kept.
 MAX_PERIODS = 1e6
+
+
+def check_scenario(scenario: Scenario) -> None:
+    """Raise `InputError` where options are out of range or contradict each other."""
+    if scenario.seed < 0 or scenario.replicate < 0:
+        raise InputError(f"Seed {scenario.seed} and replicate must be at least 0.")
+    if scenario.window_s is not None and not 0 <= scenario.window_s[0] < scenario.window_s[1]:
+        raise InputError(f"window_s is {scenario.window_s}; its end must lie after its begin, both at least 0 s.")
+    if scenario.charge_mapping_time and scenario.mapping_interval_s is None and scenario.types is None:
+        raise InputError("charge_mapping_time needs mapping events: give --mapping-interval-s.")
+    for item in scenario.cfg:
+        if not re.fullmatch(r"[^:\s]+:.*", item):
+            raise InputError(f"--cfg={item}: SimGrid's options read KEY:VALUE.")
+    for item in scenario.log:
+        if not re.fullmatch(r"no_loc|[^:\s]+:.+", item):
+            raise InputError(f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as root.thresh:info.")
+    if scenario.failures is not None:
+        Failures.read(scenario.failures)
+    if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:
+        raise InputError(f"{scenario.files}: input files go with a workload that is a file.")
+    if scenario.master is not None and scenario.deployment is not None:
+        raise InputError(
+            f"--master {scenario.master} and --deployment {scenario.deployment}: the deployment "
+            "names the master; give one of them."
+        )
+    if scenario.driver == "reference":
+        if scenario.network == "platform":
+            raise InputError("The reference driver has no network; use --driver simgrid.")
+        if scenario.deployment is not None:
+            raise InputError("A deployment file needs SimGrid; use --driver simgrid.")
+        if scenario.cfg or scenario.log:
+            raise InputError("--cfg and --log are SimGrid's; use --driver simgrid.")
 
 
 def check_loaded(scenario: LoadedScenario) -> None:

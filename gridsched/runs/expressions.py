@@ -1,5 +1,7 @@
 """Expressions that people write in files and options, evaluated without running their text.
 
+They choose runs (``--only``), or are metrics over other metrics: ``ed2p = "energy_j * makespan_s ** 2"``.
+
 A text is parsed as Python; what its use does not name is refused, so that nothing can be called or
 looked into.
 """
@@ -8,12 +10,15 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from gridsched.errors import InputError
-from gridsched.runs.study_axes import full_name
+import numpy as np
+
+from gridsched.errors import InputError, did_you_mean
+from gridsched.metrics.table import FORMULA, METRICS, Metric, declare_metric
+from gridsched.model.records import shown_value
 
 Evaluate = Callable[[Mapping[str, Any]], Any]
 
@@ -21,8 +26,6 @@ Evaluate = Callable[[Mapping[str, Any]], Any]
 MAX_LENGTH = 10_000
 #: And those that nest deeper, or add up more terms: each level is a call in the evaluation.
 MAX_DEPTH = 200
-#: Longer ones are cut in messages.
-MAX_SHOWN = 200
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -44,6 +47,20 @@ _COMPUTE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 DECISIONS: tuple[type[ast.expr], ...] = (ast.BoolOp, ast.Compare, ast.List, ast.Tuple)
 #: What computes: ``+ - * / **``, functions.
 COMPUTATIONS: tuple[type[ast.expr], ...] = (ast.BinOp, ast.Call)
+
+_HOW_TO_COMPUTE = (
+    "Write metrics and numbers with + - * / ** and parentheses, and abs, sqrt, exp, log, min, max, "
+    'as "energy_j * makespan_s ** 2".'
+)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "min": lambda *values: np.min(values),
+    "max": lambda *values: np.max(values),
+}
+_HOW_TO_CHOOSE = "Write comparisons of axes with values, as \"scheduler == 'lecsa' and replicate < 5\"."
 
 
 @dataclass(frozen=True)
@@ -92,9 +109,9 @@ class Language:
                 raise InputError(f"it nests deeper than {MAX_DEPTH}, or has more terms in a row.")
             return self._compile(tree)
         except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-            raise InputError(f"{called} {_shown(text)}: cannot be read. {self.how}") from None
+            raise InputError(f"{called} {shown_value(text)}: cannot be read. {self.how}") from None
         except InputError as error:
-            raise InputError(f"{called} {_shown(text)}: {error}") from None
+            raise InputError(f"{called} {shown_value(text)}: {error}") from None
 
     def _compile(self, node: ast.expr) -> Evaluate:
         match node:
@@ -107,22 +124,16 @@ class Language:
             case ast.Constant():
                 constant = self.constant(node.value)
                 return lambda values: constant
-        if isinstance(node, ast.UnaryOp) and ast.BoolOp in self.takes:
-            return self._decision(node)
-        if isinstance(node, self.takes):
-            is_decision = isinstance(node, DECISIONS)
-            return self._decision(node) if is_decision else self._computation(node)
-        return self._refuse(node)
-
-    def _decision(self, node: ast.expr) -> Evaluate:
+            case ast.UnaryOp(op=ast.Not()) if ast.BoolOp in self.takes:
+                inner = self._compile(node.operand)
+                return lambda values: not inner(values)
+        if not isinstance(node, self.takes):
+            raise self._refusal(node)
         match node:
             case ast.BoolOp():
                 parts = [self._compile(value) for value in node.values]
                 decide = all if isinstance(node.op, ast.And) else any
                 return lambda values: decide(part(values) for part in parts)
-            case ast.UnaryOp(op=ast.Not()):
-                inner = self._compile(node.operand)
-                return lambda values: not inner(values)
             case ast.Compare() if all(type(op) in _COMPARE for op in node.ops):
                 sides = [self._compile(side) for side in (node.left, *node.comparators)]
                 steps = [(_COMPARE[type(op)], k) for k, op in enumerate(node.ops)]
@@ -130,10 +141,6 @@ class Language:
             case ast.List() | ast.Tuple():
                 constant = ast.literal_eval(node)
                 return lambda values: constant
-        return self._refuse(node)
-
-    def _computation(self, node: ast.expr) -> Evaluate:
-        match node:
             case ast.BinOp() if type(node.op) in _COMPUTE:
                 compute = _COMPUTE[type(node.op)]
                 left, right = self._compile(node.left), self._compile(node.right)
@@ -142,17 +149,17 @@ class Language:
                 function = self.functions[id]
                 arguments = [self._compile(each) for each in node.args]
                 return lambda values: function(*(each(values) for each in arguments))
-        return self._refuse(node)
+        raise self._refusal(node)
 
-    def _refuse(self, node: ast.expr) -> Evaluate:
-        raise InputError(f"{_shown(ast.unparse(node))} is not understood. {self.how}")
+    def _refusal(self, node: ast.expr) -> InputError:
+        return InputError(f"{shown_value(ast.unparse(node))} is not understood. {self.how}")
 
     def _dotted(self, node: ast.expr) -> str:
         if isinstance(node, ast.Attribute):
             return f"{self._dotted(node.value)}.{node.attr}"
         if isinstance(node, ast.Name):
             return node.id
-        raise InputError(f"{_shown(ast.unparse(node))} is not understood. {self.how}")
+        raise self._refusal(node)
 
 
 def _depth(node: ast.AST) -> int:
@@ -163,12 +170,25 @@ def _depth(node: ast.AST) -> int:
     return depth
 
 
-def _shown(text: str) -> str:
-    """Return an expression for a message."""
-    return repr(text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}...")
+# ---------------------------------------------------------------------- which runs
 
 
-_HOW = "Write comparisons of axes with values, as \"scheduler == 'lecsa' and replicate < 5\"."
+def full_name(name: str, names: Collection[str]) -> str:
+    """Return the axis that a name means: its own, or its last part where that is unique.
+
+    Raises
+    ------
+    InputError
+        If there is none, or several.
+    """
+    if name in names:
+        return name
+    candidates = [each for each in names if each.rpartition(".")[2] == name]
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise InputError(f"{name!r} may mean {' or '.join(candidates)}; write it in full.")
+    raise InputError(f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}.")
 
 
 def run_filter(text: str, axes: Collection[str], name: str = "--only") -> Callable[[Mapping[str, Any]], bool]:
@@ -189,7 +209,7 @@ def run_filter(text: str, axes: Collection[str], name: str = "--only") -> Callab
     InputError
         If it cannot be understood; the returned function, where types cannot be compared.
     """
-    evaluate = Language(DECISIONS, lambda axis: full_name(axis, axes), _HOW).compiled(text, name)
+    evaluate = Language(DECISIONS, lambda axis: full_name(axis, axes), _HOW_TO_CHOOSE).compiled(text, name)
 
     def is_meant(values: Mapping[str, Any]) -> bool:
         try:
@@ -198,3 +218,99 @@ def run_filter(text: str, axes: Collection[str], name: str = "--only") -> Callab
             raise InputError(f"{name} {text!r}: cannot be compared: {error}.") from None
 
     return is_meant
+
+
+# ---------------------------------------------------------------------- metrics
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A metric that is computed from others.
+
+    Attributes
+    ----------
+    metric : Metric
+        Its entry; of rows.
+    needs : frozenset of str
+        The metrics that it is computed from, formulas among them.
+    """
+
+    metric: Metric
+    needs: frozenset[str]
+
+
+def formula(
+    id: str,
+    text: str,
+    known: Collection[str],
+    *,
+    unit: str = "",
+    better: Literal["less", "more"] | None = None,
+    meaning: str = "",
+    called: str = "",
+) -> Formula:
+    """Return the metric that an expression describes.
+
+    Parameters
+    ----------
+    id : str
+        Its name.
+    text : str
+        The expression.
+    known : collection of str
+        The metrics that it may name.
+    unit, better, meaning : str
+        Of the metric's entry.
+    called : str
+        What the expression is called in messages; default `id`.
+
+    Raises
+    ------
+    InputError
+        If the id is none, or taken, or the expression cannot be understood.
+    """
+    called = called or id
+    if not id.isidentifier():
+        raise InputError(f"{called}: is no name of letters, digits and underscores.")
+    taken = METRICS.get(id)
+    if taken is not None and taken.condition is not FORMULA:
+        raise InputError(f"{called}: is a metric already ({taken.sentence}). Choose another name.")
+    needs: set[str] = set()
+
+    def name(word: str) -> str:
+        if word not in known:
+            near = did_you_mean(word, known)
+            raise InputError(f"{word!r} is no metric to compute with. {near}".rstrip())
+        needs.add(word)
+        return word
+
+    compute = Language(COMPUTATIONS, name, _HOW_TO_COMPUTE, _number, _FUNCTIONS).compiled(text, called)
+    try:
+        _value(compute, dict.fromkeys(needs, 1.0), needs)
+    except (TypeError, ValueError):
+        raise InputError(f"{called} {text!r}: a function has too few or many values.") from None
+    said = f"{meaning}: `{text}`" if meaning else f"`{text}`"
+    metric = Metric(id, unit, said, lambda row: _value(compute, row, needs), "row", FORMULA, better)
+    return Formula(metric, frozenset(needs))
+
+
+def declare(formulas: Iterable[Formula]) -> None:
+    """Put formulas into the table of metrics, so that they have names and units in tables."""
+    for each in formulas:
+        declare_metric(each.metric)
+
+
+def _number(value: object) -> np.float64:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{value!r} is no number.")
+    return np.float64(value)
+
+
+def _value(compute: Evaluate, row: Mapping[str, Any], needs: Collection[str]) -> float | None:
+    """Return the value for a row; None where a metric that it needs has none, or it is infinite."""
+    operands = {id: row.get(id) for id in needs}
+    if any(value is None for value in operands.values()):
+        return None
+    with np.errstate(all="ignore"):
+        value = float(compute({id: np.float64(value) for id, value in operands.items()}))
+    return value if np.isfinite(value) else None

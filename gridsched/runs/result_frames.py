@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd  # slow to load
 
 
+#: What the energy of a host goes into.
+_PARTS = ("busy", "idle", "boot", "shutdown", "off", "wasted")
+
+
 def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
     """Return a row for each task, by its id: what it was, when and where it ran, how it ended.
 
@@ -74,13 +78,8 @@ def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] 
         "core_busy_s": np.append(np.bincount(placed, length, minlength=n), nothing),
         "energy_j": [(plugin_j or {}).get(name, np.nan) for name in energy.names],
         "energy_model_j": energy.total_j,
-        "busy_j": energy.busy_j,
-        "idle_j": energy.idle_j,
-        "boot_j": energy.boot_j,
-        "shutdown_j": energy.shutdown_j,
-        "off_j": energy.off_j,
-        "wasted_j": energy.wasted_j,
     }
+    columns |= {f"{part}_j": getattr(energy, f"{part}_j") for part in _PARTS}
     if (carbon := trace_carbon(trace)) is not None:
         columns["carbon_g"] = carbon.total_j
     return pd.DataFrame(columns, index=pd.Index(energy.names, name="host"))
@@ -108,7 +107,7 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
     return page.run_page([data.ShownRun(*each) for each in runs])
 
 
-def short_text(name: str, where: str, summary: Mapping[str, Any]) -> str:
+def short_text(where: str, summary: Mapping[str, Any]) -> str:
     """Return a run in one line: what ran, and its most telling metrics."""
     energy = "energy_j" if is_metered([summary]) else "energy_model_j"
     parts = [
@@ -117,7 +116,7 @@ def short_text(name: str, where: str, summary: Mapping[str, Any]) -> str:
         if summary.get(id) is not None
     ]
     parts.append(f"{summary['tasks_finished']:,} of {summary['tasks']:,} tasks finished")
-    return f"<{name} {where}: {', '.join(parts)}>"
+    return f"<RunResult {where}: {', '.join(parts)}>"
 
 
 def html_table(title: str, summary: Mapping[str, Any]) -> str:

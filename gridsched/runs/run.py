@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.arrays import Floats
-from gridsched.energy import HostEnergy, HostEnergyRow, compare_energy, trace_energy
+from gridsched.energy import HostEnergy, trace_energy
 from gridsched.engine.policy_calls import check_policy
-from gridsched.errors import InputError, SimulationError, policy_at_work
+from gridsched.errors import InputError, policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.metrics.groups import group_of, group_rows
@@ -25,16 +25,16 @@ from gridsched.metrics.table import MetricValue
 from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
-from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.platform_io.overrides import GivenPower, wattage_text
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power
-from gridsched.runs.checks import check_loaded, network_is_used
+from gridsched.runs.checks import check_loaded, check_scenario, network_is_used
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
-from gridsched.runs.scenario import LoadedScenario, Scenario, check_scenario, make_system
+from gridsched.runs.scenario import LoadedScenario, Scenario, make_system
+from gridsched.runs.scenario_maker import load
 from gridsched.runs.settings import RunSettings
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.request import MeteredGrams, SimulationRequest
@@ -42,9 +42,6 @@ from gridsched.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd  # slow to load
-
-#: Largest relative difference between plugin and model joules of a host that passes.
-ENERGY_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -94,36 +91,28 @@ class RunResult:
     @cached_property
     def facts(self) -> RunFacts:
         """What the metrics are computed from."""
-        power = kept_power(self.trace)
+        scenario, power = self.scenario, kept_power(self.trace)
+        tariff, shortest_times = scenario.tariff, None
+        if tariff is not None and scenario.types is not None:
+            tariff = tariff.for_each(scenario.types.host_type)
+        if scenario.window_s is not None and scenario.tasks.utility is not None:
+            shortest_times = make_system(scenario).estimates.shortest_times()
         return RunFacts(
             self.trace,
             trace_energy(self.trace, power),
-            self.scenario.window_s,
-            self.scenario.driver,
+            scenario.window_s,
+            scenario.driver,
             self.plugin_j,
             self.links_j,
-            self.scenario.budget,
-            self._tariff_of_hosts(),
-            self._shortest_times(),
+            scenario.budget,
+            tariff,
+            shortest_times,
             power,
         )
 
-    def _shortest_times(self) -> Floats | None:
-        """Return what the maximum utility of the window follows from [s], where there is one."""
-        scenario = self.scenario
-        if scenario.window_s is None or scenario.tasks.utility is None:
-            return None
-        return make_system(scenario).estimates.shortest_times()
-
-    def _tariff_of_hosts(self) -> Tariff | None:
-        """Return the tariff with its numbers by machine type for each host."""
-        tariff, types = self.scenario.tariff, self.scenario.types
-        return tariff if tariff is None or types is None else tariff.for_each(types.host_type)
-
     def __repr__(self) -> str:
-        trace = self.trace
-        where = f"{self.scenario.scheduler_name} on {trace.platform.name}, {trace.tasks.name}"
-        return short_text("RunResult", where, self.summary())
+        where = f"{self.scenario.scheduler_name} on {self.trace.platform.name}, {self.trace.tasks.name}"
+        return short_text(where, self.summary())
 
     def _repr_html_(self) -> str:
         return html_table(self.title, self.summary())
@@ -181,7 +170,7 @@ class RunResult:
 
 def provenance_of(scenario: LoadedScenario) -> dict[str, Any]:
     """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
-    scheduler = scenario.make_scheduler()
+    scheduler, left_out = scenario.make_scheduler(), [each.as_json() for each in scenario.left_out]
     with policy_at_work():
         parameters = scheduler.parameters
     return {
@@ -201,17 +190,9 @@ def provenance_of(scenario: LoadedScenario) -> dict[str, Any]:
         "heterogeneity": scenario.tasks.heterogeneity,
         "heterogeneity_is_nominal": scenario.tasks.nominal_heterogeneity is not None,
         "warnings": list(scenario.warnings),
-        **_of_trace(scenario),
+        **({"trace": scenario.trace.given, "left_out": left_out} if left_out or scenario.trace.given else {}),
         "command": " ".join(sys.argv),
     }
-
-
-def _of_trace(scenario: LoadedScenario) -> dict[str, Any]:
-    """Return how a log was read, and what of it was left out."""
-    if not scenario.left_out and not scenario.trace.given:
-        return {}
-    left_out = [each.as_json() for each in scenario.left_out]
-    return {"trace": scenario.trace.given, "left_out": left_out}
 
 
 def _plain(value: Any) -> Any:
@@ -312,7 +293,7 @@ def prepare(scenario: Scenario) -> LoadedScenario:
         As `run` would.
     """
     check_scenario(scenario)
-    loaded = scenario.loaded().deployed().failing().metered()
+    loaded = load(scenario).deployed().failing().metered()
     check_loaded(loaded)
     return loaded
 
@@ -383,51 +364,3 @@ def _edited(path: Path, scenario: LoadedScenario) -> str | bytes | None:
     if scenario.tasks.width is None:
         return changed
     return parallel_platform_xml(path, None if changed is None else changed.decode())
-
-
-def energy_check(result: RunResult) -> list[HostEnergyRow]:
-    """Compare plugin and model joules host by host.
-
-    Returns
-    -------
-    list of dict
-        For each host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
-        ``relative_difference``; then a row ``total`` of the computing hosts.
-
-    Raises
-    ------
-    InputError
-        If the run was not metered.
-    """
-    if not result.plugin_j:
-        raise InputError("This run has no plugin energy; validate needs --driver simgrid, and hosts with power.")
-    return compare_energy(result.trace, result.plugin_j, result.energy)
-
-
-def check_energy_agreement(result: RunResult) -> None:
-    """Refuse a run whose plugin and model disagree on the energy of a host or of the grid.
-
-    A run of the reference driver has no plugin, and one without power no energy: they pass.
-
-    Raises
-    ------
-    SimulationError
-        Where they differ by more than `ENERGY_TOLERANCE` relative, naming the host where they
-        differ most and both figures.
-    """
-    if not result.plugin_j:
-        return
-    rows = energy_check(result)
-    bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
-    if not bad:
-        return
-    hosts = [row for row in bad if row["host"] != "total"] or bad
-    worst = max(hosts, key=lambda row: (np.isnan(difference := row["relative_difference"]), difference))
-    raise SimulationError(
-        f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
-        f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "
-        f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is legal "
-        f"({len(hosts)} of {len(rows) - 1} hosts differ). All figures of this run are left out: "
-        "the platform or the scheduler does something the model does not know of; see 'gridsched "
-        "platform check'."
-    )

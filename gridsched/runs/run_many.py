@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gridsched.errors import GridschedError, InputError
-from gridsched.runs.run import RunResult, check, check_energy_agreement, run
+from gridsched.runs.energy_agreement import check_energy_agreement
+from gridsched.runs.run import RunResult, check, run
 from gridsched.runs.scenario import Scenario
 from gridsched.sim.client import SimulationServer, server
 

@@ -7,8 +7,9 @@ itself (``speed_levels``); there a list of lists is one.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -27,7 +28,7 @@ from pydantic import (
 )
 
 from gridsched.errors import InputError
-from gridsched.files.output_files import is_file_name
+from gridsched.files.output_files import as_bytes, is_file_name
 from gridsched.model.records import complaint, gravest, key_name, keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
@@ -36,6 +37,10 @@ from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, SystemGenerator
 from gridsched.workloads.traces.formats import TraceOptions
+
+#: Version of everything that decides a run's metrics. Raise it with every change that alters any
+#: number a run gives; stored runs of another version are kept, but not taken for this one's.
+RESULTS_VERSION = 2
 
 #: Names of studies and figures.
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -70,12 +75,16 @@ class PlatformFile(Section):
     file: InputPath = Field(description="SimGrid platform (.xml).")
 
 
-def _path_as_input(annotation: Any) -> Any:
-    """Return how a key is typed here: a path as a file's name or content."""
-    return InputPath | None if Path in typing.get_args(annotation) else annotation
+def _keys_as_fields(record: type, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the keys of a record as fields; a path is typed as a file's name or content."""
+    return {
+        name: (InputPath | None if Path in typing.get_args(key.annotation) else key.annotation, key.info)
+        for name, key in keys_of(record).items()
+        if name not in without
+    }
 
 
-@with_fields({name: (_path_as_input(key.annotation), key.info) for name, key in keys_of(TraceOptions).items()})
+@with_fields(_keys_as_fields(TraceOptions))
 class WorkloadFile(Section):
     """A workload file; for a bag of tasks its input files, for a log how it is read."""
 
@@ -100,18 +109,8 @@ _OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
 #: text lacks them where they have their default, so that these runs keep their ids.
 ALWAYS_WRITTEN = ("driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg")
 
-#: How the default of a setting is written where it is a newer one than the first stored runs': so
-#: they keep their ids. Who gives that very value means something else, and has it as a text.
-_WRITTEN_DEFAULTS = {"pstate": 0}
 
-
-@with_fields(
-    {
-        name: (_path_as_input(key.annotation), key.info)
-        for name, key in keys_of(RunSettings).items()
-        if name not in _NOT_IN_STUDIES
-    }
-)
+@with_fields(_keys_as_fields(RunSettings, without=_NOT_IN_STUDIES))
 class Settings(Section):
     """How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`."""
 
@@ -137,24 +136,25 @@ class Settings(Section):
         return cfg
 
 
-def _written(name: str, value: Any) -> Any:
-    """Return how the value of a setting is stored."""
-    if name not in _WRITTEN_DEFAULTS:
-        return value
-    if value is None:
-        return _WRITTEN_DEFAULTS[name]
-    return str(value) if value == _WRITTEN_DEFAULTS[name] else value
+def _stored(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings as they are stored.
+
+    The default of ``pstate`` was 0 in the first stored runs, which keep their ids by it; who gives
+    that very value means something else, and has it as a text.
+    """
+    pstate = settings["pstate"]
+    return {**settings, "pstate": 0 if pstate is None else str(pstate) if pstate == 0 else pstate}
 
 
 def _usual_values() -> dict[str, Any]:
-    """Return how the default of each setting is stored."""
-    return {name: _written(name, field.default) for name, field in Settings.model_fields.items()}
+    """Return the default of each setting."""
+    return {name: field.default for name, field in Settings.model_fields.items()}
 
 
 def without_effect(settings: Section) -> list[str]:
     """Return the settings that are not the usual ones and mean nothing to `OPTIMIZE`."""
     taken = {*_OPTIMIZE_TAKES, *keys_of(Tariff)}
-    usual = {name: field.default for name, field in Settings.model_fields.items()}
+    usual = _usual_values()
     return [name for name in sorted(settings.model_fields_set - taken) if getattr(settings, name) != usual[name]]
 
 
@@ -270,7 +270,7 @@ class RunSpec(Section):
             If it describes none, or names a file by its path.
         """
         values = with_tuples(scenario)
-        settings, usual = values.get("settings"), _usual_values()
+        settings, usual = values.get("settings"), _stored(_usual_values())
         if isinstance(settings, dict):
             settings = {name: each for name, each in settings.items() if name not in usual or each != usual[name]}
         values["settings"] = settings
@@ -348,8 +348,7 @@ def canonical_section(section: Section) -> dict[str, Any]:
     """Return a section as it is stored: without defaults, but for `ALWAYS_WRITTEN` settings."""
     if not isinstance(section, Settings):
         return section.model_dump(exclude_defaults=True)
-    usual = _usual_values()
-    stored = {name: _written(name, value) for name, value in section.model_dump().items()}
+    usual, stored = _stored(_usual_values()), _stored(section.model_dump())
     return {name: value for name, value in stored.items() if name in ALWAYS_WRITTEN or value != usual[name]}
 
 
@@ -366,3 +365,9 @@ def members_of(annotation: Any) -> set[Any]:
     """Return the types that a union or annotated type is made of."""
     inner = typing.get_args(annotation)
     return {annotation} | {each for part in inner for each in members_of(part)}
+
+
+def run_id_of(canonical: str) -> str:
+    """Return the id of the run whose scenario has this canonical text: 32 hexadecimal digits."""
+    text = f"{RESULTS_VERSION}\n{canonical}"
+    return hashlib.sha256(as_bytes(text)).hexdigest()[:32]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.platform_io.deployment import read_deployment
-from gridsched.platform_io.overrides import GivenPower, pstates_of, with_power
+from gridsched.platform_io.overrides import GivenPower, pstates_of
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run_spec import (
@@ -38,7 +37,6 @@ from gridsched.runs.run_spec import (
     path_of_file,
 )
 from gridsched.runs.settings import RunSettings, given_keys
-from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
 from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.trace_system import TraceSystem
@@ -76,11 +74,11 @@ class Scenario(RunSettings):
     estimates : Estimates, optional
         What is known of times and powers, where neither types nor flops tell it.
     inputs : mapping
-        File that was read -> SHA-256 of its content; `loaded` tells it.
+        File that was read -> SHA-256 of its content; `load` tells it.
     trace : TraceOptions
         How a log is read where `tasks` names one.
     left_out : tuple of Dropped
-        Jobs of the log that are not run, and why; `loaded` tells it.
+        Jobs of the log that are not run, and why; `load` tells it.
     remarks : tuple of str
         What else of the log is not simulated, in words.
     meters_carbon : bool
@@ -105,23 +103,17 @@ class Scenario(RunSettings):
     remarks: tuple[str, ...] = ()
     meters_carbon: bool = False
 
-    def loaded(self) -> LoadedScenario:
-        """Return the scenario with its files read; it can be run as often as needed.
+    def described(self, given: Mapping[str, Any] | None = None) -> RunSpec:
+        """Return the description of the run; what is an object here is the same one there.
 
-        Raises
-        ------
-        InputError
-            If a file cannot be read, or the scenario has no platform or two of them.
+        Parameters
+        ----------
+        given : mapping, optional
+            Keys of `RunSettings`, where they are not those of the scenario, unchecked.
         """
-        from gridsched.runs.scenario_maker import ScenarioMaker  # which makes such ones
-
-        return self._on(ScenarioMaker({}, Path()).world(self.described())).loaded()
-
-    def described(self) -> RunSpec:
-        """Return the description of the run; what is an object here is the same one there."""
         settings: dict[str, Any] = {
             key: str(value) if isinstance(value, Path) else value
-            for key, value in given_keys(self).items()
+            for key, value in (given_keys(self) if given is None else given).items()
             if key in Settings.model_fields
         }
         return RunSpec.model_construct(
@@ -188,15 +180,13 @@ class Scenario(RunSettings):
                 raise InputError(
                     f"{whole.tasks.name}: this workload makes its own system; leave out --{name} {getattr(self, name)}."
                 )
-        return self._on(LoadedScenario.of_system(whole))
+        return self.on(LoadedScenario.of_system(whole))
 
-    def _on(self, world: LoadedScenario) -> LoadedScenario:
+    def on(self, world: LoadedScenario) -> LoadedScenario:
         """Return what was read, with what is set here and goes before it."""
-        own = {
-            each.name: getattr(self, each.name)
-            for each in fields(Scenario)
-            if each.name not in ("platform", "tasks", "inputs") and not _is_default(self, each)
-        }
+        usual = vars(Scenario(None, ""))
+        names = [each.name for each in fields(Scenario) if each.name not in ("platform", "tasks", "inputs")]
+        own = {name: each for name in names if (each := getattr(self, name)) is not usual[name] and each != usual[name]}
         return replace(world, **own, inputs={**self.inputs, **world.inputs})
 
     def make_scheduler(self) -> Scheduler:
@@ -215,7 +205,7 @@ class Scenario(RunSettings):
 
 @dataclass(frozen=True)
 class LoadedScenario(Scenario):
-    """A scenario whose files are read: `Scenario.loaded` gives it.
+    """A scenario whose files are read: `gridsched.runs.scenario_maker.load` gives it.
 
     Attributes
     ----------
@@ -245,19 +235,6 @@ class LoadedScenario(Scenario):
         """Return the scenario of the jobs of a log, on their machine."""
         jobs = system.jobs
         return replace(cls.of_system(system.system), left_out=jobs.dropped, remarks=jobs.notes)
-
-    def loaded(self) -> LoadedScenario:
-        """Return the scenario with powers, master and prices as they are given."""
-        platform = with_power(self.platform, GivenPower.read(self.power))
-        if self.master is not None:
-            platform = platform.with_master(self.master)
-        return replace(
-            self,
-            platform=platform,
-            tariff=with_prices_read(self.tariff),
-            budget=with_prices_read(self.budget),
-            carbon=with_carbon_read(self.carbon),
-        )
 
     def deployed(self) -> LoadedScenario:
         """Return the scenario with only the hosts computing that a deployment gives work.
@@ -326,44 +303,6 @@ def _section(model: type[Section], file: Any, kept: type, **others: Any) -> Any:
     if file is None or isinstance(file, kept):
         return file
     return model.model_construct(file=str(file), **others)
-
-
-def _is_default(record: Any, field: Field[Any]) -> bool:
-    value = getattr(record, field.name)
-    made = field.default_factory
-    return bool(value is field.default or value == (field.default if made is MISSING else made()))
-
-
-def check_scenario(scenario: Scenario) -> None:
-    """Raise `InputError` where options are out of range or contradict each other."""
-    if scenario.seed < 0 or scenario.replicate < 0:
-        raise InputError(f"Seed {scenario.seed} and replicate must be at least 0.")
-    if scenario.window_s is not None and not 0 <= scenario.window_s[0] < scenario.window_s[1]:
-        raise InputError(f"window_s is {scenario.window_s}; its end must lie after its begin, both at least 0 s.")
-    if scenario.charge_mapping_time and scenario.mapping_interval_s is None and scenario.types is None:
-        raise InputError("charge_mapping_time needs mapping events: give --mapping-interval-s.")
-    for item in scenario.cfg:
-        if not re.fullmatch(r"[^:\s]+:.*", item):
-            raise InputError(f"--cfg={item}: SimGrid's options read KEY:VALUE.")
-    for item in scenario.log:
-        if not re.fullmatch(r"no_loc|[^:\s]+:.+", item):
-            raise InputError(f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as root.thresh:info.")
-    if scenario.failures is not None:
-        Failures.read(scenario.failures)
-    if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:
-        raise InputError(f"{scenario.files}: input files go with a workload that is a file.")
-    if scenario.master is not None and scenario.deployment is not None:
-        raise InputError(
-            f"--master {scenario.master} and --deployment {scenario.deployment}: the deployment "
-            "names the master; give one of them."
-        )
-    if scenario.driver == "reference":
-        if scenario.network == "platform":
-            raise InputError("The reference driver has no network; use --driver simgrid.")
-        if scenario.deployment is not None:
-            raise InputError("A deployment file needs SimGrid; use --driver simgrid.")
-        if scenario.cfg or scenario.log:
-            raise InputError("--cfg and --log are SimGrid's; use --driver simgrid.")
 
 
 def workload_kinds(scenario: LoadedScenario) -> set[str]:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError, NotTrusted
-from gridsched.files.json_files import canonical_text
 from gridsched.model.platform import Platform
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import Rules
-from gridsched.model.task_types import SystemWorkload
-from gridsched.model.tasks import Tasks
 from gridsched.platform_io.from_table import platform_from_table
-from gridsched.platform_io.overrides import GivenPower, one_pstate, pstates_of
+from gridsched.platform_io.overrides import GivenPower, one_pstate, pstates_of, with_power
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.policy.policy_files import load_policies
-from gridsched.runs.canonical import checked_file, file_digest
 from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
+    SYSTEM_GENERATORS,
     DrawnSection,
     FileReference,
     NoPlatform,
@@ -32,23 +29,25 @@ from gridsched.runs.run_spec import (
     PlatformTable,
     RunSpec,
     Section,
+    Settings,
     WorkloadFile,
-    canonical_section,
     file_keys,
     path_of_file,
 )
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.settings import RunSettings
-from gridsched.workloads.generators import GENERATORS, Generator, SystemGenerator
+from gridsched.runs.study_inputs import checked_file, file_digest
+from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generators import GENERATORS, generator_of
 from gridsched.workloads.load import input_files, read_system_workload, read_workload
+from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
 from gridsched.workloads.traces.formats import TraceOptions, is_trace
-from gridsched.workloads.traces.trace_system import TraceSystem, trace_system
+from gridsched.workloads.traces.trace_system import trace_system
 
 if TYPE_CHECKING:
     from gridsched.optimize.named_bag import NamedBag
     from gridsched.runs.optimization import Optimization
 
-T = TypeVar("T")
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
 _TABLE_KEYS = ("generator", "table", "join", "year", "trust", "seed")
 
@@ -70,14 +69,15 @@ class ScenarioMaker:
     def __init__(self, inputs: Mapping[str, Path], folder: Path) -> None:
         self._inputs = inputs
         self._folder = folder
-        self._platforms: _Recent[tuple[Platform, Path | None]] = _Recent(4)
-        self._tables: _Recent[MachineTable] = _Recent(4)
-        self._tasks: _Recent[Tasks] = _Recent(4)
-        self._traces: _Recent[TraceSystem] = _Recent(2)
-        self._systems: _Recent[SystemWorkload | None] = _Recent(2)
-        self._drawn_systems: _Recent[SystemWorkload] = _Recent(2)
-        self._system_files: _Recent[Path] = _Recent(4)
-        self._bags: _Recent[NamedBag] = _Recent(2)
+        # what was made last is kept: runs that follow each other share it
+        self._world = lru_cache(2)(self._make_world)
+        self._platform_of_file = lru_cache(4)(self._read_platform)
+        self._drawn_platform = lru_cache(4)(self._draw_platform)
+        self._table = lru_cache(4)(self._read_table)
+        self._tasks_of_file = lru_cache(4)(read_workload)
+        self._drawn = lru_cache(4)(_draw)
+        self._system_file = lru_cache(4)(lambda keys: self._written_platform(self._drawn(keys).platform))
+        self._listed_bag = lru_cache(2)(self._make_bag)
         self._imported: set[str] = set()
         self._written = 0
 
@@ -123,7 +123,7 @@ class ScenarioMaker:
             If an input file is missing or contradicts the parameters.
         """
         spec = self._read(described)
-        world = self._world(spec, needs_file=spec.settings.driver == "simgrid")
+        world = self._world(_origin(spec), spec.settings.driver == "simgrid")
         scenario = replace(
             world,
             scheduler=spec.scheduler.id,
@@ -137,7 +137,7 @@ class ScenarioMaker:
 
     def world(self, spec: RunSpec) -> LoadedScenario:
         """Return the platform and the tasks of a run that is described with paths or objects."""
-        world = self._world(spec, needs_file=False)
+        world = self._make_world(spec, False)
         return replace(world, inputs=_digests(spec, world.platform))
 
     def optimization(self, described: RunSpec | Mapping[str, Any]) -> Optimization:
@@ -189,118 +189,89 @@ class ScenarioMaker:
         given = self._given(spec.settings)
         return {name: given[name] for name in sorted(given) if name not in MEASURE_SETTINGS}
 
-    def _parameters(self, section: Section) -> dict[str, Any]:
-        """Return the keys of a generator that are set."""
-        given = self._given(section)
-        return {key: each for key, each in given.items() if key not in ("generator", "seed")}
-
-    def _drawn(
-        self, spec: RunSpec, section: DrawnSection, generator: Generator[Any, Any], without: Container[str] = ()
-    ) -> tuple[str, Callable[[], Any]]:
-        """Return a key of what a generator draws, and the function that draws it."""
-        given, seeds = self._parameters(section), _seeds(section, spec)
-        values = {name: each for name, each in given.items() if name not in without}
-        key = f"{section.generator} {sorted(values.items())} {seeds}"
-        return key, lambda: generator.generate(generator.model(**(values | seeds)))
+    def _keys(self, section: DrawnSection, spec: RunSpec, without: Collection[str] = ()) -> Any:
+        """Return the keys of a generator, checked."""
+        given = {key: each for key, each in self._given(section).items() if key not in ("generator", "seed", *without)}
+        return GENERATORS[section.generator].model(**(given | _seeds(section, spec)))
 
     def _bag(self, spec: RunSpec) -> NamedBag:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
 
         workload, given = spec.workload, self._settings(spec).get("pstate")
-        if isinstance(workload, DrawnSection):
-            generator = GENERATORS[workload.generator]
-            if isinstance(generator, SystemGenerator):
-                keys = self._parameters(workload) | _seeds(workload, spec)
-                parameters = generator.model(**keys)
-                pstate = one_pstate(given)
-                key = f"{parameters!r} {pstate}"
-                name = f"bag of replicate {spec.replicate}"
-                return self._bags.get(key, lambda: named_bag.bag_of_parameters(parameters, name, pstate))
-        world = self._world(spec, needs_file=False)
+        if isinstance(workload, DrawnSection) and workload.generator in SYSTEM_GENERATORS:
+            return self._listed_bag(self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(given))
+        world = self._world(_origin(spec), False)
         if world.types is not None:
             return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, one_pstate(given))
         pstates = pstates_of(world.platform, given)
         return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
 
-    def _world(self, spec: RunSpec, *, needs_file: bool) -> LoadedScenario:
+    def _make_bag(self, keys: GeneratorKeys, name: str, pstate: int) -> NamedBag:
+        from gridsched.optimize import named_bag
+
+        return named_bag.bag_of_parameters(keys, name, pstate)
+
+    def _make_world(self, spec: RunSpec, needs_file: bool) -> LoadedScenario:
         """Return what the schedulers of a replicate share."""
         workload = spec.workload
         if isinstance(workload, WorkloadFile):
-            return self._of_file(spec, workload, needs_file=needs_file)
-        if isinstance(workload, DrawnSection):
-            generator = GENERATORS[workload.generator]
-            if isinstance(generator, SystemGenerator):
-                return self._system(spec, workload, generator, needs_file=needs_file)
-            platform, file = self._platform(spec, needs_file=needs_file)
-            tasks = self._tasks.get(*self._drawn(spec, workload, generator))
-            return LoadedScenario(platform, tasks, platform_file=file)
-        platform, file = self._platform(spec, needs_file=needs_file)
-        return LoadedScenario(platform, workload, platform_file=file)
+            return self._of_file(spec, workload, needs_file)
+        if isinstance(workload, DrawnSection) and workload.generator in SYSTEM_GENERATORS:
+            return self._system(spec, workload, needs_file)
+        platform, file = self._platform(spec, needs_file)
+        tasks = self._drawn(self._keys(workload, spec)) if isinstance(workload, DrawnSection) else workload
+        return LoadedScenario(platform, tasks, platform_file=file)
 
-    def _of_file(self, spec: RunSpec, workload: WorkloadFile, *, needs_file: bool) -> LoadedScenario:
+    def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> LoadedScenario:
         """Return the scenario of a workload file, on the run's platform or on its own."""
-        file = self._path(workload.file)
-        files = None if workload.files is None else self._path(workload.files)
-        options = self._trace_options(workload)
-        own = not isinstance(spec.platform, NoPlatform)
+        given = self._given(workload)
+        file, files = given.pop("file"), given.pop("files", None)
+        options = TraceOptions(**given)
+        own = None if isinstance(spec.platform, NoPlatform) else spec.platform
         if is_trace(file):
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
-            platform, platform_file = self._platform(spec, needs_file=needs_file) if own else (None, None)
-            # the platform lives as long as the system that has it, so that its id is its own
-            system = self._traces.get(f"{file} {options} {id(platform)}", lambda: trace_system(file, options, platform))
+            platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
+            system = trace_system(file, options, platform)
             return replace(LoadedScenario.on_trace(system), trace=options, platform_file=platform_file)
         options.refuse(set(options.given), file, "this workload is no trace")
-        whole = self._systems.get(file, lambda: read_system_workload(file))
+        whole = read_system_workload(file)
         if whole is not None:
-            given: Any = spec.platform if own else None
-            if isinstance(given, PlatformFile):
-                given = _name_of(given.file)
+            named: Any = _name_of(own.file) if isinstance(own, PlatformFile) else own
             deployment = self._settings(spec).get("deployment")
-            return Scenario(given, file, files=files, deployment=deployment).with_system(whole)
-        platform, platform_file = self._platform(spec, needs_file=needs_file)
-        tasks = self._tasks.get(f"{file} {files}", lambda: read_workload(file, files=files))
-        return LoadedScenario(platform, tasks, platform_file=platform_file)
+            return Scenario(named, file, files=files, deployment=deployment).with_system(whole)
+        platform, platform_file = self._platform(spec, needs_file)
+        return LoadedScenario(platform, self._tasks_of_file(file, files=files), platform_file=platform_file)
 
-    def _trace_options(self, workload: WorkloadFile) -> TraceOptions:
-        """Return how a workload file is read if it is a log."""
-        given = self._given(workload)
-        return TraceOptions(**{name: given[name] for name in keys_of(TraceOptions) if name in given})
-
-    def _platform(self, spec: RunSpec, *, needs_file: bool) -> tuple[Platform, Path | None]:
+    def _platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
         if isinstance(section, Platform):
             return section, None
         if isinstance(section, NoPlatform):
             raise InputError("Missing option '--platform FILE': the workload makes no platform of its own.")
         if isinstance(section, PlatformFile):
-            path = Path(self._path(section.file))
-            power = GivenPower.read(self._settings(spec).get("power", ()))
-            name = _name_of(section.file)
-            return self._platforms.get(f"{path} {power}", lambda: (self._read_platform(path, power, name), path))
-        seeds = _seeds(section, spec)
-        key = f"{canonical_text(canonical_section(section))} {seeds} {needs_file}"
-        return self._platforms.get(key, lambda: self._generate_platform(section, seeds, needs_file=needs_file))
+            return self._platform_of_file(section.file, GivenPower.read(self._settings(spec).get("power", ())))
+        return self._drawn_platform(section, **_seeds(section, spec), needs_file=needs_file)
 
-    def _read_platform(self, path: Path, power: GivenPower, name: str) -> Platform:
+    def _read_platform(self, file: str | FileReference, power: GivenPower) -> tuple[Platform, Path]:
+        path = Path(self._path(file))
         platform = read_platform(path, power)
         if self._inputs and platform.profiles.files:  # a store would not hold them
             raise InputError(
-                f"{name}: its profiles lie in files as "
+                f"{_name_of(file)}: its profiles lie in files as "
                 f"{platform.profiles.files[0]}; in studies they stand in the platform (<trace>)."
             )
-        return platform
+        return platform, path
 
-    def _generate_platform(
-        self, section: PlatformTable, seeds: dict[str, int], *, needs_file: bool
+    def _draw_platform(
+        self, section: PlatformTable, *, seed: int, replicate: int, needs_file: bool
     ) -> tuple[Platform, Path | None]:
-        table = self._table(section)
-        values = self._given(section)
-        links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
-        others = (*_LINKS, *_TABLE_KEYS)
-        recipe = {key: value for key, value in values.items() if key not in others}
-        platform = platform_from_table(table, PlatformRecipe(**(recipe | seeds)))
+        table = self._table(section.table, section.join, section.year, section.trust)
+        given = self._given(section)
+        links = NetworkLinks(**{key: given[key] for key in _LINKS if key in given})
+        recipe = {key: each for key, each in given.items() if key not in (*_LINKS, *_TABLE_KEYS)}
+        platform = platform_from_table(table, PlatformRecipe(**recipe, seed=seed, replicate=replicate))
         return platform, self._written_platform(platform, links) if needs_file else None
 
     def _written_platform(self, platform: Platform, links: NetworkLinks | None = None) -> Path:
@@ -309,31 +280,54 @@ class ScenarioMaker:
         write_platform(platform, path, command="gridsched study run", network=links, force=True)
         return path
 
-    def _table(self, section: PlatformTable) -> MachineTable:
-        path = self._path(section.table)
-        join = None if section.join is None else self._path(section.join)
+    def _read_table(
+        self, file: str | FileReference, join: str | FileReference | None, year: int | None, trust: str | None
+    ) -> MachineTable:
+        joined = None if join is None else self._path(join)
+        return replace(read_machine_table(self._path(file), join=joined, year=year, trust=trust), path=_name_of(file))
 
-        def read() -> MachineTable:
-            table = read_machine_table(path, join=join, year=section.year, trust=section.trust)
-            return replace(table, path=_name_of(section.table))
-
-        return self._tables.get(f"{path} {join} {section.year} {section.trust}", read)
-
-    def _system(
-        self, spec: RunSpec, workload: DrawnSection, generator: SystemGenerator, *, needs_file: bool
-    ) -> LoadedScenario:
+    def _system(self, spec: RunSpec, workload: DrawnSection, needs_file: bool) -> LoadedScenario:
         """Return the scenario of a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.
         """
-        rules = generator.model(**(self._parameters(workload) | _seeds(workload, spec))).rules
-        key, generate = self._drawn(spec, workload, generator, without=keys_of(Rules))
-        system = self._drawn_systems.get(key, generate)
-        scenario = LoadedScenario.of_system(replace(system, rules=rules))
-        if not needs_file:
-            return scenario
-        file = self._system_files.get(key, lambda: self._written_platform(system.platform))
-        return replace(scenario, platform_file=file)
+        rules = self._keys(workload, spec).rules
+        keys = self._keys(workload, spec, without=keys_of(Rules))
+        scenario = LoadedScenario.of_system(replace(self._drawn(keys), rules=rules))
+        return replace(scenario, platform_file=self._system_file(keys)) if needs_file else scenario
+
+
+def load(scenario: Scenario) -> LoadedScenario:
+    """Return a scenario with its files read; it can be run as often as needed.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or the scenario has no platform or two of them.
+    """
+    if isinstance(scenario, LoadedScenario):
+        world = scenario
+    else:
+        world = scenario.on(ScenarioMaker({}, Path()).world(scenario.described()))
+    platform = with_power(world.platform, GivenPower.read(world.power))
+    return replace(
+        world,
+        platform=platform if world.master is None else platform.with_master(world.master),
+        tariff=with_prices_read(world.tariff),
+        budget=with_prices_read(world.budget),
+        carbon=with_carbon_read(world.carbon),
+    )
+
+
+def _origin(spec: RunSpec) -> RunSpec:
+    """Return what of a description decides its platform and tasks; it can be hashed."""
+    given = {name: getattr(spec.settings, name) for name in ("power", "deployment")}
+    kept = {name: each for name, each in given.items() if name in spec.settings.model_fields_set}
+    return spec.model_copy(update={"scheduler": None, "settings": Settings.model_construct(**kept)})
+
+
+def _draw(keys: GeneratorKeys) -> Any:
+    return generator_of(keys).generate(keys)
 
 
 def _name_of(file: str | FileReference) -> str:
@@ -355,21 +349,3 @@ def _seeds(section: DrawnSection, spec: RunSpec) -> dict[str, int]:
     if section.seed is not None:
         return {"seed": section.seed, "replicate": 0}
     return {"seed": spec.seed, "replicate": spec.replicate}
-
-
-class _Recent(Generic[T]):
-    """The few things made last, by key."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._kept: OrderedDict[str, T] = OrderedDict()
-
-    def get(self, key: str, make: Callable[[], T]) -> T:
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        made = make()
-        self._kept[key] = made
-        if len(self._kept) > self._size:
-            self._kept.popitem(last=False)
-        return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Union
 
 from pydantic import create_model
@@ -58,7 +57,8 @@ def study_keys() -> str:
     schema = _plain_schema()
     lines = [*_HEAD, *(_row(schema, name) for name in Content.model_fields)]
     lines += ["", "How a run is done, as for `gridsched run`; a list is an axis here, too.", ""]
-    lines += [*_HEAD, *(_row(schema, name) for name in _settings())]
+    rules_first = dict.fromkeys((*keys_of(RunSettings), *Settings.model_fields))
+    lines += [*_HEAD, *(_row(schema, name) for name in rules_first if name in Settings.model_fields)]
     lines += ["", "| generator | keys |", "|---|---|"]
     lines.append(f'| `platform.generator = "table"` | {_listed(PlatformTable.model_fields)} |')
     for name, generator in GENERATORS.items():
@@ -84,12 +84,6 @@ def _plain_schema() -> dict[str, Any]:
 def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
     told = {key: schema[key] for key in ("description", "default") if key in schema}
     return {"anyOf": [schema, {"type": "array", "items": schema}], **told}
-
-
-def _settings() -> Iterator[str]:
-    """Yield the keys of `Settings`, rules first."""
-    names = dict.fromkeys((*keys_of(RunSettings), *Settings.model_fields))
-    yield from (name for name in names if name in Settings.model_fields)
 
 
 def _row(schema: dict[str, Any], name: str) -> str:

@@ -16,8 +16,14 @@ from gridsched.platform_io.overrides import read_pstates
 
 #: Longest wall time of a run that can be asked for [s]: three years.
 MAX_TIMEOUT_S = 1e8
+_Driver = Literal["simgrid", "reference"]
 #: Heading of the options that only SimGrid's driver knows.
 _SIMGRID = {"group": "SimGrid"}
+
+
+def _key(description: str, example: str | None = None, *, of: dict[str, Any] | None = None, **limits: float) -> Any:
+    """Return what is said of a key: its meaning, an example, the heading that it is `of`, limits."""
+    return Field(description=description, examples=example and [example], json_schema_extra=of, **limits)  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,109 +69,80 @@ class RunSettings(Rules):
         Where a value is out of range.
     """
 
-    driver: Annotated[
-        Literal["simgrid", "reference"], Field(description="simgrid, or reference: no SimGrid, no network.")
-    ] = "simgrid"
+    driver: Annotated[_Driver, _key("simgrid, or reference: no SimGrid, no network.")] = "simgrid"
     network: Annotated[
         Literal["platform", "none"] | None,
-        Field(
-            description="platform: bytes cross its links; or none. Default: platform if a task has bytes.",
-            json_schema_extra=_SIMGRID,
-        ),
+        _key("platform: bytes cross its links; or none. Default: platform if a task has bytes.", of=_SIMGRID),
     ] = None
     deployment: Annotated[
-        str | Path | None,
-        Field(
-            description="SimGrid deployment (.xml): which actor runs where.",
-            examples=["FILE"],
-            json_schema_extra=OF_HOSTS,
-        ),
+        str | Path | None, _key("SimGrid deployment (.xml): which actor runs where.", "FILE", of=OF_HOSTS)
     ] = None
     pstate: Annotated[
         int | str | None,
-        Field(
-            description="P-state of hosts, instead of the platform file's (0 where it says none): "
+        _key(
+            "P-state of hosts, instead of the platform file's (0 where it says none): "
             "K, or NAME_PATTERN=K; repeatable.",
-            examples=["[PATTERN=]K"],
-            json_schema_extra={"repeatable": True, **OF_HOSTS},
+            "[PATTERN=]K",
+            of={"repeatable": True, **OF_HOSTS},
         ),
     ] = None
     hosts_off: Annotated[
-        tuple[str, ...],
-        Field(
-            description="Host that is switched off at the start; repeatable.",
-            examples=["HOST"],
-            json_schema_extra=OF_HOSTS,
-        ),
+        tuple[str, ...], _key("Host that is switched off at the start; repeatable.", "HOST", of=OF_HOSTS)
     ] = ()
     power: Annotated[
         tuple[str, ...],
-        Field(
-            description="Power of hosts in W, beside or instead of the platform's: "
+        _key(
+            "Power of hosts in W, beside or instead of the platform's: "
             "IDLE:EPSILON:BUSY, NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; measured: jobs of a log "
             "draw what was measured (measured:clamped: within the range of a node); repeatable.",
-            examples=["[PATTERN=]W:W:W"],
+            "[PATTERN=]W:W:W",
         ),
     ] = ()
     master: Annotated[
         str | None,
-        Field(
-            description="Host that hands out tasks and computes nothing; default the one with the "
-            "property role=master.",
-            examples=["HOST"],
-            json_schema_extra=OF_HOSTS,
+        _key(
+            "Host that hands out tasks and computes nothing; default the one with the property role=master.",
+            "HOST",
+            of=OF_HOSTS,
         ),
     ] = None
     failures: Annotated[
         str | None,
-        Field(
-            description="Hosts fail and are repaired, with these means in seconds: "
-            "mtbf=S,mttr=S[,distribution=weibull,shape=X].",
-            examples=["mtbf=S,mttr=S"],
-            json_schema_extra=OF_HOSTS,
+        _key(
+            "Hosts fail and are repaired, with these means in seconds: mtbf=S,mttr=S[,distribution=weibull,shape=X].",
+            "mtbf=S,mttr=S",
+            of=OF_HOSTS,
         ),
     ] = None
     way: Annotated[
-        Literal["auto", "maestro", "actors"],
-        Field(description="maestro (fast, no messages), actors, or auto.", json_schema_extra=_SIMGRID),
+        Literal["auto", "maestro", "actors"], _key("maestro (fast, no messages), actors, or auto.", of=_SIMGRID)
     ] = "auto"
-    cfg: Annotated[
-        tuple[str, ...],
-        Field(description="SimGrid's --cfg; repeatable.", examples=["KEY:VALUE"], json_schema_extra=_SIMGRID),
-    ] = ()
+    cfg: Annotated[tuple[str, ...], _key("SimGrid's --cfg; repeatable.", "KEY:VALUE", of=_SIMGRID)] = ()
     log: Annotated[
         tuple[str, ...],
-        Field(
-            description="SimGrid's --log; repeatable. What it says goes to stderr.",
-            examples=["CATEGORY.KEY:VALUE"],
-            json_schema_extra=_SIMGRID,
-        ),
+        _key("SimGrid's --log; repeatable. What it says goes to stderr.", "CATEGORY.KEY:VALUE", of=_SIMGRID),
     ] = ()
     share_idle: Annotated[
         Literal["cores", "node"],
-        Field(
-            description="Idle power of a busy host: charged to what runs there by cores, or left to the node "
+        _key(
+            "Idle power of a busy host: charged to what runs there by cores, or left to the node "
             "(the energy of tasks).",
-            json_schema_extra=OF_SHARED_NODES,
+            of=OF_SHARED_NODES,
         ),
     ] = "cores"
     tariff: Annotated[
         Tariff | None,
-        Field(
-            description="What the bag pays, and what operating the hosts costs.",
-            json_schema_extra={"group": "Money (with --price a run has a profit)"},
+        _key(
+            "What the bag pays, and what operating the hosts costs.",
+            of={"group": "Money (with --price a run has a profit)"},
         ),
     ] = None
     carbon: Annotated[
         Carbon | None,
-        Field(
-            description="Carbon intensity of power by time and site.",
-            json_schema_extra={"group": "Carbon (with --carbon a run has grams)"},
-        ),
+        _key("Carbon intensity of power by time and site.", of={"group": "Carbon (with --carbon a run has grams)"}),
     ] = None
     timeout_s: Annotated[
-        float | None,
-        Field(gt=0, le=MAX_TIMEOUT_S, description="End a run, or the reading before it, after this wall time."),
+        float | None, _key("End a run, or the reading before it, after this wall time.", gt=0, le=MAX_TIMEOUT_S)
     ] = None
 
     def __post_init__(self) -> None:

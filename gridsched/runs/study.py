@@ -15,13 +15,13 @@ from gridsched.files.json_files import canonical_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
 from gridsched.policy.registry import make_scheduler
-from gridsched.runs.canonical import run_id_of
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.expressions import run_filter
-from gridsched.runs.section_texts import InputFile, SectionTexts, StudyInputs
+from gridsched.runs.run_spec import run_id_of
 from gridsched.runs.study_axes import (
     SECTIONS,
     Axis,
+    SectionTexts,
     axis_values,
     combinations,
     exclusions,
@@ -31,6 +31,7 @@ from gridsched.runs.study_axes import (
 )
 from gridsched.runs.study_checks import check_planners, check_results
 from gridsched.runs.study_document import StudyDocument, parse_study_file, read_document, shipped_study_file
+from gridsched.runs.study_inputs import InputFile, StudyInputs
 from gridsched.runs.study_schedulers import OwnParts, StudyScheduler, read_schedulers
 from gridsched.sim.client import check_policies
 
@@ -128,7 +129,6 @@ class Study:
         groups = tuple(group_axes(document))
         self.axes = in_running_order((*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers)))
         self._excluded = exclusions(document, self.axes)
-        self._sections = [SectionTexts(document, self.axes, self.files, section) for section in SECTIONS]
         self._is_wanted = self._only()
         results = check_results(document, self.axes, self.schedulers)
         self.metrics, self.baseline = results.metrics, results.baseline
@@ -140,8 +140,7 @@ class Study:
                 f"{document.path}: the axes and replicates have {combined:,} combinations; at most "
                 f"{MAX_RUNS:,} are legal. Part it into several studies."
             )
-        for section in self._sections:
-            section.check()
+        self._sections = [SectionTexts(document, self.axes, self.files, section) for section in SECTIONS]
         if self.files.absent:
             self.claims = tuple(claim for claim in self.claims if self._has_runs(claim))
         if self.n_runs == 0:

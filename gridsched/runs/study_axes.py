@@ -1,20 +1,39 @@
-"""What varies in a study: lists, named groups, schedulers; and what is excluded."""
+"""What varies in a study: lists, named groups, schedulers; what is excluded; what sections say then."""
 
 from __future__ import annotations
 
 import itertools
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.files.json_files import canonical_text
 from gridsched.metrics.table import RESERVED
-from gridsched.model.records import key_name, shown_value
-from gridsched.runs.run_spec import SECTION_GENERATORS, SYSTEM_GENERATORS, NoPlatform, Section, Settings, model_of
+from gridsched.model.records import key_name, keys_of, shown_value, with_keys
+from gridsched.model.rules import Rules
+from gridsched.runs.expressions import full_name
+from gridsched.runs.run_spec import (
+    MEASURE_SETTINGS,
+    OPTIMIZE,
+    SECTION_GENERATORS,
+    SYSTEM_GENERATORS,
+    DrawnSection,
+    FileReference,
+    NoPlatform,
+    Section,
+    Settings,
+    canonical_section,
+    file_keys,
+    model_of,
+    without_effect,
+)
+from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_document import KeyPath, StudyDocument
-from gridsched.workloads import generators
+from gridsched.runs.study_inputs import StudyInputs
+from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
@@ -121,7 +140,7 @@ def brings_platform(document: StudyDocument) -> bool:
 def workload_kinds(document: StudyDocument) -> set[str]:
     """Return what the workloads are, in the words of `gridsched.metrics.Condition.workload`."""
     makes_system(document)  # refuses a mixture
-    known = [generators.GENERATORS[name] for name in _generators(document)]
+    known = [GENERATORS[name] for name in _generators(document)]
     kinds = {"system"} if any(each.has_utility for each in known) else set()
     logs = [file for file in _files(document) if isinstance(file, str) and is_trace(file)]
     kinds |= {"parallel"} if logs or any(each.is_parallel for each in known) else set()
@@ -130,24 +149,21 @@ def workload_kinds(document: StudyDocument) -> set[str]:
 
 def _generators(document: StudyDocument) -> list[str]:
     """Return the generators that the workload section and the groups name."""
-    return [each["generator"] for each in _workloads(document) if isinstance(each.get("generator"), str)]
+    return [name for name in _named(document, "generator") if isinstance(name, str)]
 
 
 def _files(document: StudyDocument) -> list[Any]:
     """Return the workload files that the workload section and the groups name."""
-    return [
-        file
-        for each in _workloads(document)
-        for file in (each["file"] if isinstance(each.get("file"), tuple) else [each.get("file")])
-        if file is not None
-    ]
+    named = _named(document, "file")
+    return [file for each in named for file in (each if isinstance(each, tuple) else (each,))]
 
 
-def _workloads(document: StudyDocument) -> list[dict[str, Any]]:
-    """Return the keys of the workload section and of each level of a group that sets some."""
+def _named(document: StudyDocument, key: str) -> list[Any]:
+    """Return the values of a key of the workload, in its section and in each level of a group that has it."""
     levels = [level for group in document.content.group.values() for level in group.values()]
     raw = (document.content.workload, *(level.get("workload") for level in levels))
-    return [each if isinstance(each, dict) else {"file": each} for each in raw if each is not None]
+    tables = [each if isinstance(each, dict) else {"file": each} for each in raw]
+    return [each[key] for each in tables if each.get(key) is not None]
 
 
 def depth_of_type(annotation: Any) -> int:
@@ -166,7 +182,7 @@ def depth_of_value(value: Any) -> int:
     return 1 + max(map(depth_of_value, value), default=0)
 
 
-def list_axes(document: StudyDocument, groups: typing.Sequence[Axis]) -> Iterator[Axis]:
+def list_axes(document: StudyDocument, groups: Sequence[Axis]) -> Iterator[Axis]:
     """Yield the axes that lists make, section by section; `groups` vary other keys."""
     grouped = {key: axis.name for axis in groups for change in axis.changes for key in change}
     for section in SECTIONS:
@@ -236,25 +252,7 @@ def _level(document: StudyDocument, path: KeyPath, raw: dict[str, Any]) -> dict[
     return change
 
 
-def full_name(name: str, names: typing.Collection[str]) -> str:
-    """Return the axis that a name means: its own, or its last part where that is unique.
-
-    Raises
-    ------
-    InputError
-        If there is none, or several.
-    """
-    if name in names:
-        return name
-    candidates = [each for each in names if each.rpartition(".")[2] == name]
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise InputError(f"{name!r} may mean {' or '.join(candidates)}; write it in full.")
-    raise InputError(f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}.")
-
-
-def exclusions(document: StudyDocument, axes: typing.Sequence[Axis]) -> list[dict[str, tuple[Any, ...]]]:
+def exclusions(document: StudyDocument, axes: Sequence[Axis]) -> list[dict[str, tuple[Any, ...]]]:
     """Return the exclusions: axis -> values; a run that matches all of one is left out."""
     values_of = {axis.name: axis.values for axis in axes}
     rules = []
@@ -309,6 +307,88 @@ def in_running_order(axes: typing.Iterable[Axis]) -> tuple[Axis, ...]:
     return tuple(sorted(axes, key=rank))
 
 
-def combinations(axes: typing.Sequence[Axis]) -> Iterator[tuple[int, ...]]:
+def combinations(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
     """Yield the index of each axis' value for every combination."""
     return itertools.product(*(range(len(axis.values)) for axis in axes))
+
+
+class SectionTexts:
+    """The canonical texts of one section for every combination of the axes that change it.
+
+    Parameters
+    ----------
+    document : StudyDocument
+    axes : sequence of Axis
+        All of the study, in running order.
+    files : StudyInputs
+    section : {"platform", "workload", "settings"}
+    """
+
+    def __init__(self, document: StudyDocument, axes: Sequence[Axis], files: StudyInputs, section: str) -> None:
+        self._document, self._all_axes, self._files = document, axes, files
+        self._section = section
+        self._axes = [k for k, axis in enumerate(axes) if section in axis.sections]
+        self._lacking: set[tuple[int, ...]] = set()
+        # all, so that all of the file is checked before the first run
+        self._texts = {key: self._resolve(key) for key in combinations([axes[k] for k in self._axes])}
+
+    def lacks(self, levels: tuple[int, ...]) -> bool:
+        """Whether a combination names an optional file that is absent."""
+        return tuple(levels[k] for k in self._axes) in self._lacking
+
+    def text(self, levels: tuple[int, ...]) -> str:
+        """Return the section's text for a combination."""
+        return self._texts[tuple(levels[k] for k in self._axes)]
+
+    def _resolve(self, key: tuple[int, ...]) -> str:
+        document = self._document
+        values = dict(section_values(document, self._section))
+        paths: dict[str, KeyPath] = {name: path_of(document, self._section, name) for name in values}
+        for k, level in zip(self._axes, key, strict=True):
+            axis = self._all_axes[k]
+            for (changed, name), value in axis.changes[level].items():
+                if changed == self._section:
+                    values[name] = value
+                    is_group = axis.name in document.content.group
+                    where = (name,) if changed == "settings" else (changed, name)
+                    paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
+        model = section_model(document, self._section, values)
+        default = () if self._section == "settings" else (self._section,)
+        section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
+        if isinstance(section, Settings):
+            self._check_settings(section, paths)
+        elif isinstance(section, DrawnSection) and section.generator in SYSTEM_GENERATORS:
+            self._check_system(section)
+        files = {
+            name: FileReference(**self._files.file(paths[name], getattr(section, name)).reference)
+            for name in file_keys(section)
+        }
+        if any(getattr(section, name) in self._files.absent for name in files):
+            self._lacking.add(key)
+        return canonical_text(canonical_section(section.model_copy(update=files)))
+
+    def _check_system(self, section: DrawnSection) -> None:
+        values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
+        try:
+            GENERATORS[section.generator].model(**values)
+        except InputError as error:
+            self._document.refuse((self._section,), f"contradicts itself: {error}")
+
+    def _check_settings(self, section: Settings, paths: Mapping[str, KeyPath]) -> None:
+        given = {
+            name: getattr(section, name)
+            for name in paths
+            if name not in MEASURE_SETTINGS and getattr(section, name) is not None
+        }
+        if section.driver == OPTIMIZE:
+            for name in without_effect(section):
+                self._document.refuse(paths[name], f"has no effect with the driver {OPTIMIZE!r}.")
+            given.pop("driver")
+        ruled = [name for name in given if name in keys_of(Rules)]
+        if ruled and makes_system(self._document):
+            self._document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")
+        try:
+            with_keys(RunSettings(), given)
+        except InputError as error:
+            key = next((name for name in given if name in str(error)), next(iter(given)))
+            self._document.refuse(paths[key], f"is wrong: {error}")

@@ -11,8 +11,8 @@ from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, shown_value
 from gridsched.runs.claims_schema import Claim, DeclaredFigure
+from gridsched.runs.expressions import Formula, declare, formula
 from gridsched.runs.figure_kinds import figure_kinds
-from gridsched.runs.formulas import Formula, declare, formula
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.study_axes import Axis, axis_values, workload_kinds
 from gridsched.runs.study_document import KeyPath, StudyDocument
@@ -56,22 +56,16 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
     numbers = [metric for metric in known_metrics(workload_kinds(document)) if metric.is_number]
     formulas = study_formulas(document, axes, [metric.id for metric in numbers])
     numbers += [each.metric for each in formulas]
-    known = tuple(metric.id for metric in numbers)
+    check = _Checks(document, [metric.id for metric in numbers], axes, schedulers)
     for k, name in enumerate(content.metrics):
-        _check_metric(document, ("metrics", k), name, known)
-    labels = [scheduler.label for scheduler in schedulers]
-    families = list(dict.fromkeys(scheduler.family for scheduler in schedulers))
+        check.metric(("metrics", k), name)
     if content.baseline is not None:
-        _check_label(document, ("baseline",), content.baseline, labels)
-    values_of = {axis.name: axis.values for axis in axes}
+        check.label(("baseline",), content.baseline, check.labels)
     claims = study_claims(document)
     for k, claim in claims:
-        _check_claim(document, ("claims", k), claim, known, [*labels, *families], values_of)
+        check.claim(("claims", k), claim)
     for k, figure in enumerate(content.figures):
-        parameters = {name for each in schedulers for name in each.varied}
-        singles = [] if figure.along in parameters else labels
-        _check_figure(document, ("figures", k), figure, known, families, labels, singles)
-        axis_values(document, ("figures", k, "where"), figure.where, values_of)
+        check.figure(("figures", k), figure)
     names = [figure.name for figure in content.figures]
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -84,7 +78,7 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
         content.baseline,
         tuple(claim for _, claim in claims),
         content.figures,
-        axis_values(document, ("report", "where"), content.report.where, values_of),
+        axis_values(document, ("report", "where"), content.report.where, check.values_of),
         formulas,
     )
 
@@ -160,64 +154,62 @@ def check_planners(
             document.refuse(wrong.path, f"cannot be planned: {no_planner(wrong.id)}.")
 
 
-def _check_claim(
-    document: StudyDocument,
-    path: KeyPath,
-    claim: Claim,
-    known: tuple[str, ...],
-    labels: list[str],
-    values_of: Mapping[str, tuple[Any, ...]],
-) -> None:
-    _check_metric(document, (*path, "metric"), claim.metric, known)
-    if claim.against_metric is not None:
-        _check_metric(document, (*path, "against_metric"), claim.against_metric, known)
-    if claim.variant:
-        _check_metric(document, (*path, "variant"), claim.variant.split()[1], known)
-    if claim.scheduler is not None:
-        _check_label(document, (*path, "scheduler"), claim.scheduler, labels)
-    axis_values(document, (*path, "where"), claim.where, values_of)
-    axis_values(document, (*path, "against_where"), claim.against_where, values_of)
+class _Checks:
+    """Refuses what claims and figures name and the study does not have."""
 
+    def __init__(
+        self, document: StudyDocument, metrics: list[str], axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]
+    ) -> None:
+        self._document, self._metrics, self._schedulers = document, metrics, schedulers
+        self.labels = [scheduler.label for scheduler in schedulers]
+        self._families = [scheduler.family for scheduler in schedulers]
+        self.values_of = {axis.name: axis.values for axis in axes}
 
-def _check_figure(
-    document: StudyDocument,
-    path: KeyPath,
-    figure: DeclaredFigure,
-    known: tuple[str, ...],
-    families: list[str],
-    labels: list[str],
-    singles: list[str],
-) -> None:
-    kinds = figure_kinds("declared")
-    kind = kinds.get(figure.kind)
-    if kind is None:
-        hint = did_you_mean(figure.kind, kinds)
-        document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(kinds)}.")
-    for key in kind.needs:
-        if not getattr(figure, key):
-            document.refuse((*path, key), f"is missing, which kind {figure.kind!r} needs.")
-    if figure.metric:
-        _check_metric(document, (*path, "metric"), figure.metric, known)
-    if figure.limit is not None:
-        _check_metric(document, (*path, "limit"), figure.limit, known)
-    for k, family in enumerate(figure.schedulers):
-        legal = [*families, *(labels if kind.is_of_variants else singles)]
-        _check_label(document, (*path, "schedulers", k), family, legal)
+    def metric(self, path: KeyPath, name: str | None) -> None:
+        """Refuse what is no metric of these runs; None names none."""
+        known = self._metrics
+        if name is None or name in known:
+            return
+        metric = METRICS.get(name)
+        if metric is not None and metric.is_number:
+            words = metric.condition.words or "comparisons of schedulers"
+            self._document.refuse(path, f"is {name!r}, which exists only with {words}.")
+        self._document.refuse(path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}.")
 
+    def label(self, path: KeyPath, label: str, legal: Iterable[str]) -> None:
+        """Refuse what is none of some labels."""
+        labels = list(dict.fromkeys(legal))
+        if label not in labels:
+            hint = did_you_mean(label, labels)
+            self._document.refuse(path, f"is {label!r}. {hint}Schedulers: {', '.join(labels)}.")
 
-def _check_metric(document: StudyDocument, path: KeyPath, name: str, known: tuple[str, ...]) -> None:
-    metric = METRICS.get(name)
-    if metric is not None and metric.is_number and name not in known:
-        words = metric.condition.words or "comparisons of schedulers"
-        document.refuse(path, f"is {name!r}, which exists only with {words}.")
-    if name not in known:
-        document.refuse(path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}.")
+    def claim(self, path: KeyPath, claim: Claim) -> None:
+        """Refuse a claim on what the study does not have."""
+        self.metric((*path, "metric"), claim.metric)
+        self.metric((*path, "against_metric"), claim.against_metric)
+        self.metric((*path, "variant"), claim.variant.partition(" ")[2] or None)
+        if claim.scheduler is not None:
+            self.label((*path, "scheduler"), claim.scheduler, [*self.labels, *self._families])
+        axis_values(self._document, (*path, "where"), claim.where, self.values_of)
+        axis_values(self._document, (*path, "against_where"), claim.against_where, self.values_of)
 
-
-def _check_label(document: StudyDocument, path: KeyPath, label: str, labels: list[str]) -> None:
-    if label not in labels:
-        legal = list(dict.fromkeys(labels))
-        document.refuse(path, f"is {label!r}. {did_you_mean(label, legal)}Schedulers: {', '.join(legal)}.")
+    def figure(self, path: KeyPath, figure: DeclaredFigure) -> None:
+        """Refuse a figure of no known kind, or of what the study does not have."""
+        kinds = figure_kinds("declared")
+        if figure.kind not in kinds:
+            hint = did_you_mean(figure.kind, kinds)
+            self._document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(kinds)}.")
+        kind = kinds[figure.kind]
+        for key in kind.needs:
+            if not getattr(figure, key):
+                self._document.refuse((*path, key), f"is missing, which kind {figure.kind!r} needs.")
+        self.metric((*path, "metric"), figure.metric or None)
+        self.metric((*path, "limit"), figure.limit)
+        is_parameter = any(figure.along in each.varied for each in self._schedulers)
+        singles = self.labels if kind.is_of_variants or not is_parameter else []
+        for k, family in enumerate(figure.schedulers):
+            self.label((*path, "schedulers", k), family, [*self._families, *singles])
+        axis_values(self._document, (*path, "where"), figure.where, self.values_of)
 
 
 #: Fields of a claim that a column of its rows can hold; every other column is an axis.
@@ -268,7 +260,6 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
 def _rows_of(document: StudyDocument, k: int, claim: Claim) -> Iterator[Claim]:
     if not claim.rows and not claim.columns:
         yield claim
-        return
     for r, row in enumerate(claim.rows):
         yield _row_of(document, ("claims", k, "rows", r), claim, f"{claim.id}-{r + 1}", row)
 
@@ -277,7 +268,6 @@ def _row_of(document: StudyDocument, path: KeyPath, claim: Claim, id: str, row: 
     if len(row) != len(claim.columns):
         document.refuse(path, f"has {len(row)} values for {len(claim.columns)} columns: {shown_value(row)}.")
     values: dict[str, Any] = dict(zip(claim.columns, row, strict=True))
-    update = {name: values.pop(name) for name in _FIELDS if name in values}
-    content = claim.model_dump(exclude={"rows", "columns"}) | update
-    content |= {"id": id, "where": {**claim.where, **values}}
-    return document.check(Claim, content, lambda _: path)
+    content = claim.model_dump(exclude={"rows", "columns"}) | {"id": id}
+    content |= {name: values.pop(name) for name in _FIELDS if name in values}
+    return document.check(Claim, content | {"where": {**claim.where, **values}}, lambda _: path)

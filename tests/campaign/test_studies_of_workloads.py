@@ -25,7 +25,7 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.reproduction.claims import judge
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
-from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
 
 # A study of the generator `profit`: the price is an axis, profit and bounds are in the report.
@@ -94,7 +94,7 @@ def test_tables_of_prices_are_inputs_of_a_study(tmp_path: Path):
     costs = {}
     for each in study.scenarios():
         assert set(each.scenario["settings"]["prices"]) == {"name", "sha256"}
-        prices = maker.make(each.scenario).loaded().tariff.prices
+        prices = load(maker.make(each.scenario)).tariff.prices
         costs[each.axes["prices"]] = round(prices.energy_cost_per_j[1] * 3.6e6)
     assert costs == {"cheap.csv": 1_000_000, "dear.csv": 9_000_000}
 

@@ -24,7 +24,7 @@ from gridsched.model.signals import J_PER_KWH, Signal
 from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import make_tasks
-from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.workloads.signal_csv import with_carbon_read
@@ -173,7 +173,7 @@ def test_a_study_has_the_keys(tmp_path: Path):
     (tmp_path / "green.toml").write_text(text)
     study = Study.find(str(tmp_path / "green.toml"))
     inputs = {file.sha256: file.path for file in study.inputs.values()}
-    made = [ScenarioMaker(inputs, tmp_path).make(each.scenario).loaded() for each in study.scenarios()]
+    made = [load(ScenarioMaker(inputs, tmp_path).make(each.scenario)) for each in study.scenarios()]
     assert [each.carbon.period_s for each in made] == [10_800.0, np.inf]
     assert made[0].carbon.intensity.patterns == ("A", "B")
 

@@ -33,11 +33,12 @@ from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.runs.formulas import declare, formula
-from gridsched.runs.run import RunResult, check_energy_agreement
+from gridsched.runs.energy_agreement import check_energy_agreement
+from gridsched.runs.expressions import declare, formula
+from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import Settings
 from gridsched.runs.scenario import Scenario, make_system
-from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.settings import RunSettings
 from gridsched.runs.study import Study
 from gridsched.workloads.signal_csv import read_prices
@@ -146,7 +147,7 @@ def test_rules_flow_from_scenario_to_system():
     """Keywords of a scenario are the rules of the system that a scheduler is prepared for."""
     budget = EnergyBudget(5e3, period_s=60.0)
     scenario = Scenario(*BAG, "wq", pending_slots=1, budget=budget, horizon_s=70.0)
-    rules = make_system(scenario.loaded()).rules
+    rules = make_system(load(scenario)).rules
     assert rules == Rules(pending_slots=1, budget=budget, horizon_s=70.0)
     assert replace(scenario, pending_slots=0).rules.pending_slots == 0
 
@@ -333,7 +334,7 @@ def prices(tmp_path: Path) -> Path:
 def test_prices_are_read_with_the_scenario(prices: Path):
     """From a file or not; its digest is among the inputs."""
     budget = EnergyBudget(money=900.0, prices=prices, prices_period_s=40.0, on_exhaustion="stop")
-    loaded = Scenario(*BAG, "wq", driver="reference", budget=budget).loaded()
+    loaded = load(Scenario(*BAG, "wq", driver="reference", budget=budget))
     assert loaded.budget.prices == PriceSeries.of_energy((0.0, 20.0), (1.0, 2.0))
     assert loaded.budget.limit_j == 600.0
     assert str(prices) in loaded.inputs
@@ -398,7 +399,7 @@ def test_a_budget_of_money_takes_the_place_of_one_of_joules(prices: Path, capsys
 def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     """The table lies beside the file that names it; with the usual begin of periods."""
     (tmp_path / "day.toml").write_text(DAY)
-    loaded = Scenario(None, tmp_path / "day.toml", "max_max_upe", driver="reference").loaded()
+    loaded = load(Scenario(None, tmp_path / "day.toml", "max_max_upe", driver="reference"))
     wanted = EnergyBudget(
         money=9e5, prices=PriceSeries.of_energy((0.0, 20.0), (1.0, 2.0)), prices_period_s=40.0, period_s=1800.0
     )
@@ -421,7 +422,7 @@ def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     study = Study.find(str(tmp_path / "money.toml"))
     inputs = {file.sha256: file.path for file in study.inputs.values()}
     maker = ScenarioMaker(inputs, tmp_path)
-    budgets = [maker.make(each.scenario).loaded().budget for each in study.scenarios()]
+    budgets = [load(maker.make(each.scenario)).budget for each in study.scenarios()]
     assert [each.money for each in budgets] == [5.0, 6.0]
     assert budgets[0].prices == wanted.prices
 
@@ -433,7 +434,7 @@ def test_a_workload_that_was_written_finds_its_prices(prices: Path, tmp_path: Pa
     monkeypatch.chdir(tmp_path)
     assert main(["workload", "generate", "day.toml", "-o", "there/tasks.csv", "--quiet"]) == 0
     first, again = (
-        Scenario(None, file, "max_max_upe", driver="reference").loaded() for file in ("day.toml", "there/tasks.toml")
+        load(Scenario(None, file, "max_max_upe", driver="reference")) for file in ("day.toml", "there/tasks.toml")
     )
     assert again.budget == first.budget
 

@@ -18,7 +18,7 @@ from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFile, drawn_workload
-from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.schema import BEGIN, END, study_keys, study_schema
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import parse_document, parse_study_file, studies_folder
@@ -92,8 +92,8 @@ def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatc
     study = Study.from_text(first.study_text("one"), tmp_path / "one.toml")
     (stored,) = study.scenarios()
     places = {file.sha256: file.path for file in study.inputs.values()}
-    second = ScenarioMaker(places, tmp_path).make(stored.scenario, study.timeout_s).loaded()
-    loaded = first.loaded()
+    second = load(ScenarioMaker(places, tmp_path).make(stored.scenario, study.timeout_s))
+    loaded = load(first)
     assert set(second.inputs.values()) == set(loaded.inputs.values())
     for name in ("seed", "replicate", "scheduler", "rules", "power", "timeout_s"):
         assert getattr(second, name) == getattr(loaded, name)
@@ -103,7 +103,7 @@ def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatc
 
 def test_what_exists_in_memory_alone_goes_into_no_study():
     """The part is named."""
-    loaded = Scenario(EX_A["platform"]["file"], EX_A["workload"]["file"]).loaded()
+    loaded = load(Scenario(EX_A["platform"]["file"], EX_A["workload"]["file"]))
     with pytest.raises(InputError, match="platform"):
         loaded.study_text("one")
 
@@ -143,7 +143,7 @@ def test_provenance_has_the_hashes_of_all_inputs():
     scenario = Scenario(paths[0], ROOT / "examples/ex_a.csv", "wq", driver="reference")
     inputs = run(scenario).provenance["inputs"]
     assert inputs == {str(path): sha256(path) for path in (paths[0], ROOT / "examples/ex_a.csv")}
-    loaded = Scenario(paths[0], paths[1], "wq", files=paths[2]).loaded()
+    loaded = load(Scenario(paths[0], paths[1], "wq", files=paths[2]))
     assert loaded.inputs == {str(path): sha256(path) for path in paths}
 
 
@@ -152,7 +152,7 @@ def test_files_of_a_generator_are_inputs(tmp_path: Path):
     (tmp_path / "c.csv").write_text("utility_class,start_time,start_fraction,urgency_modifier\n0,0,1,1\n")
     day = tmp_path / "day.toml"
     day.write_text(DAY.replace("generator", "classes_csv = 'c.csv'\nkind"))
-    assert set(Scenario(None, day).loaded().inputs.items()) == {
+    assert set(load(Scenario(None, day)).inputs.items()) == {
         (str(path), sha256(path)) for path in (day, tmp_path / "c.csv")
     }
 

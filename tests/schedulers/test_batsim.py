@@ -25,7 +25,8 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
-from gridsched.runs.run import check, check_energy_agreement
+from gridsched.runs.energy_agreement import check_energy_agreement
+from gridsched.runs.run import check
 from gridsched.runs.study import Study
 
 ROOT = Path(__file__).resolve().parents[2]

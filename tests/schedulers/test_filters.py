@@ -20,6 +20,7 @@ from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System
 from gridsched.runs.scenario import make_system
+from gridsched.runs.scenario_maker import load
 from gridsched.runs.study import Study
 from gridsched.schedulers.filters import (
     AdaptiveFilter,
@@ -155,7 +156,7 @@ def test_auto_asks_for_it():
 def small(scheduler: str, leniency, driver: str = "reference", **changes) -> Scenario:
     """Return examples/utility_small.toml: ten machines, two periods of two hours."""
     path = ROOT / "examples/utility_small.toml"
-    whole = Scenario(None, path, scheduler, {"energy_leniency": leniency}, driver=driver).loaded()
+    whole = load(Scenario(None, path, scheduler, {"energy_leniency": leniency}, driver=driver))
     return replace(whole, **changes)
 
 
@@ -292,7 +293,7 @@ def test_the_filter_needs_task_types():
     """Bags of distinct tasks have no ETC matrix."""
     from gridsched import Scenario
 
-    bag = make_system(Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq").loaded())
+    bag = make_system(load(Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq")))
     with pytest.raises(InputError, match="utility"):
         EnergyFilter(1.0).prepare(bag)
     EnergyFilter(1.0).prepare(make_system(b6_scenario("max_max_upe")))

@@ -22,6 +22,7 @@ from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
 from gridsched.runs.scenario import make_system
+from gridsched.runs.scenario_maker import load
 from gridsched.schedulers.kernels import utility_value
 from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
@@ -253,7 +254,7 @@ def test_tasks_without_utility_are_refused(name: str):
     with pytest.raises(InputError, match="utility"):
         run(bag)
     with pytest.raises(InputError, match="utility"):
-        make_scheduler(name).prepare(make_system(bag.loaded()), np.random.default_rng())
+        make_scheduler(name).prepare(make_system(load(bag)), np.random.default_rng())
     types = b6_types()
     typed = make_tasks([1e12], task_type=[0])
     scenario = Scenario(typed_platform(types), typed, name, types=types, driver="reference")

@@ -456,7 +456,7 @@ def shifted_start(result):
 @pytest.mark.parametrize("shift", [shifted_wattage, shifted_start])
 def test_the_comparison_of_energies_finds_a_millionth(shift):
     """Negative control: one wattage or start shifted by 1e-6 shows, on that host and no other."""
-    from gridsched.runs.run import compare_energy
+    from gridsched.energy import compare_energy
 
     result = on_simgrid(ex_a(), SIZES)
     assert metered_differences(result) == []

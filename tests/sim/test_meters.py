@@ -16,7 +16,7 @@ from test_bare_simgrid import at, write
 
 from gridsched import Scenario, run
 from gridsched.cli.app import main
-from gridsched.cli.compare import _agrees
+from gridsched.cli.run import _agrees
 from gridsched.energy import compare_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
@@ -29,7 +29,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn
 from gridsched.power import grid_power
-from gridsched.runs.carbon_check import carbon_check
+from gridsched.runs.energy_agreement import carbon_check
 from gridsched.sim.carbon_meter import has_carbon_plugin
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_c_library
 from gridsched.testing import trace_differences

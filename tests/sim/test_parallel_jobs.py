@@ -26,7 +26,7 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, PowerOff, PowerOn
-from gridsched.runs.run import energy_check
+from gridsched.runs.energy_agreement import energy_check
 from gridsched.runs.scenario import LoadedScenario
 from gridsched.sim.inspection import inspect_platform
 from gridsched.testing import trace_differences

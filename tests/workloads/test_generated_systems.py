@@ -15,6 +15,7 @@ from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.runs.run import run
+from gridsched.runs.scenario_maker import load
 from gridsched.sim.library import is_installed
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.load import read_system_workload
@@ -150,7 +151,7 @@ def test_files_take_the_place_of_what_is_drawn(write):
 
 def test_a_scenario_names_every_file_it_was_read_from(write):
     """The generator's file and the four it names."""
-    loaded = Scenario(None, write(), "mct").loaded()
+    loaded = load(Scenario(None, write(), "mct"))
     assert len(loaded.inputs) == 5
 
 

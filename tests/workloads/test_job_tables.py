@@ -17,7 +17,7 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.model.jobs import After
 from gridsched.model.platform import homogeneous_cluster
-from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
 from gridsched.workloads.traces.formats import TraceOptions, is_trace, read_jobs
 from gridsched.workloads.traces.sacct import read_sacct
@@ -346,17 +346,17 @@ def test_what_has_no_effect_is_refused(log: Path, tmp_path: Path):
     """The machine of a platform is not the header's; only traces are read by these options."""
     platform = homogeneous_cluster(4, idle_w=1, busy_w=2)
     with pytest.raises(InputError, match="nodes"):
-        Scenario(platform, log, trace=TraceOptions(nodes=4)).loaded()
+        load(Scenario(platform, log, trace=TraceOptions(nodes=4)))
     bag = tmp_path / "bag.csv"
     bag.write_text("id,flops\n1,5\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"nodes.*trace"):
-        Scenario(platform, bag, trace=TraceOptions(nodes=4)).loaded()
+        load(Scenario(platform, bag, trace=TraceOptions(nodes=4)))
     with pytest.raises(InputError, match="--files"):
-        Scenario(platform, log, files=bag).loaded()
+        load(Scenario(platform, log, files=bag))
     headless = tmp_path / "headless.swf"
     headless.write_text("1 0 0 5 2 -1 -1 2 9\n", encoding="utf-8")
     with pytest.raises(InputError, match="nodes"):
-        Scenario(None, headless).loaded()
+        load(Scenario(None, headless))
 
 
 STUDY = """
