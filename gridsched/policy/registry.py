@@ -214,7 +214,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
             ("follow_sites", "FollowSites", "list scheduling by sites: our own"),
         ),
     ),
-    ("auto_bag", _BAG, (("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; docs/auto_bag.md"),)),
+    ("auto_bag", _BAG, (("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; our own"),)),
     (
         "utility",
         ("utility",),

@@ -173,7 +173,7 @@ class MaxMaxUtilityPerEnergy(_TwoStage):
     ----------
     energy_leniency : float or "auto"
         Multiple of the fair share of the remaining energy that one task may use; inf: no filter;
-        "auto": adapted to the energy used so far (docs/auto_leniency.md).
+        "auto": adapted to the energy used so far (docs/schedulers/utility.md).
     dropping_threshold : float
         A task that can no longer earn this utility is dropped.
     weigh : {"energy", "money", "carbon"}
