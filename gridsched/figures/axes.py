@@ -82,6 +82,27 @@ def plain_numbers(*group: Axis) -> None:
         axis.set_major_formatter(PlainNumbers(group))
 
 
+def write_at(
+    axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], align: str, **style: Any
+) -> None:
+    """Write a text near a place.
+
+    Parameters
+    ----------
+    axes : Axes
+    text : str
+    at : (float, float)
+        The place, of the data or as `xycoords` says.
+    offset : (float, float)
+        How far the text stands from it [point].
+    align : str
+        Which end of the text stands there.
+    **style
+        Others of `Axes.annotate`.
+    """
+    axes.annotate(text, at, offset, **{"textcoords": "offset points", "ha": align, "fontsize": 8, **style})
+
+
 def quantity_axis(axes: Axes, label: str, top: float | None = None) -> None:
     """Make y an axis of a quantity, from 0 to `top` (default: as it is; 0: 1)."""
     axes.set_ylim(0.0, 1.0 if top == 0 else top)
@@ -134,12 +155,10 @@ def decimals(numbers: Iterable[float]) -> int:
     >>> decimals([0.0, 2.5, 5.0])
     1
     """
-    known = [float(each) for each in numbers]
-    close = 1e-12 * max(map(abs, known), default=0.0)
-    for places in range(_MOST_DECIMALS + 1):
-        if all(abs(round(each, places) - each) <= close for each in known):
-            return places
-    return _MOST_DECIMALS + 1
+    values = np.array([float(each) for each in numbers])
+    close = 1e-12 * np.abs(values).max(initial=0.0)
+    fits = (places for places in range(_MOST_DECIMALS + 1) if (abs(values.round(places) - values) <= close).all())
+    return next(fits, _MOST_DECIMALS + 1)
 
 
 def visible_ticks(axis: Axis) -> np.ndarray:
@@ -252,9 +271,9 @@ def is_steep(values: ArrayLike) -> bool:
     values : array_like
         Their lengths; bars of 0 do not count, and below 0 no axis can be logarithmic.
     """
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known) & (known != 0)]
-    return bool(len(known) and known.min() > 0 and known.max() > STEEP * np.median(known))
+    lengths = np.asarray(values, dtype=np.float64)
+    lengths = lengths[~np.isnan(lengths) & (lengths != 0)]
+    return bool(len(lengths) and lengths.min() > 0 and lengths.max() > STEEP * np.median(lengths))
 
 
 def finish_bars_axis(panels: Sequence[Axes], values: ArrayLike) -> None:
@@ -276,8 +295,8 @@ def finish_bars_axis(panels: Sequence[Axes], values: ArrayLike) -> None:
 
 def log_bottom(values: ArrayLike) -> float:
     """Return where a logarithmic axis of bars begins: at a power of 10 below all of them."""
-    known = np.asarray(values, dtype=np.float64)
-    return float(10 ** np.floor(np.log10(known[known > 0].min()) - 0.1))
+    lengths = np.asarray(values, dtype=np.float64)
+    return float(10 ** np.floor(np.log10(lengths[lengths > 0].min()) - 0.1))
 
 
 def time_axis(axes: Axes, horizon_s: float) -> None:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from gridsched.analysis.texts import value_text
 from gridsched.arrays import Floats
-from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits
+from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits, write_at
 from gridsched.figures.figure_file import legend_below, new_figure
 from gridsched.figures.marks import KINDS, MOST_LABELS, Look, Series, name_series
 
@@ -243,14 +243,5 @@ def _set_numbers(all_axes: Sequence[Axes], direction: Direction, scale: Scale) -
 def _draw_limit(axes: Axes, limit: float, name: str) -> None:
     """Draw a limit of the numbers along y with its name above it, for which there is room."""
     axes.axhline(limit, color=_LIMIT, linestyle="--", linewidth=1.4)
-    axes.annotate(
-        name,
-        (1.0, limit),
-        (-2, 3),
-        ha="right",
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        fontsize=8,
-        color=_LIMIT,
-    )
+    write_at(axes, name, (1.0, limit), (-2, 3), "right", xycoords=("axes fraction", "data"), color=_LIMIT)
     axes.set_ylim(None, max(axes.get_ylim()[1], 1.08 * limit))

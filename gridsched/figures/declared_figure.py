@@ -18,7 +18,7 @@ from gridsched.analysis.statistics import median_interval, t_interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import axis_name, value_text
 from gridsched.errors import InputError
-from gridsched.figures.axes import axes_words, scale_of
+from gridsched.figures.axes import axes_words, scale_of, write_at
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
 from gridsched.figures.marks import BAR, BOX, LineLook, Look, series_looks
 from gridsched.figures.table import Drawn, register_figure
@@ -182,17 +182,9 @@ def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     slots, size = {"last": -0.5, "only": 0.0, "best": 0.5}, (1.6 + 1.25 * len(families), 4.0)
     figure = chart(data, "bars", x, y, looks, hue="bar", slots=slots, size=size)
     for row in bests.to_dict("records"):
-        figure.axes[0].annotate(
-            texts[row[declared.along]],
-            (families.index(row["scheduler"]) + 0.21, 0),
-            (0, 4),
-            textcoords="offset points",
-            xycoords=("data", "axes fraction"),
-            ha="center",
-            fontsize=8,
-            color="#ffffff",
-            fontweight="bold",
-        )
+        at, style = (families.index(row["scheduler"]) + 0.21, 0), {"color": "#ffffff", "fontweight": "bold"}
+        text = texts[row[declared.along]]
+        write_at(figure.axes[0], text, at, (0, 4), "center", xycoords=("data", "axes fraction"), **style)
     return declared_drawn(declared, figure, data)
 
 

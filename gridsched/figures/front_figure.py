@@ -16,7 +16,7 @@ from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_name, prefixed, value_text
 from gridsched.campaign.segments import with_infinities
 from gridsched.errors import InputError
-from gridsched.figures.axes import plain_numbers
+from gridsched.figures.axes import plain_numbers, write_at
 from gridsched.figures.chart import levels_along
 from gridsched.figures.declared_figure import declared_drawn, drawn_levels, families_of, names_of
 from gridsched.figures.figure_file import legend_below, new_figure
@@ -319,12 +319,6 @@ def _draw_bars(
         bar = {"arrowstyle": "-", "color": _GAIN if height >= 0 else _LOSS, **_BAR, "shrinkA": 0, "shrinkB": 0}
         axes.annotate("", at, (0, height), textcoords="offset points", annotation_clip=False, zorder=1, arrowprops=bar)
         beyond = height + 2 if height > _NEAR else height - 9 if height < -_NEAR else -3
-        axes.annotate(
-            value_text(row[declared.along]),
-            at,
-            (3.5 * side if abs(height) > _NEAR else 7 * side, beyond),
-            textcoords="offset points",
-            ha="left" if k % 2 else "right",
-            fontsize=7.5,
-            color="#8c5a1a" if k % 2 else "#000000",
-        )
+        offset = 3.5 * side if abs(height) > _NEAR else 7 * side, beyond
+        align, color = ("left", "#8c5a1a") if k % 2 else ("right", "#000000")
+        write_at(axes, value_text(row[declared.along]), at, offset, align, fontsize=7.5, color=color)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,8 @@ ENDED = {
     ExecutionEnd.KILLED: Look("#f3c7b8", "xxxxx", "killed"),
     ExecutionEnd.FAILED: Look("#ffffff", "ooo", "failed"),
 }
-CROWDED_ENDED = {
-    ExecutionEnd.CANCELLED: Look("#8a4b00", None, "cancelled copy"),
-    ExecutionEnd.KILLED: Look("#000000", None, "killed"),
-    ExecutionEnd.FAILED: Look("#b00000", None, "failed"),
-}
+_CROWDED = ("#8a4b00", "#000000", "#b00000")
+CROWDED_ENDED = {end: replace(ENDED[end], face=face, hatch=None) for end, face in zip(ENDED, _CROWDED, strict=True)}
 
 
 def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
-from gridsched.figures.axes import hours_axis, quantity_axis, time_axis
+from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_at
 from gridsched.figures.figure_file import legend_below, new_figure
 from gridsched.figures.marks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN, series_looks
 from gridsched.figures.table import Drawn, register_figure
@@ -164,16 +164,8 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
     curves = [Curve(total, "all"), Curve(busy, "busy", BUSY.face, "--")]
     factor, unit = draw_curves(axes, time, "Energy so far", "J", curves)
     if series.horizon_s > 0:
-        axes.annotate(
-            f"{total[-1] / factor:,.4g} {unit}",
-            (time[-1], total[-1] / factor),
-            xytext=(-4, 4),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=8,
-            fontweight="bold",
-        )
+        text, at = f"{total[-1] / factor:,.4g} {unit}", (time[-1], total[-1] / factor)
+        write_at(axes, text, at, (-4, 4), "right", va="bottom", fontweight="bold")
     axes.grid(axis="x")
 
 

@@ -11,7 +11,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.figures.axes import quantity_axis
-from gridsched.figures.marks import BUSY
+from gridsched.figures.marks import BUSY, IDLE
 from gridsched.figures.power_figure import Curve, draw_curves, finish_panels, stacked_panels
 from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import MOST_STEPS, utility_between
@@ -21,7 +21,6 @@ from gridsched.model.trace import ExecutionEnd, Trace
 STEP_S, FEWEST_STEPS = 1200.0, 72
 #: More boundaries than this would hide what lies between them.
 MOST_BOUNDARIES = 60
-TASK_CURVES = (("tasks_submitted", "submitted", "#000000", (0, (1, 1))), ("tasks_finished", "finished", BUSY.face, "-"))
 
 
 @register_figure("trace", "run", "Energy, utility, power and tasks of a run, step by step.")
@@ -48,8 +47,16 @@ def run_trace(trace: Trace, *, step_s: float | None = None) -> Drawn:
     figure, panels = stacked_panels(4.4 + 1.7 * len(so_far), *[1] * (2 + len(so_far)))
     for axes, (name, unit) in zip(panels, so_far.items(), strict=False):
         _draw_so_far(axes, steps, name, unit)
-    _draw_power(panels[-2], steps, edges)
-    _draw_tasks(panels[-1], steps, edges)
+    factor, unit = prefixed("W", float(steps["mean_power_w"].max()))
+    watts = steps["mean_power_w"] / factor
+    panels[-2].stairs(watts, edges, fill=True, facecolor=IDLE.face, edgecolor=BUSY.face, linewidth=0.8)
+    quantity_axis(panels[-2], f"Mean power\n[{unit}]")
+    last = steps.iloc[[*range(len(steps)), -1]]  # whose numbers hold to its end
+    submitted = Curve(last["tasks_submitted"], "submitted", line=(0, (1, 1)), is_steps=True)
+    finished = Curve(last["tasks_finished"], "finished", BUSY.face, is_steps=True)
+    most = 1.1 * max(1.0, float(last[["tasks_submitted", "tasks_finished"]].to_numpy().max()))  # below the legend
+    draw_curves(panels[-1], edges, "Tasks\nin the step", "", [submitted, finished], most)
+    panels[-1].legend(loc="upper right", ncols=2)
     for axes in panels:
         axes.grid(axis="x")
         _mark_boundaries(axes, trace)
@@ -149,21 +156,6 @@ def _draw_so_far(axes: Axes, steps: pd.DataFrame, name: str, unit: str) -> None:
         heights, ends = budgets["budget_j"] / factor, (budgets["from_s"], budgets["until_s"])
         axes.hlines(heights, *ends, color="black", linewidth=1.0, label="budget of the period")
         axes.legend(handles=axes.collections, loc="lower right")
-
-
-def _draw_power(axes: Axes, steps: pd.DataFrame, edges: Floats) -> None:
-    factor, unit = prefixed("W", float(steps["mean_power_w"].max()))
-    power = steps["mean_power_w"] / factor
-    axes.stairs(power, edges, fill=True, facecolor="#d6e2ee", edgecolor=BUSY.face, linewidth=0.8)
-    quantity_axis(axes, f"Mean power\n[{unit}]")
-
-
-def _draw_tasks(axes: Axes, steps: pd.DataFrame, edges: Floats) -> None:
-    for name, label, color, line in TASK_CURVES:
-        axes.stairs(steps[name], edges, color=color, linestyle=line, linewidth=1.2, label=label, baseline=None)
-    axes.legend(loc="upper right", ncols=2)
-    most = float(steps[[name for name, *_ in TASK_CURVES]].to_numpy().max())
-    quantity_axis(axes, "Tasks\nin the step", 1.25 * max(most, 1.0))
 
 
 def _mark_boundaries(axes: Axes, trace: Trace) -> None:
