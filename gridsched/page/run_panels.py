@@ -28,6 +28,7 @@ from bokeh.transform import linear_cmap
 from gridsched.analysis.texts import prefixed, time_unit
 from gridsched.arrays import Integers
 from gridsched.model.trace import ExecutionEnd
+from gridsched.page.printing import page_html
 from gridsched.page.run_data import Columns, ShownRun
 
 #: Of the first run and the second, of a third and so on.
@@ -40,27 +41,6 @@ _OF_JOBS, _ENDED = 8, (ExecutionEnd.CANCELLED, ExecutionEnd.KILLED, ExecutionEnd
 MOST_DRAWN = 6_000
 _MOST_USERS, EVERY_USER = 500, "all users"
 _IN_VIEW = "(the {:,} longest of {:,} bars in view; zoom in for more)"
-_CHOOSE_BARS = """
-const choose = () => {
-  const {left, right, top, bottom, user: users_of} = every.data
-  const {start: x0, end: x1} = gantt.x_range, {start: ya, end: yb} = gantt.y_range
-  const y0 = Math.min(ya, yb), y1 = Math.max(ya, yb)
-  const code = user == null || user.value == all ? null : users.indexOf(user.value)
-  const chosen = []
-  let n = 0
-  for (let k = 0; k < left.length; k++) {
-    if (right[k] < x0 || left[k] > x1 || bottom[k] < y0 || top[k] > y1) continue
-    if (code !== null && users_of[k] != code) continue
-    if (n++ < most) chosen.push(k)
-  }
-  const taken = Object.entries(every.data).map(([name, column]) => [name, chosen.map(k => column[k])])
-  shown.data = Object.fromEntries(taken)
-  const few = `(the ${most.toLocaleString("en")} longest of ${n.toLocaleString("en")} bars in view; zoom in for more)`
-  gantt.title.text = n > most ? `${title} ${few}`.trim() : title
-}
-window.clearTimeout(every.waits)
-every.waits = window.setTimeout(choose, 120)
-"""
 _CHOOSE_RUN = """
 for (let k = 0; k < parts.length; k++)
   for (const part of parts[k])
@@ -199,7 +179,7 @@ class Panels:
             return
         args = {"every": ColumnDataSource(columns), "shown": source, "gantt": gantt, "title": gantt.title.text}
         args |= {"most": MOST_DRAWN, "user": self.user, "users": list(users), "all": EVERY_USER}
-        choose = CustomJS(args=args, code=_CHOOSE_BARS)
+        choose = CustomJS(args=args, code=page_html("choose_bars.js"))
         if not is_whole:
             for each in (gantt.x_range, gantt.y_range):
                 for edge in ("start", "end"):
