@@ -82,15 +82,15 @@ def shorten(line: str) -> str:
 def error_of_policy(error: BaseException) -> GridschedError:
     """Return whatever a policy has raised as one line that names exception, file and line."""
     if isinstance(error, GridschedError):
-        known = next(cls for cls in type(error).__mro__ if cls.__module__ == __name__)
-        return error if type(error) is known else known(text_of(error))
+        kind = next(cls for cls in type(error).__mro__ if cls.__module__ == __name__)
+        return error if type(error) is kind else kind(text_of(error))
     trace, place = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code
         place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name})"
         trace = trace.tb_next
-    said = shorten(" ".join(text_of(error).split()))
-    line = f"{type(error).__name__}: {said}{place}."
+    reason = shorten(" ".join(text_of(error).split()))
+    line = f"{type(error).__name__}: {reason}{place}."
     if blames_environment(error):
         return EnvironmentFault(f"The machine is at its limit. {line}")
     return SimulationError(line)

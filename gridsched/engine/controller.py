@@ -122,12 +122,12 @@ class Controller:
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, run, self._dispatch, self._switches)
         estimates, reveal = system.estimates.concealed()
-        shown = replace(system, estimates=estimates, platform=system.platform.concealed())
+        concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
-        state = LiveState(shown, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
+        state = LiveState(concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
         self._calls = PolicyCalls(
-            scheduler, shown, tasks, rng, run, self._handlers, partial(renewed, state, reveal), stopwatch
+            scheduler, concealed, tasks, rng, run, self._handlers, partial(renewed, state, reveal), stopwatch
         )
         self._submissions = Submissions(system, tasks, run, self._timers)
         self._passes_on = self._dispatch.can_pass_on and not self._events.exist

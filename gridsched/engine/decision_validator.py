@@ -111,12 +111,12 @@ class DecisionValidator:
         if pstate != self._pstate_of.item(first):
             return "nodes that jobs share stay in the P-state in which they started", task, None
         need = jobs.demand[task]
-        wanted = need[None] if parts is None else np.outer(parts, need)
-        enough = (nodes.left[hosts] >= wanted).all(axis=1) & self._members[jobs.partition.item(task), hosts]
+        demand = need[None] if parts is None else np.outer(parts, need)
+        enough = (nodes.left[hosts] >= demand).all(axis=1) & self._members[jobs.partition.item(task), hosts]
         if enough.all():
             return None
         k = int(np.argmin(enough))
-        return self._why_cannot_give(task, hosts.item(k), wanted[k % len(wanted)]), task, hosts.item(k)
+        return self._why_cannot_give(task, hosts.item(k), demand[k % len(demand)]), task, hosts.item(k)
 
     def _why_cannot_give(self, task: int, host: int, wanted: Integers) -> str:
         """Say why a host cannot give what a task wants."""
@@ -150,9 +150,9 @@ class DecisionValidator:
                 )
         if run.reservations.next_start == math.inf:
             return None
-        found = run.reservations.found(hosts, start, end)
-        if found is not None:
-            host, other = found
+        conflict = run.reservations.found(hosts, start, end)
+        if conflict is not None:
+            host, other = conflict
             return (
                 f"host {host} is reserved from {other.start:g} s to {other.end:g} s, as "
                 f"state.nodes.reserved tells; it is asked for from {start:g} s to {end:g} s"

@@ -286,12 +286,12 @@ class Holds:
         state, kind = self._run.states[self._all.on[self._open]], self._all.kind[self._open]
         is_final, is_success = state >= FINISHED, state == FINISHED
         met = np.choose(kind, [is_final | (state == RUNNING), is_final, is_success, is_final & ~is_success])
-        known = met | is_final
-        if not known.any():
+        is_settled = met | is_final
+        if not is_settled.any():
             return False
-        pairs = self._open[known]
-        self._over[pairs] = np.where(met[known], now + self._all.delay_s[pairs], np.inf)
-        self._open = self._open[~known]
+        pairs = self._open[is_settled]
+        self._over[pairs] = np.where(met[is_settled], now + self._all.delay_s[pairs], np.inf)
+        self._open = self._open[~is_settled]
         held = self._run.states[self._all.task[pairs]] == _NOT_SUBMITTED
         self._wake_at(self._over[pairs[held]], now)
         return True

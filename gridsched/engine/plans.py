@@ -100,15 +100,15 @@ class Reservations:
         meanwhile = np.flatnonzero((starts < end) & (ends > start)).tolist()
         if not meanwhile:
             return None
-        wanted = np.zeros(self._n_hosts, dtype=np.bool_)
-        wanted[hosts] = True
-        if not wanted[np.concatenate([self._at[k].nodes for k in meanwhile])].any():
+        is_asked = np.zeros(self._n_hosts, dtype=np.bool_)
+        is_asked[hosts] = True
+        if not is_asked[np.concatenate([self._at[k].nodes for k in meanwhile])].any():
             return None
         first = min(
-            (each for each in (self._at[k] for k in meanwhile) if wanted[each.nodes].any()),
+            (each for each in (self._at[k] for k in meanwhile) if is_asked[each.nodes].any()),
             key=lambda each: (each.start, each.task),
         )
-        return int(first.nodes[np.argmax(wanted[first.nodes])]), first
+        return int(first.nodes[np.argmax(is_asked[first.nodes])]), first
 
     @property
     def last_end(self) -> float:

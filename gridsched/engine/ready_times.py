@@ -240,10 +240,10 @@ class Staging:
         for f, places in enumerate(files.locations):
             for place in places:
                 if place not in cluster_of:
-                    known = ", ".join(cluster.name for cluster in platform.clusters[:5])
+                    names = ", ".join(cluster.name for cluster in platform.clusters[:5])
                     raise InputError(
                         f"File {files.names[f]!r} is located at {place!r}, which is no cluster or "
-                        f"host of {platform.name}; its clusters start with: {known}."
+                        f"host of {platform.name}; its clusters start with: {names}."
                     )
                 self.available[f, cluster_of[place]] = 0.0
 

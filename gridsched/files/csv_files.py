@@ -328,18 +328,18 @@ _OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 
 
 def _check_header(path: Path, line: int, header: list[str], columns: Mapping[str, Column]) -> None:
-    shown = ",".join(columns)
+    header_text = ",".join(columns)
     if not any(header):
-        raise InputError(f"{path}: the file is empty; a table is expected, whose header is {shown}.")
+        raise InputError(f"{path}: the file is empty; a table is expected, whose header is {header_text}.")
     for name, column in columns.items():
         if name not in header and column.default is None:
             by = next((words for mark, words in _OTHER_MARKS.items() if mark in header[0]), None)
             hint = "" if by is None else f" Its cells are parted by {by}; write commas."
-            raise InputError(f"{path}, line {line}: no column {name!r}; the header is {shown}.{hint}")
+            raise InputError(f"{path}, line {line}: no column {name!r}; the header is {header_text}.{hint}")
     for k, name in enumerate(header):
         if name not in columns:
             hint = did_you_mean(name, columns)
-            raise InputError(f"{path}, line {line}: unknown column {name!r}. {hint}Legal: {shown}.")
+            raise InputError(f"{path}, line {line}: unknown column {name!r}. {hint}Legal: {header_text}.")
         if name in header[:k]:
             raise InputError(f"{path}, line {line}: column {name!r} stands twice.")
 

@@ -124,11 +124,13 @@ def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
     """
     if carbon is None and not platform.carbon_intensity:
         return None
-    told = Carbon() if carbon is None else carbon
-    assert not isinstance(told.intensity, str | Path), "the scenario has been loaded"
+    settings = Carbon() if carbon is None else carbon
+    assert not isinstance(settings.intensity, str | Path), "the scenario has been loaded"
     constant = {name: Series.constant(value) for name, value in platform.carbon_intensity}
     missing = "carbon intensity", "--carbon", ", and it has no property carbon_intensity [g/kWh]"
-    return site_signal(told.intensity, platform, told.period_s, told.pue / J_PER_KWH, CARBON, missing, constant)
+    return site_signal(
+        settings.intensity, platform, settings.period_s, settings.pue / J_PER_KWH, CARBON, missing, constant
+    )
 
 
 def forecast_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:

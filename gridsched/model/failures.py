@@ -58,31 +58,31 @@ class Failures:
         InputError
             If it says something else.
         """
-        given: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for item in text.split(","):
             key, equals, value = (part.strip() for part in item.partition("="))
-            if not equals or key not in _KEYS or key in given:
+            if not equals or key not in _KEYS or key in texts:
                 hint = did_you_mean(key, _KEYS)
                 raise InputError(
                     f"--failures {text!r}: {item.strip()!r} is not one of mtbf=SECONDS, "
                     f"mttr=SECONDS, distribution=exponential|weibull, shape=X, each once. {hint}".rstrip()
                 )
-            given[key] = value
-        missing = [key for key in ("mtbf", "mttr") if key not in given]
+            texts[key] = value
+        missing = [key for key in ("mtbf", "mttr") if key not in texts]
         if missing:
             raise InputError(f"--failures {text!r} lacks {missing[0]}=SECONDS.")
-        distribution = given.get("distribution", "exponential")
+        distribution = texts.get("distribution", "exponential")
         if distribution not in _DISTRIBUTIONS:
             raise InputError(
                 f"--failures {text!r}: distribution is {distribution!r}; legal: {', '.join(_DISTRIBUTIONS)}."
             )
-        if "shape" in given and distribution != "weibull":
+        if "shape" in texts and distribution != "weibull":
             raise InputError(f"--failures {text!r}: a shape is of distribution=weibull.")
         return cls(
-            _number(text, given, "mtbf", SHORTEST_S),
-            _number(text, given, "mttr", SHORTEST_S),
+            _number(text, texts, "mtbf", SHORTEST_S),
+            _number(text, texts, "mttr", SHORTEST_S),
             typing.cast(Distribution, distribution),
-            _number(text, given, "shape", 0.1, 100.0) if "shape" in given else USUAL_SHAPE,
+            _number(text, texts, "shape", 0.1, 100.0) if "shape" in texts else USUAL_SHAPE,
         )
 
     def on(self, platform: Platform, seed: int, replicate: int) -> Platform:
@@ -160,11 +160,11 @@ class Maintenance:
     def hosts(self, platform: Platform) -> Integers:
         """Return the hosts that it is about; `InputError` if there is none."""
         names = [host.name for host in platform.hosts]
-        found = [h for h, name in enumerate(names) if fnmatchcase(name, self.pattern)]
-        if not found:
+        matches = [h for h, name in enumerate(names) if fnmatchcase(name, self.pattern)]
+        if not matches:
             hint = did_you_mean(self.pattern, names)
             raise InputError(f"{platform.name}: maintenance {self.pattern!r}: no host has such a name. {hint}".rstrip())
-        return np.array(found, dtype=np.int64)
+        return np.array(matches, dtype=np.int64)
 
 
 def with_maintenance(platform: Platform, texts: Sequence[str]) -> Platform:

@@ -105,14 +105,14 @@ class ParallelEstimates(Estimates):
         n_tasks, n_types = len(self.task_type), len(self.node_power_w)
         k = self.time_s.shape[2] if self.time_s.ndim == 3 else 0
         by_type = n_types, n_clusters, k
-        wanted: list[tuple[str, NDArray[Any] | None, tuple[int, ...]]] = [
+        expected: list[tuple[str, NDArray[Any] | None, tuple[int, ...]]] = [
             ("time_s", self.time_s, (n_tasks, n_clusters, k)),
             ("nodes", self.nodes, (n_tasks, n_clusters)),
             ("node_power_w", self.node_power_w, by_type),
             ("typical_time_s", self.typical_time_s, by_type),
             ("typical_nodes", self.typical_nodes, by_type[:2]),
         ]
-        for name, array, shape in wanted:
+        for name, array, shape in expected:
             if array is not None and (array.shape != shape or not k):
                 raise InputError(
                     f"{name} has shape {array.shape}; with {n_tasks} tasks, {n_types} task types "
@@ -149,12 +149,12 @@ class ParallelEstimates(Estimates):
 
     def _check_platform(self, platform: Platform, runs: Booleans) -> None:
         """Raise unless nodes have P-states for the types that their clusters run."""
-        wanted = runs.sum(axis=0) * self.time_s.shape[2]
-        found = platform.n_pstates
-        for h in np.flatnonzero(found != wanted[platform.cluster_of])[:1].tolist():
+        expected = runs.sum(axis=0) * self.time_s.shape[2]
+        actual = platform.n_pstates
+        for h in np.flatnonzero(actual != expected[platform.cluster_of])[:1].tolist():
             raise InputError(
-                f"{platform.name}: host {platform.hosts[h].name!r} has {found[h]} P-states; its "
-                f"cluster needs {wanted[platform.cluster_of[h]]}, one for each P-state of each "
+                f"{platform.name}: host {platform.hosts[h].name!r} has {actual[h]} P-states; its "
+                f"cluster needs {expected[platform.cluster_of[h]]}, one for each P-state of each "
                 "task type that runs there (node_platform makes such hosts)."
             )
 

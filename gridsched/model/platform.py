@@ -305,9 +305,9 @@ class Platform:
 
         Used for deployment files: hosts without a worker actor become bystanders.
         """
-        wanted = set(names)
+        kept_names = set(names)
         everyone = self.hosts + ((self.master,) if self.master else ()) + self.bystanders
-        kept = tuple(host for host in everyone if host.name in wanted)
+        kept = tuple(host for host in everyone if host.name in kept_names)
         new_id = {host.name: k for k, host in enumerate(kept)}
         clusters = []
         for cluster in self.clusters:
@@ -317,8 +317,8 @@ class Platform:
                 clusters.append(replace(cluster, hosts=ids))
         placed = {h for cluster in clusters for h in cluster.hosts}
         clusters += [Cluster(kept[h].name, (h,)) for h in range(len(kept)) if h not in placed]
-        master = self.master if self.master and self.master.name not in wanted else None
-        others = tuple(host for host in everyone if host.name not in wanted and host is not master)
+        master = self.master if self.master and self.master.name not in kept_names else None
+        others = tuple(host for host in everyone if host.name not in kept_names and host is not master)
         return replace(self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others)
 
     def with_master(self, name: str) -> Platform:
@@ -354,13 +354,13 @@ class Platform:
 
     def check_pstates(self, pstates: Integers | int) -> None:
         """Raise `InputError` unless each computing host has its P-state of `pstates`."""
-        wanted = np.broadcast_to(pstates, len(self))
-        lacking = np.flatnonzero((wanted < 0) | (wanted >= self.n_pstates))
+        pstate_of_host = np.broadcast_to(pstates, len(self))
+        lacking = np.flatnonzero((pstate_of_host < 0) | (pstate_of_host >= self.n_pstates))
         if len(lacking):
             h = lacking.item(0)
             raise InputError(
                 f"{self.name}: host {self.hosts[h].name!r} has P-states 0 to "
-                f"{self.n_pstates[h] - 1}; P-state {wanted[h]} was asked for. Choose one that it "
+                f"{self.n_pstates[h] - 1}; P-state {pstate_of_host[h]} was asked for. Choose one that it "
                 "has, or for one host alone: --pstate NAME=K."
             )
 

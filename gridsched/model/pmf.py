@@ -97,11 +97,11 @@ class Pmf:
         InputError
             If a probability is outside [0, 1].
         """
-        wanted = np.asarray(probability, dtype=np.float64)
-        if not ((wanted >= 0) & (wanted <= 1)).all():
+        probabilities = np.asarray(probability, dtype=np.float64)
+        if not ((probabilities >= 0) & (probabilities <= 1)).all():
             raise InputError(f"Probability {probability!r}: it must lie in [0, 1].")
         # the last impulse ends everything, whatever rounding the sum suffered
-        k = np.searchsorted(self._until[1:], wanted - LEAST_MASS, side="left")
+        k = np.searchsorted(self._until[1:], probabilities - LEAST_MASS, side="left")
         return self.times[np.minimum(k, len(self) - 1)]
 
     # ------------------------------------------------------------------ other pmfs

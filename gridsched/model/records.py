@@ -164,9 +164,9 @@ def checked(model: type[Model], values: Mapping[str, Any], owner: str = "") -> M
     except ValidationError as error:
         first = error.errors()[0]
         name, value = str(first["loc"][0]), first["input"]
-        shown = f"{value:g}" if isinstance(value, float) else repr(value)
+        value_text = f"{value:g}" if isinstance(value, float) else repr(value)
         legal = _legal(model.model_fields[name], _UNITS.get(name[-2:], ""), first["msg"])
-        raise InputError(f"{owner}{name} is {shown}; {legal}.") from None
+        raise InputError(f"{owner}{name} is {value_text}; {legal}.") from None
 
 
 def _legal(info: FieldInfo, unit: str, complaint: str) -> str:
@@ -246,26 +246,26 @@ def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = 
     if error["type"] == "missing":
         return "is missing."
     if error["type"] == "extra_forbidden":
-        shown = f"Legal: {', '.join(legal)}." if legal else ""
+        legal_text = f"Legal: {', '.join(legal)}." if legal else ""
         if document and len(legal) > _MAX_LISTED:
-            shown = f"{document} lists the legal ones."
-        return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{shown}".rstrip()
-    said = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
+            legal_text = f"{document} lists the legal ones."
+        return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
+    reason = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
         "Input should", "it should"
     )
-    return f"is {shown_value(error['input'])}; {said}."
+    return f"is {shown_value(error['input'])}; {reason}."
 
 
 def _described(record: type) -> list[tuple[Field[Any], FieldInfo]]:
     """Return the fields of a dataclass that carry a pydantic ``Field``, in order."""
     hints = typing.get_type_hints(record, include_extras=True)
-    found = []
+    descriptions = []
     for field in fields(record):
         if any(isinstance(each, FieldInfo) for each in getattr(hints[field.name], "__metadata__", ())):
             default = ... if field.default is MISSING else field.default
             info = FieldInfo.from_annotated_attribute(hints[field.name], default)
-            found.append((field, info))
-    return found
+            descriptions.append((field, info))
+    return descriptions
 
 
 def _inner_record(annotation: Any) -> type | None:

@@ -76,8 +76,8 @@ class DrawnRunTimes(RunTimes):
 
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Return the task's quantile on this host [s]."""
-        known = self._estimates
-        estimate_s = known.run_time(task, host, known.scheduler_pstate(task, pstate))
+        estimates = self._estimates
+        estimate_s = estimates.run_time(task, host, estimates.scheduler_pstate(task, pstate))
         return self._quantile(self._shares[task], estimate_s)
 
 

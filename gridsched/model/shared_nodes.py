@@ -25,8 +25,8 @@ def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:
 
 def rooms(amounts: Integers, need: Integers) -> Integers:
     """Return how many parts that take `need` of each resource find room on each host, shape (hosts,)."""
-    asked = np.flatnonzero(need)
-    return np.asarray((amounts[:, asked] // need[asked]).min(axis=1))
+    resources = np.flatnonzero(need)
+    return np.asarray((amounts[:, resources] // need[resources]).min(axis=1))
 
 
 def jobs_that_fit(platform: Platform, tasks: Tasks) -> Booleans:

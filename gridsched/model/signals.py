@@ -158,12 +158,12 @@ class Signal:
             weight = tuple(factor * value for value in each.value)
             return cls(each.time_s, weight, cycle_s, 1.0, unit, each.end_s(period_s), **others)
 
-        known = list(dict.fromkeys(each for each in series if each is not None))
-        if len(known) == 1 and None not in series:
-            return signal(known[0])
-        sites = tuple(map(signal, known))
-        site = tuple(-1 if each is None else known.index(each) for each in series)
-        begin_s = np.unique(np.concatenate([each.time_s for each in known]))
+        distinct = list(dict.fromkeys(each for each in series if each is not None))
+        if len(distinct) == 1 and None not in series:
+            return signal(distinct[0])
+        sites = tuple(map(signal, distinct))
+        site = tuple(-1 if each is None else distinct.index(each) for each in series)
+        begin_s = np.unique(np.concatenate([each.time_s for each in distinct]))
         weight = np.mean([sites[k].at(begin_s) for k in site[:n_computing]], axis=0)
         end_s = min(each.end_s for each in sites)
         return cls(tuple(begin_s.tolist()), tuple(weight.tolist()), cycle_s, 1.0, unit, end_s, sites, site)

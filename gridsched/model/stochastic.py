@@ -117,9 +117,9 @@ class GammaTimes(Distributions):
         key = (task_type, host_type, pstate)
         if key not in self._made:
             of_type = self._mean_s[task_type]
-            known = np.isfinite(of_type)
-            made = self._law.pmfs(of_type[known], self._step_s)
-            for (j, k), pmf in zip(np.argwhere(known).tolist(), made, strict=True):
+            is_feasible = np.isfinite(of_type)
+            made = self._law.pmfs(of_type[is_feasible], self._step_s)
+            for (j, k), pmf in zip(np.argwhere(is_feasible).tolist(), made, strict=True):
                 self._made[task_type, j, k] = pmf
         return self._made[key]
 

@@ -50,14 +50,14 @@ class TaskTypes:
     idle_w: Floats = field(default_factory=lambda: np.zeros(()))
 
     def __post_init__(self) -> None:
-        given, n_types = np.asarray(self.idle_w, dtype=np.float64), self.etc.shape[1]
-        if given.shape not in ((), (n_types,)) or not np.all((given >= 0) & (given <= LARGEST)):
+        idle_w, n_types = np.asarray(self.idle_w, dtype=np.float64), self.etc.shape[1]
+        if idle_w.shape not in ((), (n_types,)) or not np.all((idle_w >= 0) & (idle_w <= LARGEST)):
             raise InputError(
-                f"Idle powers are {given.tolist()}; there are {n_types} host types, and each needs "
+                f"Idle powers are {idle_w.tolist()}; there are {n_types} host types, and each needs "
                 f"one from 0 to {LARGEST:g} W."
             )
         # the dataclass is frozen
-        object.__setattr__(self, "idle_w", np.broadcast_to(given, n_types))
+        object.__setattr__(self, "idle_w", np.broadcast_to(idle_w, n_types))
 
     @property
     def eec(self) -> Floats:

@@ -383,17 +383,17 @@ def make_tasks(
 
 def _demands(demand: ArrayLike, ids: Integers, name: str, n_resources: int) -> Integers:
     """Return what parts of jobs take; `InputError` where that is no amount, or no core."""
-    found = np.array(demand, dtype=np.int64)
-    if found.shape != (len(ids), n_resources):
-        raise InputError(f"{name}: demand has shape {found.shape}; it must be {(len(ids), n_resources)}.")
-    wrong = (found < 0).any(axis=1) | (found[:, 0] < 1) | (found > MOST_AMOUNT).any(axis=1)
+    demands = np.array(demand, dtype=np.int64)
+    if demands.shape != (len(ids), n_resources):
+        raise InputError(f"{name}: demand has shape {demands.shape}; it must be {(len(ids), n_resources)}.")
+    wrong = (demands < 0).any(axis=1) | (demands[:, 0] < 1) | (demands > MOST_AMOUNT).any(axis=1)
     if wrong.any():
         k = int(np.argmax(wrong))
         raise InputError(
-            f"{name}: task {ids[k]} takes {found[k].tolist()} of its node; whole amounts from 0 to "
+            f"{name}: task {ids[k]} takes {demands[k].tolist()} of its node; whole amounts from 0 to "
             f"{MOST_AMOUNT:g} are legal, and at least one core."
         )
-    return found
+    return demands
 
 
 def _checked(

@@ -215,11 +215,11 @@ def _timeline(
     is_switching = (time < switch_end[state]) & (busy == 0)
     speed_share = None
     if len(changed):
-        known = np.concatenate([np.ones(n_changes), shares, np.ones(2 * len(placed))])
+        factors = np.concatenate([np.ones(n_changes), shares, np.ones(2 * len(placed))])
         # each host's own change, or the row at time 0 with which every host begins
         tells = is_change | ((order >= n_changes) & (order < n_before))
         tells[is_change] = time[is_change] == 0.0
-        speed_share = known[order[np.maximum.accumulate(np.where(tells, np.arange(len(order)), 0))]]
+        speed_share = factors[order[np.maximum.accumulate(np.where(tells, np.arange(len(order)), 0))]]
     if len(trace.load):
         spans = last - first
         rows = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
@@ -352,13 +352,13 @@ def core_lanes(trace: Trace) -> tuple[Integers, Integers]:
     runs, of_host = trace.executions, trace.platform.cores
     free_from: dict[int, list[float]] = {}
     for k in np.flatnonzero(of_host[host] > 1).tolist():
-        run, wanted = runs[execution[k]], int(number[k])
+        run, lanes = runs[execution[k]], int(number[k])
         start, end = float(run["start"]), float(run["end"])
         ends = free_from.setdefault(int(host[k]), [0.0] * int(of_host[host[k]]))
-        chosen = [lane for lane, free in enumerate(ends) if free <= start][:wanted]
-        if len(chosen) < wanted:  # an end that rounding makes late
-            chosen = sorted(np.argsort(ends, kind="stable")[:wanted].tolist())
-        core[last[k] - wanted : last[k]] = chosen
+        chosen = [lane for lane, free in enumerate(ends) if free <= start][:lanes]
+        if len(chosen) < lanes:  # an end that rounding makes late
+            chosen = sorted(np.argsort(ends, kind="stable")[:lanes].tolist())
+        core[last[k] - lanes : last[k]] = chosen
         for lane in chosen:
             ends[lane] = end
     return np.repeat(np.arange(len(host)), number), core

@@ -245,9 +245,9 @@ def check_trace(trace: Trace) -> None:
         columns["load"] = trace.load
         _check("tasks", "load", (trace.load > 0) & (trace.load <= 1), columns, "greater than 0, at most 1")
     for name, values in columns.items():
-        found = len(values)
-        if found != n:
-            raise InputError(f"{name} has {found} rows for {n} tasks.")
+        count = len(values)
+        if count != n:
+            raise InputError(f"{name} has {count} rows for {n} tasks.")
     legal = (runs["task"] >= 0) & (runs["task"] < n)
     _check("executions", "task", legal, runs, f"from 0 to {n - 1}")
     for name, records in (("executions", runs), ("host_changes", changes)):

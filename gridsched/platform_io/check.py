@@ -116,7 +116,7 @@ def _switches(platform: Platform) -> list[str]:
     """Return a line on each way in which hosts boot and shut down."""
     names: dict[str, list[str]] = {}
     for host in (*platform.hosts, *(each for _, each in platform.idle_hosts_named)):
-        said = [
+        sentences = [
             f"{verb} in {time:g} s at {_watts(host, watts, pstate)}"
             for verb, time, watts, pstate in (
                 ("boot", host.boot_time_s, host.boot_w, host.boot_pstate),
@@ -124,16 +124,19 @@ def _switches(platform: Platform) -> list[str]:
             )
             if time
         ]
-        if said:
-            names.setdefault(" and ".join(said), []).append(host.name)
-    return [f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) {said}" for said, hosts in names.items()]
+        if sentences:
+            names.setdefault(" and ".join(sentences), []).append(host.name)
+    return [
+        f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) {sentences}"
+        for sentences, hosts in names.items()
+    ]
 
 
 def _watts(host: Host, watts: float | None, pstate: int | None) -> str:
     """Return at which power a host is switched, in words."""
-    said = "idle power" if watts is None else f"{watts:g} W"
-    said = said if host.has_energy else "an unknown power"
-    return said if pstate is None else f"{said} (P-state {pstate})"
+    power_text = "idle power" if watts is None else f"{watts:g} W"
+    power_text = power_text if host.has_energy else "an unknown power"
+    return power_text if pstate is None else f"{power_text} (P-state {pstate})"
 
 
 def _changes(platform: Platform) -> list[str]:
@@ -172,10 +175,10 @@ def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformR
         return replace(report, problems=(*report.problems, problem), simgrid="refuses the file")
     differences = _differences(report, inspection.hosts)
     more = len(differences) - _SHOWN
-    shown = differences[:_SHOWN] + ([f"{more} more differences to SimGrid."] if more > 0 else [])
+    sentences = differences[:_SHOWN] + ([f"{more} more differences to SimGrid."] if more > 0 else [])
     return replace(
         report,
-        problems=(*report.problems, *shown),
+        problems=(*report.problems, *sentences),
         notes=(*report.notes, *(f"SimGrid warns: {text}" for text in inspection.warnings)),
         simgrid=f"loads it with the energy plugin, {len(inspection.hosts)} hosts",
         links=inspection.links,

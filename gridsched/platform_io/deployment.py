@@ -85,10 +85,10 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
             "master and at least one worker are needed."
         )
     for worker in workers.values():
-        given = [c.attributes.get("value", "") for c in worker.children if c.tag == "argument"]
-        if given not in ([], masters):
+        arguments = [c.attributes.get("value", "") for c in worker.children if c.tag == "argument"]
+        if arguments not in ([], masters):
             raise InputError(
-                f"{path}, line {worker.line}: this worker's arguments are {given}; its one "
+                f"{path}, line {worker.line}: this worker's arguments are {arguments}; its one "
                 f"argument is the master's host, {masters[0]!r}."
             )
     return Deployment(masters[0], tuple(workers))

@@ -98,23 +98,23 @@ def select_rows(table: MachineTable, recipe: PlatformRecipe) -> pd.DataFrame:
         If none is left.
     """
     frame = table.frame
-    wanted = frame[["rmax_flops", "efficiency_flop_per_j"]].notna().all(axis=1)
+    is_complete = frame[["rmax_flops", "efficiency_flop_per_j"]].notna().all(axis=1)
     if recipe.rows is not None:
         inside = np.zeros(len(frame), dtype=bool)
         for first, last in parse_ranks(recipe.rows):
             inside |= frame["rank"].between(first, last).to_numpy()
-        wanted &= inside
+        is_complete &= inside
     if recipe.name_pattern is not None:
         named = np.zeros(len(frame), dtype=bool)
         for column in ("name", "computer", "site"):
             named |= contain_match(frame[column], recipe.name_pattern)
-        wanted &= named
-    if not wanted.any():
+        is_complete &= named
+    if not is_complete.any():
         raise InputError(
             f"{table.path}: no row with speed and efficiency is left; rows "
             f"{recipe.rows or 'all'}, name pattern {recipe.name_pattern or 'none'}."
         )
-    return frame[wanted].reset_index(drop=True)
+    return frame[is_complete].reset_index(drop=True)
 
 
 def _draft(
@@ -217,8 +217,8 @@ def _idle_power(
         return [_Idle(float(w)) for w in stream.uniform(*recipe.idle_power_w, n)]
     if recipe.idle_share is not None:
         return [_Idle(None, recipe.idle_share)] * n
-    known = chosen["idle_power_w"].to_numpy() if "idle_power_w" in chosen else None
-    watts = np.full(n, np.nan) if known is None else known[draft.row]
+    column = chosen["idle_power_w"].to_numpy() if "idle_power_w" in chosen else None
+    watts = np.full(n, np.nan) if column is None else column[draft.row]
     if np.isnan(watts).any():
         warnings.append(
             f"{int(np.isnan(watts).sum())} hosts have no idle power in the table: "
@@ -260,8 +260,8 @@ def _names(table: MachineTable, chosen: pd.DataFrame, row: Integers) -> list[str
         names = _numbered(list(chosen["name"]), row)
     else:
         ranks = chosen["rank"]
-        known = ranks.notna().all() and not ranks.duplicated().any()
-        rows = [f"rank{int(r)}" for r in ranks] if known else [f"row{k + 1}" for k in chosen.index]
+        has_ranks = ranks.notna().all() and not ranks.duplicated().any()
+        rows = [f"rank{int(r)}" for r in ranks] if has_ranks else [f"row{k + 1}" for k in chosen.index]
         machines = _named_machines(list(chosen["name"]), rows)
         names = _numbered(machines, row)
         if len(set(names)) < len(names) or MASTER_NAME in names:

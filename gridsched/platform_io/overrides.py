@@ -76,10 +76,10 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
     where : str
         The platform, for the message.
     """
-    known = list(names)
+    all_names = list(names)
     for pattern, _ in items:
-        if not any(fnmatchcase(name, pattern) for name in known):
-            hint = did_you_mean(pattern, known)
+        if not any(fnmatchcase(name, pattern) for name in all_names):
+            hint = did_you_mean(pattern, all_names)
             raise InputError(f"{where}: {option} {pattern!r}: no host has such a name. {hint}".rstrip())
 
 
@@ -271,8 +271,8 @@ def pstates_of(platform: Platform, given: int | str | None) -> Integers:
     """
     items = read_pstates(given)
     check_patterns("--pstate", items, (host.name for host in platform.hosts), platform.name)
-    found = [(last_match(items, host.name), host.pstate) for host in platform.hosts]
-    pstates = np.array([own if told is None else told for told, own in found], dtype=np.int64)
+    matches = [(last_match(items, host.name), host.pstate) for host in platform.hosts]
+    pstates = np.array([own if match is None else match for match, own in matches], dtype=np.int64)
     platform.check_pstates(pstates)
     return pstates
 

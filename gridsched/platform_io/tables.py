@@ -182,16 +182,16 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
 
 def _bad_rows(path: str | Path, raw: RawTable, faults: dict[int, str], notes: list[str]) -> list[int]:
     """Return the rows to leave out, and name them; `InputError` where they are too many."""
-    told = [faults[row] for row in sorted(faults)]
-    if len(told) > MAX_BAD_SHARE * len(raw.rows):
+    messages = [faults[row] for row in sorted(faults)]
+    if len(messages) > MAX_BAD_SHARE * len(raw.rows):
         raise InputError(
-            f"{path}, {told[0]}; {LEGAL_NUMBER} is legal. {len(told)} of {len(raw.rows)} rows have such a cell; up "
-            f"to {MAX_BAD_SHARE:.0%} are left out."
+            f"{path}, {messages[0]}; {LEGAL_NUMBER} is legal. {len(messages)} of {len(raw.rows)} rows have such a "
+            f"cell; up to {MAX_BAD_SHARE:.0%} are left out."
         )
-    if told:
-        more = f" and {len(told) - _NAMED} more" if len(told) > _NAMED else ""
-        named = "; ".join(told[:_NAMED])
-        notes.append(f"{path}: {len(told)} rows are left out, as no number stands where one should: {named}{more}.")
+    if messages:
+        more = f" and {len(messages) - _NAMED} more" if len(messages) > _NAMED else ""
+        named = "; ".join(messages[:_NAMED])
+        notes.append(f"{path}: {len(messages)} rows are left out, as no number stands where one should: {named}{more}.")
     return sorted(faults)
 
 
@@ -330,9 +330,9 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
     differs = (frame["efficiency_flop_per_j"] / by_power - 1).abs() > _AGREEMENT
     frame["taken"] = np.where(differs, "power" if trust == "power" else "efficiency", "")
     if trust == "power":
-        known = by_power.notna() & frame["efficiency_flop_per_j"].notna()
-        frame.loc[known, "efficiency_flop_per_j"] = by_power[known]
-        notes.append(f"{path}: of {int(known.sum())} rows with both, Rmax / power is taken.")
+        has_both = by_power.notna() & frame["efficiency_flop_per_j"].notna()
+        frame.loc[has_both, "efficiency_flop_per_j"] = by_power[has_both]
+        notes.append(f"{path}: of {int(has_both.sum())} rows with both, Rmax / power is taken.")
         return
     ratio = frame["efficiency_flop_per_j"] / by_power
     wrong = (ratio > _LARGEST_FACTOR) | (ratio < 1 / _LARGEST_FACTOR)
@@ -357,10 +357,10 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
 
 def _named(frame: pd.DataFrame, ratio: pd.Series) -> str:
     """Name the first rows of `ratio` by rank and machine, with what they are off by."""
-    shown = []
+    texts = []
     for k, times in ratio.iloc[:_NAMED].items():
         rank = frame["rank"][k]
         place = f"row {k + 1}" if np.isnan(rank) else f"rank {rank:.0f}"
-        shown.append(f"{place} ({(frame['name'][k] or frame['computer'][k])!r}, {times:.3g} times)")
+        texts.append(f"{place} ({(frame['name'][k] or frame['computer'][k])!r}, {times:.3g} times)")
     more = len(ratio) - _NAMED
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")

@@ -45,11 +45,11 @@ class Element:
 
     def properties(self) -> dict[str, str]:
         """Return the ``<prop>`` children as a dictionary; the first of equal ids counts."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for child in self.children:
             if child.tag == "prop":
-                found.setdefault(child.attributes.get("id", ""), child.attributes.get("value", ""))
-        return found
+                values.setdefault(child.attributes.get("id", ""), child.attributes.get("value", ""))
+        return values
 
     def walk(self) -> Iterator[Element]:
         """Yield this element and everything in it, in document order."""
@@ -301,6 +301,6 @@ class Findings:
 
 
 def _line(what: str, hosts: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in hosts[:3])
+    names = ", ".join(repr(name) for name in hosts[:3])
     more = ", ..." if len(hosts) > 3 else ""
-    return f"{len(hosts)} host(s) ({shown}{more}) {what}"
+    return f"{len(hosts)} host(s) ({names}{more}) {what}"

@@ -266,16 +266,16 @@ class _Reader:
 
     def rates(self, element: Element, rates: tuple[str, ...], times: tuple[str, ...]) -> None:
         """Check the link attributes of a cluster or cabinet and register its backbone."""
-        found: dict[str, float | None] = {}
+        values: dict[str, float | None] = {}
         for names, kind in ((rates, "bandwidth"), (times, "time")):
             for name in names:
                 text = element.attributes.get(name)
                 if text:
                     what = f"{name} of {element.tag} {element.attributes.get('id')!r}"
-                    found[name] = self.quantity(element, text, kind, what)
-        if found.get("bb_bw"):
+                    values[name] = self.quantity(element, text, kind, what)
+        if values.get("bb_bw"):
             link = f"{element.attributes.get('id')}_backbone"
-            self.entries.links[link] = (found["bb_bw"] or 0.0, found.get("bb_lat") or 0.0)
+            self.entries.links[link] = (values["bb_bw"] or 0.0, values.get("bb_lat") or 0.0)
 
     def link(self, element: Element) -> None:
         name = self.attribute(element, "id")
@@ -358,15 +358,15 @@ class _Reader:
         if element is self.read_last[0]:
             return self.read_last[1]
         what = f"speed of host {name!r}"
-        found = [self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what) for part in parts]
-        if 0.0 in found and any(found[found.index(0.0) :]):
+        values = [self.quantity(element, part.strip() if len(parts) > 1 else part, "speed", what) for part in parts]
+        if 0.0 in values and any(values[values.index(0.0) :]):
             self.findings.problem(
-                f"{what}: P-state {found.index(0.0)} has speed 0, and faster ones follow; those of "
+                f"{what}: P-state {values.index(0.0)} has speed 0, and faster ones follow; those of "
                 "speed 0, to boot or to shut down, stand last.",
                 element.line,
             )
-        self.read_last = (element, found)
-        return found
+        self.read_last = (element, values)
+        return values
 
     def whole_number(self, element: Element, name: str, default: str, least: int, what: str) -> int:
         text = element.attributes.get(name, default)

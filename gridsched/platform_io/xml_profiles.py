@@ -242,18 +242,18 @@ class ProfileEntries:
     def _of_host(self, host: str, kind: str, profile: Profile | None, what: str, element: Element) -> None:
         if profile is None:
             return
-        known = self._speeds if kind == "SPEED" else self._states
-        if host in known:
+        profiles = self._speeds if kind == "SPEED" else self._states
+        if host in profiles:
             word = "speed" if kind == "SPEED" else "state"
             self.findings.problem(f"{what}: the host has a {word} profile already.", element.line)
-        elif known is self._speeds and 0.0 in profile.values:
+        elif profiles is self._speeds and 0.0 in profile.values:
             self.findings.problem(
                 f"{what}: a speed of 0 is not legal, because SimGrid 4.1 goes on computing; let "
                 "the host be down by a state profile, or slow by a small number.",
                 element.line,
             )
         else:
-            known[host] = profile
+            profiles[host] = profile
             self._lines.setdefault(host, element.line)
 
     def profiles(self, hosts: set[str]) -> HostProfiles:

@@ -155,31 +155,31 @@ def read_resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int
 
     What is wrong goes to `findings`.
     """
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     if MEMORY_PROPERTY in entry.properties:
         try:
-            found[MEMORY] = parse_memory_mb(entry.properties[MEMORY_PROPERTY])
+            amounts[MEMORY] = parse_memory_mb(entry.properties[MEMORY_PROPERTY])
         except ValueError as error:
             findings.remark(f"have the property {MEMORY_PROPERTY}, and {error}: they count with none", entry.name)
     for item in filter(str.strip, entry.properties.get(RESOURCES_PROPERTY, "").split(",")):
         match = _RESOURCE.fullmatch(item)
-        if match is None or match[1] in (CORES, MEMORY, *found):
+        if match is None or match[1] in (CORES, MEMORY, *amounts):
             findings.problem(
                 f"host {entry.name!r}: {RESOURCES_PROPERTY} holds {item.strip()!r}; NAME:NUMBER is legal, each "
                 "name once, as gpu:4; cores and memory have an attribute and a property of their own.",
                 entry.line,
             )
         else:
-            found[match[1]] = int(match[2])
-    return tuple(found.items())
+            amounts[match[1]] = int(match[2])
+    return tuple(amounts.items())
 
 
 def resource_properties(host: Host) -> dict[str, str]:
     """Return the properties of a host that `read_resources` reads."""
     has = dict(host.resources)
     memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
-    found = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
-    return found | ({RESOURCES_PROPERTY: counted} if counted else {})
+    texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
+    return texts | ({RESOURCES_PROPERTY: counted} if counted else {})
 
 
 #: Properties that say how long a host is being switched [s], and in which P-state of speed 0;
@@ -234,10 +234,10 @@ def _pstate(entry: HostEntry, name: str, findings: Findings) -> int | None:
 
 def switch_properties(host: Host) -> dict[str, str]:
     """Return the properties of a host that `read_switching` reads, without those that say 0."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for time, pstate in _PROPERTIES:
         if getattr(host, time):
-            found[time] = repr(float(getattr(host, time)))
+            texts[time] = repr(float(getattr(host, time)))
         if getattr(host, pstate) is not None:
-            found[pstate] = str(getattr(host, pstate))
-    return found
+            texts[pstate] = str(getattr(host, pstate))
+    return texts

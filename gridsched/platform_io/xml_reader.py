@@ -116,19 +116,19 @@ def find_masters(entries: Entries, findings: Findings) -> list[HostEntry]:
 
 
 def _in_order(computing: list[HostEntry], findings: Findings) -> list[HostEntry]:
-    given = [entry for entry in computing if HOST_ID in entry.properties]
-    if not given:
+    with_ids = [entry for entry in computing if HOST_ID in entry.properties]
+    if not with_ids:
         return computing
-    entries = {entry.properties[HOST_ID].strip(): entry for entry in given}
-    wanted = [str(k) for k in range(len(computing))]
-    missing = [k for k in wanted if k not in entries]
-    if missing or len(given) != len(computing):
+    entries = {entry.properties[HOST_ID].strip(): entry for entry in with_ids}
+    expected_ids = [str(k) for k in range(len(computing))]
+    missing = [k for k in expected_ids if k not in entries]
+    if missing or len(with_ids) != len(computing):
         findings.problem(
             f"the property {HOST_ID} must number all {len(computing)} computing hosts from 0; "
-            f"found it on {len(given)} hosts, {missing[:1] or ['none']} missing."
+            f"found it on {len(with_ids)} hosts, {missing[:1] or ['none']} missing."
         )
         return computing
-    return [entries[k] for k in wanted]
+    return [entries[k] for k in expected_ids]
 
 
 def read_uplink(zone: str, properties: dict[str, str], entries: Entries, findings: Findings) -> tuple[float, float]:
@@ -187,19 +187,19 @@ def host_wattages(
     if power.is_none:
         return None
     n_pstates = len(entry.speeds) + entry.n_still
-    given = power.of(entry.name, len(entry.speeds), str(findings.path))
+    override = power.of(entry.name, len(entry.speeds), str(findings.path))
     own = None
     has_own = "wattage_per_state" in entry.properties
-    if given is None or (has_own and entry.n_still):
+    if override is None or (has_own and entry.n_still):
         own = read_wattages(entry.name, entry.properties, n_pstates, findings, entry.line)
-    if given is None:
+    if override is None:
         return own
     if has_own:
         findings.remark(REPLACED, entry.name)
-    if len(given) > 1 and len(set(given)) == 1:
+    if len(override) > 1 and len(set(override)) == 1:
         findings.remark(SAME_IN_ALL, entry.name)
-    still = own[len(given) :] if own is not None else (without_work(given),) * entry.n_still
-    return given + still
+    still = own[len(override) :] if own is not None else (without_work(override),) * entry.n_still
+    return override + still
 
 
 def host_off_w(entry: HostEntry, findings: Findings) -> float:

@@ -249,13 +249,13 @@ class _Writer:
             if not _is_ideal(cluster.bandwidth, cluster.latency_s):
                 yield _link(link, cluster.bandwidth, cluster.latency_s, "    ")
         for cluster, zone, gateway, link in rows:
-            way = f'{quote_value(link)} direction="UP"'
+            direction = f'{quote_value(link)} direction="UP"'
             if _is_ideal(cluster.bandwidth, cluster.latency_s):
-                way = quote_value(self.unlimited)
+                direction = quote_value(self.unlimited)
             yield (
                 f"    <zoneRoute src={quote_value(zone)} dst={quote_value(hub)} "
                 f"gw_src={quote_value(gateway)} gw_dst={quote_value(router)}>"
-                f"<link_ctn id={way}/></zoneRoute>"
+                f"<link_ctn id={direction}/></zoneRoute>"
             )
 
 

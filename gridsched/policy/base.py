@@ -207,8 +207,8 @@ class Scheduler(ABC):
         return type(self)(**self.parameters)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
-        return f"{type(self).__name__}({shown})"
+        arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+        return f"{type(self).__name__}({arguments})"
 
 
 def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) -> None:
@@ -219,8 +219,8 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
     legal = list(legal)
     if value not in legal:
         hint = did_you_mean(str(value), [str(choice) for choice in legal])
-        shown = ", ".join(repr(choice) for choice in legal)
-        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {shown}.")
+        choices = ", ".join(repr(choice) for choice in legal)
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {choices}.")
 
 
 def check_number(owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str) -> float:

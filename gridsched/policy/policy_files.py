@@ -95,8 +95,8 @@ def scheduler_of(path: Path, module: ModuleType, name: str | None) -> str:
     if not ids:
         raise InputError(f"{path}: holds no class that is derived from gridsched's Scheduler.")
     if name is None and len(ids) > 1:
-        shown = ", ".join(f"{path}:{each}" for each in ids)
-        raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {shown}.")
+        targets = ", ".join(f"{path}:{each}" for each in ids)
+        raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {targets}.")
     if name is not None and name not in ids:
         raise InputError(f"{path}: holds no scheduler {name!r}. {did_you_mean(name, ids)}It has: {', '.join(ids)}.")
     return ids[name or next(iter(ids))]
@@ -122,22 +122,22 @@ def scheduler_ids(module: ModuleType) -> dict[str, str]:
     A class that is not registered yet is registered under its own name, or ``module.Class`` where
     that is taken. Abstract classes, and those whose name begins with ``_``, are left out.
     """
-    known = {entry.target: entry.id for entry in entries()}
-    taken = set(known.values())
-    found = {}
+    id_of_target = {entry.target: entry.id for entry in entries()}
+    taken = set(id_of_target.values())
+    ids = {}
     for name, cls in vars(module).items():
         if not (inspect.isclass(cls) and issubclass(cls, Scheduler)):
             continue
         if cls.__module__ != module.__name__ or inspect.isabstract(cls) or name.startswith("_"):
             continue
         target = f"{module.__name__}:{name}"
-        if target not in known:
+        if target not in id_of_target:
             id = name if name not in taken else f"{module.__name__}.{name}"
             # it is said of no workload that it is taken: `auto_bag` does not try it unasked
             register(id, target, accepts=(), source=SOURCE)
-            known[target] = id
-        found[name] = known[target]
-    return found
+            id_of_target[target] = id
+        ids[name] = id_of_target[target]
+    return ids
 
 
 def is_loaded(path: Path) -> bool:

@@ -70,9 +70,9 @@ def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: s
     """
     if ":" not in target:
         raise InputError(f"Scheduler {id!r}: target {target!r} must read 'module:Class'.")
-    known = _ENTRIES.get(id)
-    if known is not None and known.target != target:
-        raise InputError(f"Scheduler id {id!r} is already taken by {known.target}.")
+    entry = _ENTRIES.get(id)
+    if entry is not None and entry.target != target:
+        raise InputError(f"Scheduler id {id!r} is already taken by {entry.target}.")
     _ENTRIES[id] = Entry(id, target, accepts, source, parameter)
 
 
@@ -167,9 +167,9 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
     legal = cls.parameter_defaults()
     for name in parameters or {}:
         if name not in legal:
-            shown = ", ".join(legal) or "none"
+            legal_text = ", ".join(legal) or "none"
             raise InputError(
-                f"Scheduler {id!r} has no parameter {name!r}. {did_you_mean(name, legal)}Its parameters: {shown}."
+                f"Scheduler {id!r} has no parameter {name!r}. {did_you_mean(name, legal)}Its parameters: {legal_text}."
             )
     with policy_at_work():
         return cls(**(parameters or {}))

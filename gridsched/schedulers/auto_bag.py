@@ -192,11 +192,11 @@ class AutoBag(Scheduler):
 
     def _registered(self) -> list[type[Scheduler]]:
         """All registered bag schedulers by id, those left out that it cannot follow."""
-        known = getattr(self, "registered_", None)
-        if known is None:
+        registry = getattr(self, "registered_", None)
+        if registry is None:
             ids = [entry.id for entry in entries() if _WORKLOAD in entry.accepts]
-            known = [cls for cls in map(scheduler_class, ids) if self.traits.covers(cls.traits)]
-        return known
+            registry = [cls for cls in map(scheduler_class, ids) if self.traits.covers(cls.traits)]
+        return registry
 
 
 def trial_bag(state: State, most: int) -> Tasks:

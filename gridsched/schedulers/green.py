@@ -282,8 +282,8 @@ def _persistent(signal: Signal, now: float) -> Signal:
     changes = begins_of_lines(signal.begin_s, signal.cycle_s, max(now - DAY_S, 0.0), now)
     recent = changes[(changes > now - DAY_S) & (changes <= now)]
     begins = np.unique(np.concatenate([[0.0, now - today], recent % DAY_S]))
-    known = np.where(begins < now - today, today + begins, today - DAY_S + begins)
-    weight = signal.at(np.where(known < 0, now, known))
+    source_s = np.where(begins < now - today, today + begins, today - DAY_S + begins)
+    weight = signal.at(np.where(source_s < 0, now, source_s))
     return Signal(tuple(begins.tolist()), tuple(weight.tolist()), DAY_S, signal.per_j, signal.unit)
 
 

@@ -114,12 +114,12 @@ class IdleOff(Wrapper):
         needed, busy = self._needed(state, since)
         due_at = since + self.timeouts_s_[np.arange(len(since)), state.pstate]
         due = idle & (state.now >= due_at - time_tolerance(state.now))
-        wanted = needed & ~is_on
+        is_waking = needed & ~is_on
         off = due & ~needed & ~busy
-        decisions = list(self._switched(state, np.flatnonzero(wanted), np.flatnonzero(off)))
+        decisions = list(self._switched(state, np.flatnonzero(is_waking), np.flatnonzero(off)))
         times = [due_at[idle & ~due]]
         if state.power.cap_w < math.inf:
-            times.append(self.off_at_[wanted & (self.off_at_ > state.now)])
+            times.append(self.off_at_[is_waking & (self.off_at_ > state.now)])
         decisions += self._wake(state.now, np.concatenate(times))
         return decisions
 

@@ -140,11 +140,11 @@ class LPRolling(Scheduler):
 
     def _pays_never(self, grouped: GroupedBag, bags: Backlog, waiting: Integers, now: float) -> bool:
         """Whether what waits pays at none of the prices that are known."""
-        told = self.system_.tariff
-        if self.prices == "mean" or told is None or not isinstance(told.prices, PriceSeries):
+        tariff = self.system_.tariff
+        if self.prices == "mean" or tariff is None or not isinstance(tariff.prices, PriceSeries):
             return True
         share = bags.share(waiting)
-        tariffs = (told.of_line(line, bags.others) for line in told.lines_from(now))
+        tariffs = (tariff.of_line(line, bags.others) for line in tariff.lines_from(now))
         return not any(self._planned(grouped, each, share).runs for each in tariffs)
 
     def _placed(self, grouped: GroupedBag, plan: ProfitPlan, state: State) -> Iterator[Decision]:

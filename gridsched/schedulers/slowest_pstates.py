@@ -95,10 +95,10 @@ class SlowestPStates(Wrapper):
         placed = _placed(answer)
         if not placed:
             return answer
-        given = {task for tasks in placed.values() for task in tasks}
-        new = given - self.placed_
+        placed_tasks = {task for tasks in placed.values() for task in tasks}
+        new = placed_tasks - self.placed_
         self.placed_ |= new
-        if _some_wait(answer, given, state, self.wrapped_.traits.asked):
+        if _some_wait(answer, placed_tasks, state, self.wrapped_.traits.asked):
             chosen = {host: self.first_[host] for host in placed}
         else:
             if new:

@@ -107,8 +107,8 @@ class Wrapper(Scheduler):
     @property
     def wrapped(self) -> Scheduler:
         """The wrapped scheduler: the one of this run, or outside of a run a fresh one."""
-        known: Scheduler | None = vars(self).get("wrapped_")
-        return wrapped_scheduler(self._id, self.scheduler) if known is None else known
+        scheduler: Scheduler | None = vars(self).get("wrapped_")
+        return wrapped_scheduler(self._id, self.scheduler) if scheduler is None else scheduler
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Prepare the wrapped scheduler."""

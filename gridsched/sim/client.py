@@ -199,8 +199,8 @@ def _understand(outcome: Outcome, timeout_s: float | None, where: str, set_up_li
         raise SimulationError(rest[0])
     if kind == "error":
         name, text = rest
-        if name == "SimulationError" and (said := _complaint(lines, default="")):
-            text = f"{text} SimGrid said: {said}"
+        if name == "SimulationError" and (reason := _complaint(lines, default="")):
+            text = f"{text} SimGrid said: {reason}"
         raise getattr(errors, name)(text)
     return rest[0], "\n".join(lines)
 
@@ -212,8 +212,8 @@ def _timed_out(where: str, timeout_s: float | None) -> SimulationError:
 def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
-    told = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
-    return shorten(_STAMP.sub("", told[0]).strip()) if told else default
+    complaints = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
+    return shorten(_STAMP.sub("", complaints[0]).strip()) if complaints else default
 
 
 def check_policies(paths: Sequence[Path], timeout_s: float | None) -> None:
@@ -266,11 +266,11 @@ _own = threading.local()
 
 def server() -> SimulationServer:
     """Return this thread's own server, which is started when first needed."""
-    known: SimulationServer | None = getattr(_own, "server", None)
-    if known is None or known.owner != os.getpid() or not known.is_alive:
-        known = _own.server = SimulationServer()
-        atexit.register(known.close)
-    return known
+    own: SimulationServer | None = getattr(_own, "server", None)
+    if own is None or own.owner != os.getpid() or not own.is_alive:
+        own = _own.server = SimulationServer()
+        atexit.register(own.close)
+    return own
 
 
 def simulate(request: SimulationRequest) -> SimulationOutcome:

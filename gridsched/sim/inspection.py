@@ -48,12 +48,12 @@ def inspect_platform(
             current = current_platform_xml(path)
         except InputError as error:  # SimGrid would obey what is in it
             return Inspection("refused", f"it is not handed to SimGrid: {error}".rstrip("."))
-        given = Path(path).absolute()
+        source = Path(path).absolute()
         if current is None:
-            return _inspected(given, Path(), pairs, timeout_s)
-        written = folder / given.name
+            return _inspected(source, Path(), pairs, timeout_s)
+        written = folder / source.name
         write_whole(written, current)
-        return _inspected(written, given.parent, pairs, timeout_s)
+        return _inspected(written, source.parent, pairs, timeout_s)
 
 
 def _inspected(path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeout_s: float) -> Inspection:

@@ -244,8 +244,8 @@ class AnsweringProcess:
         if self._stderr is not None:
             os.set_blocking(self._stderr.fileno(), False)
         if self.ask(order) is None:
-            said = "" if has_log else "; what it said stands on standard error"
-            raise EnvironmentFault(f"{name} did not start: {self.end()}{said}.")
+            hint = "" if has_log else "; what it said stands on standard error"
+            raise EnvironmentFault(f"{name} did not start: {self.end()}{hint}.")
 
     def ask(self, question: object) -> Any:
         """Return the answer to a question; None if the process ends over it.
@@ -362,9 +362,9 @@ class AnsweringProcess:
             os.close(self._ended)
         if self._is_garbled:
             return "what it said, which was no message: does a policy write to its files?"
-        status, said = self._process.returncode, self._log.text.strip().splitlines()
+        status, lines = self._process.returncode, self._log.text.strip().splitlines()
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
-        return f"{how}{f': {said[-1]}' if said and status > 0 else ''}"
+        return f"{how}{f': {lines[-1]}' if lines and status > 0 else ''}"
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

@@ -104,8 +104,8 @@ class World:
         try:
             self.engine = self.simgrid.Engine(arguments)
         except (IndexError, ValueError) as error:
-            asked = " ".join(arguments[1:])
-            raise InputError(f"SimGrid refuses {asked}: {first_line(str(error))}.") from None
+            options = " ".join(arguments[1:])
+            raise InputError(f"SimGrid refuses {options}: {first_line(str(error))}.") from None
         if wattages:
             # told before the plugin, which reads the property when a host is made
             self.simgrid.Host.on_creation_cb(partial(_give_power, wattages))

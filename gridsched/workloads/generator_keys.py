@@ -168,10 +168,10 @@ class DayKeys(SystemKeys):
         **usual
             Values of keys that are not set; of an energy budget, if there is one.
         """
-        given = {name: getattr(self, name) for name in _RULE_KEYS}
-        if given["energy_budget_j"] is not None or given["money_budget"] is not None:
-            given |= {name: each for name, each in usual.items() if given[name] is None}
-        return with_keys(Rules(horizon_s=horizon_s), given)
+        rules = {name: getattr(self, name) for name in _RULE_KEYS}
+        if rules["energy_budget_j"] is not None or rules["money_budget"] is not None:
+            rules |= {name: each for name, each in usual.items() if rules[name] is None}
+        return with_keys(Rules(horizon_s=horizon_s), rules)
 
     @abstractmethod
     def settings_beside_files(self) -> dict[str, object]:

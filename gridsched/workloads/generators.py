@@ -171,7 +171,7 @@ def _checked(
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = gravest(error)
-        said = complaint(first, model.model_fields, generator.document)
-        raise InputError(f"{owner}: {spelled(key_name(first['loc']))} {said}") from None
+        reason = complaint(first, model.model_fields, generator.document)
+        raise InputError(f"{owner}: {spelled(key_name(first['loc']))} {reason}") from None
     except InputError as error:  # keys that contradict each other
         raise InputError(f"{owner}: {error}") from None

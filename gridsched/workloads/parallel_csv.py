@@ -78,18 +78,18 @@ class TabulatedTimes:
     def time_s(self, task_type: Integers, nodes: Integers) -> Floats:
         """Return run times [s], shape (tasks, clusters, P-states); refuse to extrapolate."""
         times = np.full((*nodes.shape, self.n_pstates), np.inf)
-        for (i, c), (listed, known) in self.entries.items():
+        for (i, c), (listed, times_of) in self.entries.items():
             here = np.flatnonzero((task_type == i) & (nodes[:, c] <= self.clusters.nodes[c]))
-            wanted = nodes[here, c]
-            beyond = (wanted < listed[0]) | (wanted > listed[-1])
+            widths = nodes[here, c]
+            beyond = (widths < listed[0]) | (widths > listed[-1])
             if beyond.any():
                 raise InputError(
                     f"{self.path}: a task of type {self.type_names[i]!r} takes "
-                    f"{wanted[beyond][0]} nodes of cluster {self.clusters.names[c]!r}, but its "
+                    f"{widths[beyond][0]} nodes of cluster {self.clusters.names[c]!r}, but its "
                     f"times are listed from {listed[0]} to {listed[-1]} nodes; list more."
                 )
             for k in range(self.n_pstates):
-                times[here, c, k] = np.interp(wanted, listed, known[k])
+                times[here, c, k] = np.interp(widths, listed, times_of[k])
         return times
 
     def cores(self) -> Integers:
@@ -101,7 +101,7 @@ class TabulatedTimes:
             If no number of cores is tabulated on all clusters of a type.
         """
         size, per_node = self.clusters.nodes, self.clusters.cores_per_node
-        found = np.empty((len(self.type_names), 2), dtype=np.int64)
+        ranges_of_types = np.empty((len(self.type_names), 2), dtype=np.int64)
         for i, name in enumerate(self.type_names):
             ranges = []
             for (of_type, c), (listed, _) in self.entries.items():
@@ -111,14 +111,14 @@ class TabulatedTimes:
                     ranges.append(((listed[0] - 1) * per_node[c] + 1, most * per_node[c]))
             largest = max((self.clusters.cores[c] for of_type, c in self.entries if of_type == i), default=0)
             least = max((first for first, _ in ranges), default=1)
-            found[i] = least, min((last for _, last in ranges), default=0)
-            found[i, 1] = min(found[i, 1], largest)
-            if found[i, 0] > found[i, 1]:
+            ranges_of_types[i] = least, min((last for _, last in ranges), default=0)
+            ranges_of_types[i, 1] = min(ranges_of_types[i, 1], largest)
+            if ranges_of_types[i, 0] > ranges_of_types[i, 1]:
                 raise InputError(
                     f"{self.path}: task type {name!r} has no number of cores whose nodes are "
                     "listed on all its clusters; list times for the same widths on each."
                 )
-        return found
+        return ranges_of_types
 
 
 def read_parallel_system(spec: ParallelDay) -> ParallelSystem:

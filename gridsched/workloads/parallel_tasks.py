@@ -334,6 +334,6 @@ def _distinct(labels: Integers) -> Integers | None:
 
 
 def _notes(log: LogDays, day: int) -> tuple[str, ...]:
-    shown = ", ".join(map(str, log.days))
-    days = f"days of the log: {shown}; this is day {day}"
+    day_list = ", ".join(map(str, log.days))
+    days = f"days of the log: {day_list}; this is day {day}"
     return (days, *map(str, log.jobs.dropped))

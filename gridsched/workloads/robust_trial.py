@@ -86,15 +86,15 @@ class RobustTrial(SystemKeys):
         least, most = (
             self.nodes * processors * cores for processors, cores in zip(self.processors, self.cores, strict=True)
         )
-        wanted, tolerance = self.total_cores, self.total_cores_tolerance
-        if least > MAX_MACHINES or (wanted is None and most > MAX_MACHINES):
+        total, tolerance = self.total_cores, self.total_cores_tolerance
+        if least > MAX_MACHINES or (total is None and most > MAX_MACHINES):
             raise InputError(
                 f"nodes, processors and cores give {least:,} to {most:,} cores; a run lists each "
                 f"of them, and at most {MAX_MACHINES:,}."
             )
-        if wanted is not None and not least - tolerance <= wanted <= most + tolerance:
+        if total is not None and not least - tolerance <= total <= most + tolerance:
             raise InputError(
-                f"total_cores is {wanted}: {self.nodes} nodes with {self.processors} processors of "
+                f"total_cores is {total}: {self.nodes} nodes with {self.processors} processors of "
                 f"{self.cores} cores have {least} to {most}."
             )
         return self

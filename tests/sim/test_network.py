@@ -294,7 +294,7 @@ def test_without_bytes_a_deployment_changes_nothing_but_the_hosts(environment):
 
 def test_the_command_in_the_readme_makes_the_files_again(tmp_path, monkeypatch):
     """The files are what the README's lines write, byte for byte."""
-    text = (ROOT / "deployments" / "README.md").read_text()
+    text = (ROOT / "platforms" / "README.md").read_text()
     code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     (tmp_path / "deployments").mkdir()
     (tmp_path / "platforms").symlink_to(ROOT / "platforms")

@@ -138,12 +138,12 @@ class LECSA(Scheduler):
         if len(waiting) and is_on.any():
             dealt += self._deal(state, waiting, np.flatnonzero(is_on))
         decisions: list[Decision] = [*dealt]
-        given = {decision.host for decision in dealt}
-        self.used_ |= given
+        busy = {decision.host for decision in dealt}
+        self.used_ |= busy
         if state.tasks_to_arrive == 0 and self.switch_off != "none":
             cores = self.system_.platform.cores
             idle = is_on & (state.free_cores == cores) & (state.queue_length == 0)
-            keep = given if self.switch_off == "unused+done" else self.used_
+            keep = busy if self.switch_off == "unused+done" else self.used_
             decisions += [PowerOff(host) for host in np.flatnonzero(idle).tolist() if host not in keep]
         return decisions
 

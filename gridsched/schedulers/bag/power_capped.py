@@ -99,11 +99,11 @@ class PowerCappedMCT(Scheduler):
     def _pstates(self, state: State, task: int) -> Integers:
         """The hosts' own P-states that serve a task, shape (hosts, P-states)."""
         levels = np.arange(int(self.n_pstates_.max()))
-        wanted = np.minimum(levels, self.n_pstates_[:, None] - 1)
+        pstates = np.minimum(levels, self.n_pstates_[:, None] - 1)
         if self.one_to_one_:
-            return wanted
+            return pstates
         own = state.estimates.host_pstate
-        return np.array([[own(task, k, host) for k in row] for host, row in enumerate(wanted.tolist())])
+        return np.array([[own(task, k, host) for k in row] for host, row in enumerate(pstates.tolist())])
 
 
 class _Hosts:

@@ -180,8 +180,8 @@ class JobBook:
         if self._asks:
             query = f"{id}?"
             self._queries[query] = task
-            asked = {_ESTIMATE: {"job_id": query, "job": {**job, "id": query}}}
-            yield event(state.now, "QUERY", requests=asked)
+            estimate_query = {_ESTIMATE: {"job_id": query, "job": {**job, "id": query}}}
+            yield event(state.now, "QUERY", requests=estimate_query)
 
     def killed(self, request: Request, tasks: list[int], now: float) -> Event:
         """Return that `tasks` of those that were to be killed were, with their progress as estimated."""
@@ -218,9 +218,9 @@ class JobBook:
 
     def expected_wait(self, request: Request) -> tuple[int, float]:
         """Return the task, and how long it will wait [s], that an ``ANSWER`` tells."""
-        told = request.data.get(_ESTIMATE)
-        told = told if isinstance(told, dict) else {}
-        id, wait_s = told.get("job_id"), told.get("estimated_waiting_time")
+        reply = request.data.get(_ESTIMATE)
+        reply = reply if isinstance(reply, dict) else {}
+        id, wait_s = reply.get("job_id"), reply.get("estimated_waiting_time")
         task = self._queries.get(id) if isinstance(id, str) else None
         if task is None or not isinstance(wait_s, int | float) or not math.isfinite(wait_s):
             raise request.nonsense(f"{_ESTIMATE} names no job that was asked about, or no number")

@@ -344,8 +344,8 @@ class Peer:
         status = self._process.wait()
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         lines = self._said.decode(errors="replace").strip().splitlines()
-        said = f": {shorten(lines[-1].strip())}" if lines else ""
-        raise SimulationError(f"{self} has ended by {how}{said}")
+        reason = f": {shorten(lines[-1].strip())}" if lines else ""
+        raise SimulationError(f"{self} has ended by {how}{reason}")
 
     def end(self) -> None:
         """Let it end by itself, after its last answer; if it does not in time, kill it."""

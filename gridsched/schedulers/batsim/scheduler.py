@@ -269,8 +269,8 @@ class Batsim(Scheduler):
         return self.hosts_.set(request, state.now)
 
     def _query(self, request: Request, state: State) -> Iterable[Decision]:
-        asked = request.data.get("requests")
-        if not isinstance(asked, dict) or list(asked) != ["consumed_energy"]:
+        queries = request.data.get("requests")
+        if not isinstance(queries, dict) or list(queries) != ["consumed_energy"]:
             raise request.nonsense("only consumed_energy is known")
         consumed_j = state.consumed_j()
         if math.isnan(consumed_j):

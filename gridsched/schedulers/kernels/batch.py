@@ -122,7 +122,7 @@ def _without_dominated(order: Integers, table: HostTable, first: Floats, second:
     Rounding keeps order: a host that is neither faster nor ready earlier than two others (in two
     other clusters, or one in its own) completes no task before them. `order` empty: plain copy.
     """
-    shown = first.copy()
+    ready_times = first.copy()
     # the two smallest ready times among faster columns; by cluster, of two different clusters
     least = next_least = INF
     least_unit = -1
@@ -130,7 +130,7 @@ def _without_dominated(order: Integers, table: HostTable, first: Floats, second:
     for k in order:
         ready, unit = first[k], table.unit_of[k]
         if ready >= next_least or (by_cluster and ready >= own[unit]):
-            shown[k] = INF
+            ready_times[k] = INF
             continue
         own[unit] = ready
         if by_cluster and unit == least_unit:
@@ -141,7 +141,7 @@ def _without_dominated(order: Integers, table: HostTable, first: Floats, second:
             next_least = ready
         if not by_cluster:
             next_least = min(next_least, second[k])
-    return shown
+    return ready_times
 
 
 @compiled()
@@ -227,11 +227,11 @@ def two_best(
     """
     best[:n] = INF
     runner_up[:n] = INF
-    shown = _without_dominated(order, table, first, second, by_cluster)
+    undominated = _without_dominated(order, table, first, second, by_cluster)
     if by_cluster:
-        _two_best_clusters(run_time, data, table, shown, n, best, runner_up, room)
+        _two_best_clusters(run_time, data, table, undominated, n, best, runner_up, room)
     else:
-        _two_best_hosts(run_time, data, table, shown, second, n, best, runner_up)
+        _two_best_hosts(run_time, data, table, undominated, second, n, best, runner_up)
 
 
 @compiled()
@@ -245,13 +245,13 @@ def best_hosts(
     stop: int,
     best: Floats,
     by_cluster: bool,
-    wanted: Integers,
+    hosts: Integers,
 ) -> None:
     """Find each task's lowest host id with completion time `best`, for tasks `start` to `stop`.
 
     By cluster: in the lowest cluster that has one. Written to `wanted`; -1 if `best` is infinite.
     """
-    wanted[start:stop] = -1
+    hosts[start:stop] = -1
     for column in range(len(first)):
         ready = first[column]
         if ready == INF:
@@ -261,15 +261,15 @@ def best_hosts(
             d = there[i]
             if (ready if ready > d else d) + p[i] != best[i] or best[i] == INF:
                 continue
-            found = wanted[i]
+            best_host = hosts[i]
             unit = table.unit_of[column]
-            if by_cluster and found >= 0 and table.unit_of[table.column_of[found]] != unit:
+            if by_cluster and best_host >= 0 and table.unit_of[table.column_of[best_host]] != unit:
                 continue
             for k in range(table.column_start[column], table.column_start[column + 1]):
                 host = table.column_hosts[k]
                 if max(core_ready[host, 0], d) + p[i] == best[i]:
-                    if found < 0 or host < found:
-                        wanted[i] = host
+                    if best_host < 0 or host < best_host:
+                        hosts[i] = host
                     break
 
 
@@ -346,7 +346,7 @@ def map_greedily(
         In the order of the decisions; tasks that no host can take are left out.
     """
     n = len(ids)
-    tasks, hosts, wanted = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    tasks, hosts, best_host = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     best, runner_up, room = np.empty(n), np.empty(n), np.empty(n)
     data, order = initial_data(files, ids, now), columns_by_speed(run_time, files)
     first, second = _earliest(core_ready, table)
@@ -357,8 +357,8 @@ def map_greedily(
         if i < 0:
             break
         task = ids[i]
-        best_hosts(run_time, data, table, core_ready, first, i, i + 1, best, by_cluster, wanted)
-        host = wanted[i]
+        best_hosts(run_time, data, table, core_ready, first, i, i + 1, best, by_cluster, best_host)
+        host = best_host[i]
         tasks[mapped], hosts[mapped] = task, host
         mapped += 1
         column = table.column_of[host]
@@ -389,7 +389,7 @@ def map_in_passes(
     Parameters and result as of `map_greedily`; tasks of one pass are committed in order of id.
     """
     n = len(ids)
-    tasks, hosts, wanted = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    tasks, hosts, best_host = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     best, runner_up, room = np.empty(n), np.empty(n), np.empty(n)
     stays, claimant = np.empty(n, np.int64), np.empty(len(core_ready), np.int64)
     data, order = initial_data(files, ids, now), columns_by_speed(run_time, files)
@@ -397,10 +397,10 @@ def map_in_passes(
     mapped = 0
     while n > 0:
         two_best(run_time, data, table, order, first, second, n, by_cluster, best, runner_up, room)
-        best_hosts(run_time, data, table, core_ready, first, 0, n, best, by_cluster, wanted)
+        best_hosts(run_time, data, table, core_ready, first, 0, n, best, by_cluster, best_host)
         claimant[:] = -1
         for i in range(n):
-            host = wanted[i]
+            host = best_host[i]
             if host < 0:
                 continue
             score = _score(SUFFERAGE, best[i], runner_up[i], alone)
@@ -409,7 +409,7 @@ def map_in_passes(
                 claimant[host] = i
         left = 0
         for i in range(n):
-            host = wanted[i]
+            host = best_host[i]
             if host >= 0 and claimant[host] == i:
                 tasks[mapped], hosts[mapped] = ids[i], host
                 mapped += 1

@@ -288,9 +288,9 @@ class DemandPattern:
     def _earlier(self, start: float, end: float) -> Floats:
         """Return demand and seconds of each part in the time before a period, shape (2, parts)."""
         length = (end - start) / PARTS
-        known = self._submit_s < start
-        part = ((self._submit_s[known] - start) // length).astype(np.int64) % PARTS
-        demand_j = np.bincount(part, weights=self._demand_j[known], minlength=PARTS)
+        is_earlier = self._submit_s < start
+        part = ((self._submit_s[is_earlier] - start) // length).astype(np.int64) % PARTS
+        demand_j = np.bincount(part, weights=self._demand_j[is_earlier], minlength=PARTS)
         # the time from 0 on, cut at the parts' bounds, counted back from the period's start
         edges = np.clip(start - length * np.arange(math.ceil(start / length) + 1), 0.0, None)
         part_of_piece = -np.arange(1, len(edges)) % PARTS

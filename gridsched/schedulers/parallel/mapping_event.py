@@ -124,11 +124,11 @@ class EventMaker:
         functions = tasks.utility
         if functions is None:
             return None
-        known = self._classes
-        if known is None or known[0] is not functions.classes:
-            known = functions.classes, utility_tables(functions.taken(slice(0)))
-            self._classes = known
-        return known[1]._replace(
+        tables = self._classes
+        if tables is None or tables[0] is not functions.classes:
+            tables = functions.classes, utility_tables(functions.taken(slice(0)))
+            self._classes = tables
+        return tables[1]._replace(
             priority=functions.priority[waiting],
             urgency=functions.urgency[waiting],
             utility_class=functions.utility_class[waiting],
@@ -165,9 +165,9 @@ class EventMaker:
 
     def _shortest_times(self, state: State) -> Floats:
         """Return the least run time of each task that was submitted [s]."""
-        known, submitted = len(self._shortest_s), len(state.tasks)
-        if known < submitted:
-            new = np.arange(known, submitted)
+        counted, submitted = len(self._shortest_s), len(state.tasks)
+        if counted < submitted:
+            new = np.arange(counted, submitted)
             times = self.rows(state.estimates, state.tasks, new).time_s.min(axis=(1, 2))
             self._shortest_s = np.concatenate([self._shortest_s, times])
         return self._shortest_s
@@ -179,8 +179,13 @@ class EventMaker:
         """
         free_at = np.array(nodes.free_at, dtype=np.float64)
         free_at[~nodes.free & (free_at <= now)] = np.nextafter(now, math.inf)
-        found = nodes.reserved
-        reserved = Reserved(np.array(found.start), np.array(found.end), np.array(found.offsets), np.array(found.hosts))
+        reservations = nodes.reserved
+        reserved = Reserved(
+            np.array(reservations.start),
+            np.array(reservations.end),
+            np.array(reservations.offsets),
+            np.array(reservations.hosts),
+        )
         return node_profile(self.nodes, free_at, reserved)
 
     # ------------------------------------------------------------------ what comes out

@@ -364,8 +364,10 @@ def read_order(owner: str, text: object) -> QueueOrder | None:
     legal = {each.name for each in fields(MultifactorPriority)} if id == "multifactor" else set()
     for name in parameters:
         if name not in legal:
-            known = f"Its parameters: {', '.join(sorted(legal)) or 'none'}."
-            raise InputError(f"Order {id!r} of {owner} has no parameter {name!r}. {did_you_mean(name, legal)}{known}")
+            legal_text = f"Its parameters: {', '.join(sorted(legal)) or 'none'}."
+            raise InputError(
+                f"Order {id!r} of {owner} has no parameter {name!r}. {did_you_mean(name, legal)}{legal_text}"
+            )
     if id == "multifactor":
         return MultifactorPriority(**parameters)
     if id in FORMULAS:

@@ -48,7 +48,7 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
     walltime, which is the time it asked for; all of that is told.
     """
     content = _content(path)
-    rows, told, profiles = JobRows(path), Counter[str](), _Profiles(content["profiles"])
+    rows, counts, profiles = JobRows(path), Counter[str](), _Profiles(content["profiles"])
     for place, job in enumerate(content["jobs"], start=1):
         try:
             work, width = profiles.work_of(job["profile"]), float(job["res"])
@@ -57,17 +57,17 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
                 rows.drop(place, NO_TIME)
                 continue
             rows.add(place, str(job["id"]), float(job["subtime"]), run_s, width, walltime_s)
-            told["bytes"] += work.moves_bytes
-            told["sequence"] += work.is_sequence
-            told["unequal"] += work.is_unequal
-            told["late"] += 0 < walltime_s < run_s
+            counts["bytes"] += work.moves_bytes
+            counts["sequence"] += work.is_sequence
+            counts["unequal"] += work.is_unequal
+            counts["late"] += 0 < walltime_s < run_s
         except _UnknownType as error:
             rows.drop(place, f"profile of type {str(error)[:40]!r}; {KNOWN} are known")
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             rows.drop(place, NOT_OF_THE_FORMAT)
     needs = "most jobs lack id, subtime, res or a profile that is there."
     header = {"MaxProcs": str(content["nb_res"])} if "nb_res" in content else {}
-    return rows.table(needs, header=header, notes=_notes(told), has_lines=False)
+    return rows.table(needs, header=header, notes=_notes(counts), has_lines=False)
 
 
 def _content(path: str | Path) -> dict[str, Any]:

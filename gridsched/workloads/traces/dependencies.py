@@ -87,8 +87,8 @@ class DependencyRows:
         """
         if not self._needs:
             return NO_PAIRS
-        wanted = {on for _, _, on, _ in self._needs}
-        lines = {job: [line] for job, line in numbers if job in wanted} | self._lines
+        needed = {on for _, _, on, _ in self._needs}
+        lines = {job: [line] for job, line in numbers if job in needed} | self._lines
         rows = [
             (line, on, int(kind), delay_s)
             for line, kind, name, delay_s in self._needs

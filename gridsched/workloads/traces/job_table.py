@@ -55,9 +55,9 @@ class Dropped:
     def __str__(self) -> str:
         where = ""
         if self.lines:
-            shown = ", ".join(map(str, self.lines[:MAX_LINES_NAMED]))
+            line_list = ", ".join(map(str, self.lines[:MAX_LINES_NAMED]))
             more = ", ..." if self.count > MAX_LINES_NAMED else ""
-            where = f" (line{'s' if self.count > 1 else ''} {shown}{more})"
+            where = f" (line{'s' if self.count > 1 else ''} {line_list}{more})"
         return f"{self.count:,} job{'s' if self.count > 1 else ''} left out: {self.reason}{where}"
 
     def as_json(self) -> dict[str, str | int]:
@@ -266,8 +266,8 @@ def _opened(path: Path) -> Iterator[TextIO]:
         with opened(path, "rt", encoding="utf-8", errors="replace") as text:
             yield text
     except (OSError, EOFError, zlib.error) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read: {said}.") from None
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read: {reason}.") from None
 
 
 #: A file is no log if more of its rows than this are not of the format.

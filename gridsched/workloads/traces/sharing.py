@@ -209,8 +209,8 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> Sh
                 f"{int(unknown.sum()):,} jobs name partitions that are no clusters: the first that takes them has them"
             )
         else:
-            shown = ", ".join(map(repr, names[:3]))
-            notes.append(f"{int(unknown.sum()):,} jobs name partitions that {options.partitions} lacks: {shown}")
+            name_list = ", ".join(map(repr, names[:3]))
+            notes.append(f"{int(unknown.sum()):,} jobs name partitions that {options.partitions} lacks: {name_list}")
     kept = chosen != _NONE
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(
@@ -244,13 +244,13 @@ def _nodes_wanted(jobs: JobTable, platform: Platform) -> _Wants:
 def _cores_wanted(jobs: JobTable) -> _Wants:
     """Return what jobs ask for of each node, or where the log tells of processors alone, of cores anywhere."""
     texts = [jobs.attributes.get(name) for name in TAKEN]
-    rows, known = [], {}
+    rows, texts_of = [], {}
     for k, width in enumerate(jobs.width.tolist()):
-        told = tuple("" if each is None else str(each[k]) for each in texts)
-        if (width, told) not in known:
-            known[width, told] = _parts(width, *told)
-        rows.append(known[width, told])
-    names = sorted({name for _, _, needs in known.values() for name in needs} - {CORES, MEMORY})
+        key = tuple("" if each is None else str(each[k]) for each in texts)
+        if (width, key) not in texts_of:
+            texts_of[width, key] = _parts(width, *key)
+        rows.append(texts_of[width, key])
+    names = sorted({name for _, _, needs in texts_of.values() for name in needs} - {CORES, MEMORY})
     if len(names) > MOST_RESOURCES:
         raise InputError(
             f"{jobs.name}: jobs ask for {len(names)} kinds of resources; at most {MOST_RESOURCES} are read."

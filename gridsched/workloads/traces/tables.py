@@ -99,14 +99,14 @@ def read_table(path: str | Path, columns: str | None = None) -> JobTable:
     InputError
         If the file cannot be read, or lacks a column that is needed.
     """
-    wanted = read_columns(columns, path)
+    column_of = read_columns(columns, path)
     is_parquet = str(path).lower().endswith(".parquet")
-    header, values = (_parquet_rows if is_parquet else _csv_rows)(Path(path), list(wanted.values()))
+    header, values = (_parquet_rows if is_parquet else _csv_rows)(Path(path), list(column_of.values()))
     for name in NEEDED:
-        if (theirs := wanted.get(name)) not in header:
+        if (theirs := column_of.get(name)) not in header:
             hint = did_you_mean(theirs or name, header)
             raise InputError(f"{path}: no column {theirs or name!r} ({name}). {hint}--columns says which it is.")
-    present = {name: theirs for name, theirs in wanted.items() if theirs in header}
+    present = {name: theirs for name, theirs in column_of.items() if theirs in header}
     rows = JobRows(path, [name for name in NAMED if name in present])
     for number, cells in values:
         if cells is None:
@@ -177,8 +177,8 @@ def _number(value: Any) -> float:
     if value is None or value == "":
         return math.nan
     if isinstance(value, list):
-        known = [number for number in map(_number, value) if not math.isnan(number)]
-        return math.fsum(known) / len(known) if known else math.nan
+        numbers = [number for number in map(_number, value) if not math.isnan(number)]
+        return math.fsum(numbers) / len(numbers) if numbers else math.nan
     return value.total_seconds() if hasattr(value, "total_seconds") else float(value)
 
 
