@@ -42,7 +42,7 @@ SchedulersOption = Annotated[
 #: Stands for every scheduler that takes the workload.
 ALL = "all"
 _SCHEDULER = Column("scheduler", "scheduler")
-_MAPPING_EVENT = Column("mapping_event_ms", "mapping\nevent\n[ms]", "figure")
+_MAPPING_EVENT = Column("ms", "mapping\nevent\n[ms]", "figure")
 #: Metrics that tell by how much a budget was exceeded.
 EXCESSES = tuple(unit.excess for unit in UNITS.values())
 NO_ENERGY = "No energy: the hosts have no power (--power none)."
@@ -248,8 +248,9 @@ def compare(
         scenario = results[0].scenario
         title = f"{options.workload} on {options.platform or scenario.platform.name}"
         out, also = console(), [*own, *([key] if key else [])]
-        shown = [{**row, "mapping_event_ms": _milliseconds(row)} for row in rows]
-        print_table(out, _columns(rows, also, bounds), shown, title)
+        events_s = [row["timing"]["mapping_event_s"] for row in rows]
+        table = [{**row, "ms": None if s is None else f"{1000 * s:.3g}"} for row, s in zip(rows, events_s, strict=True)]
+        print_table(out, _columns(rows, also, bounds), table, title)
         print_notes(out, _notes(rows, scenario, bounds))
         if plot is not None:
             out.print(f"Figure: {plot}")
@@ -314,11 +315,6 @@ def _notes(rows: Sequence[Mapping[str, Any]], scenario: LoadedScenario, bounds: 
             yield f"{row['scheduler']} followed {row['provenance']['delegated_to']}."
     if (line := free_boots(rows)) is not None:
         yield line
-
-
-def _milliseconds(row: Mapping[str, Any]) -> str | None:
-    seconds = mapping_event_s(row)
-    return None if seconds is None else f"{1000 * seconds:.3g}"
 
 
 def _amount(unit: Unit, value: float) -> str:

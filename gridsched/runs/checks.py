@@ -7,7 +7,6 @@ import re
 import numpy as np
 
 from gridsched.errors import InputError
-from gridsched.model.failures import Failures
 from gridsched.model.platform import Platform
 from gridsched.platform_io.overrides import GivenPower
 from gridsched.runs.scenario import LoadedScenario, Scenario
@@ -34,8 +33,6 @@ def check_scenario(scenario: Scenario) -> None:
     for item in scenario.log:
         if not re.fullmatch(r"no_loc|[^:\s]+:.+", item):
             raise InputError(f"--log={item}: SimGrid's log settings read CATEGORY.KEY:VALUE, as root.thresh:info.")
-    if scenario.failures is not None:
-        Failures.read(scenario.failures)
     if scenario.files is not None and getattr(scenario.tasks, "files", scenario) is None:
         raise InputError(f"{scenario.files}: input files go with a workload that is a file.")
     if scenario.master is not None and scenario.deployment is not None:

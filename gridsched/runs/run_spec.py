@@ -279,17 +279,13 @@ class RunSpec(Section):
         except ValidationError as error:
             first = gravest(error)
             raise InputError(f"The description of a run: {key_name(first['loc'])} {complaint(first)}") from None
-        spec._refuse_paths()
-        return spec
-
-    def _refuse_paths(self) -> None:
-        """Refuse files that are named by their paths: a row reads what its store holds."""
-        for key, file in self.files():
+        for key, file in spec.files():
             if isinstance(file, str):
                 raise InputError(
                     f"The description of a run: {key} is the path {file!r}; a stored run names "
                     "files by name and SHA-256."
                 )
+        return spec
 
     def canonical(self) -> dict[str, Any]:
         """Return what is stored of it: equal runs have equal descriptions."""

@@ -179,32 +179,35 @@ class ScenarioMaker:
     def _path(self, file: str | FileReference) -> str:
         return path_of_file(file, self._inputs)
 
-    def _given(self, section: Section) -> dict[str, Any]:
+    def _values(self, section: Section) -> dict[str, Any]:
         """Return the keys of a section that are set, with the paths of its files."""
-        given = {name: getattr(section, name) for name in section.model_fields_set}
-        return given | {name: self._path(given[name]) for name in file_keys(section)}
+        values = {name: getattr(section, name) for name in section.model_fields_set}
+        return values | {name: self._path(values[name]) for name in file_keys(section)}
 
     def _settings(self, spec: RunSpec) -> dict[str, Any]:
         """Return the settings that are set, but for those of what is measured."""
-        given = self._given(spec.settings)
-        return {name: given[name] for name in sorted(given) if name not in MEASURE_SETTINGS}
+        values = self._values(spec.settings)
+        return {name: values[name] for name in sorted(values) if name not in MEASURE_SETTINGS}
 
     def _keys(self, section: DrawnSection, spec: RunSpec, without: Collection[str] = ()) -> Any:
         """Return the keys of a generator, checked."""
-        given = {key: each for key, each in self._given(section).items() if key not in ("generator", "seed", *without)}
-        return GENERATORS[section.generator].model(**(given | _seeds(section, spec)))
+        others = ("generator", "seed", *without)
+        values = {key: each for key, each in self._values(section).items() if key not in others}
+        return GENERATORS[section.generator].model(**(values | _seeds(section, spec)))
 
     def _bag(self, spec: RunSpec) -> NamedBag:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
 
-        workload, given = spec.workload, self._settings(spec).get("pstate")
+        workload, pstate = spec.workload, self._settings(spec).get("pstate")
         if isinstance(workload, DrawnSection) and workload.generator in SYSTEM_GENERATORS:
-            return self._listed_bag(self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(given))
+            return self._listed_bag(
+                self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(pstate)
+            )
         world = self._world(_origin(spec), False)
         if world.types is not None:
-            return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, one_pstate(given))
-        pstates = pstates_of(world.platform, given)
+            return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, one_pstate(pstate))
+        pstates = pstates_of(world.platform, pstate)
         return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
 
     def _make_bag(self, keys: GeneratorKeys, name: str, pstate: int) -> NamedBag:
@@ -225,9 +228,9 @@ class ScenarioMaker:
 
     def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> LoadedScenario:
         """Return the scenario of a workload file, on the run's platform or on its own."""
-        given = self._given(workload)
-        file, files = given.pop("file"), given.pop("files", None)
-        options = TraceOptions(**given)
+        values = self._values(workload)
+        file, files = values.pop("file"), values.pop("files", None)
+        options = TraceOptions(**values)
         own = None if isinstance(spec.platform, NoPlatform) else spec.platform
         if is_trace(file):
             if files is not None:
@@ -268,9 +271,9 @@ class ScenarioMaker:
         self, section: PlatformTable, *, seed: int, replicate: int, needs_file: bool
     ) -> tuple[Platform, Path | None]:
         table = self._table(section.table, section.join, section.year, section.trust)
-        given = self._given(section)
-        links = NetworkLinks(**{key: given[key] for key in _LINKS if key in given})
-        recipe = {key: each for key, each in given.items() if key not in (*_LINKS, *_TABLE_KEYS)}
+        values = self._values(section)
+        links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
+        recipe = {key: each for key, each in values.items() if key not in (*_LINKS, *_TABLE_KEYS)}
         platform = platform_from_table(table, PlatformRecipe(**recipe, seed=seed, replicate=replicate))
         return platform, self._written_platform(platform, links) if needs_file else None
 
@@ -321,8 +324,8 @@ def load(scenario: Scenario) -> LoadedScenario:
 
 def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
-    given = {name: getattr(spec.settings, name) for name in ("power", "deployment")}
-    kept = {name: each for name, each in given.items() if name in spec.settings.model_fields_set}
+    values = {name: getattr(spec.settings, name) for name in ("power", "deployment")}
+    kept = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
     return spec.model_copy(update={"scheduler": None, "settings": Settings.model_construct(**kept)})
 
 

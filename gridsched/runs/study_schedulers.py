@@ -131,9 +131,8 @@ def _variants(
     given = {key: value for key, value in table.items() if key not in _OWN_KEYS}
     for key in given:
         if key not in legal:
-            hint, shown = did_you_mean(key, legal), ", ".join(legal) or "none"
-            complaint = f"is no parameter of {id}. {hint}Legal: {shown}."
-            document.refuse((*path, key), complaint)
+            hint, names = did_you_mean(key, legal), ", ".join(legal) or "none"
+            document.refuse((*path, key), f"is no parameter of {id}. {hint}Legal: {names}.")
     varying = {
         key: value
         for key, value in given.items()
@@ -143,19 +142,11 @@ def _variants(
         check_values(document, (*path, key), choices)
     policy = next((name for name, module in policies.items() if module.__name__ == cls.__module__), None)
     for chosen in itertools.product(*varying.values()):
-        values = {**given, **dict(zip(varying, chosen, strict=True))}
-        parts = [f"{key}={value}" for key, value in zip(varying, chosen, strict=True)]
-        made = _made(document, path, id, values)
-        yield StudyScheduler(
-            f"{label}({', '.join(parts)})" if parts else label,
-            id,
-            made.stored_parameters,
-            policy,
-            path,
-            label,
-            dict(zip(varying, chosen, strict=True)),
-            made.traits,
-        )
+        varied = dict(zip(varying, chosen, strict=True))
+        parts = ", ".join(f"{key}={value}" for key, value in varied.items())
+        made = _made(document, path, id, given | varied)
+        name = f"{label}({parts})" if parts else label
+        yield StudyScheduler(name, id, made.stored_parameters, policy, path, label, varied, made.traits)
 
 
 def _id_of(text: str, policies: Mapping[str, ModuleType]) -> str:
