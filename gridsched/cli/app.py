@@ -77,8 +77,8 @@ class Application(typer.Typer):
 
         def declared(function: Callable[..., None]) -> Callable[..., None]:
             text, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples\n--------\n")
-            told = {"help": text, "epilog": examples and f"Examples:\n\n{examples}", "cls": Command, **settings}
-            return super(Application, self).command(name, **told)(function)
+            details = {"help": text, "epilog": examples and f"Examples:\n\n{examples}", "cls": Command, **settings}
+            return super(Application, self).command(name, **details)(function)
 
         return declared
 
@@ -250,8 +250,8 @@ def _package_of(error: ModuleNotFoundError) -> str:
     from importlib.metadata import requires
 
     module = (error.name or "").partition(".")[0].replace("_", "-")
-    wanted = (line.partition(";")[0].strip() for line in requires("gridsched") or ())
-    return next((each for each in wanted if module and re.match(rf"{re.escape(module)}\b", each)), "")
+    needs = (line.partition(";")[0].strip() for line in requires("gridsched") or ())
+    return next((each for each in needs if module and re.match(rf"{re.escape(module)}\b", each)), "")
 
 
 def _found(error: BaseException, text: str, words: Sequence[str]) -> str:

@@ -78,11 +78,11 @@ def run_each(
     parameters = options.parameters(ids)
     base = replace(options.base_scenario, meters_carbon=meters_carbon)
     scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
-    shown = sys.stderr.isatty() and not quiet
-    ended = run_many(scenarios, progress=shown, keep_errors=True, accept=accept)
+    has_bar = sys.stderr.isatty() and not quiet
+    outcomes = run_many(scenarios, progress=has_bar, keep_errors=True, accept=accept)
     results: dict[str, RunResult] = {}
     failures = []
-    for id, each in zip(ids, ended, strict=True):
+    for id, each in zip(ids, outcomes, strict=True):
         if isinstance(each, RunResult):
             results[id] = each
         else:
@@ -146,16 +146,16 @@ def own_metrics(given: Sequence[str]) -> list[Metric]:
     InputError
         If one cannot be understood.
     """
-    found: list[Metric] = []
-    known = [each.id for each in METRICS.values() if each.is_number and each.of in ("run", "row")]
+    metrics: list[Metric] = []
+    numbers = [each.id for each in METRICS.values() if each.is_number and each.of in ("run", "row")]
     for text in given:
         id, equals, expression = text.partition("=")
         if not equals:
             raise InputError(f"--metric {text!r}: write NAME=EXPRESSION, as edp=energy_j*makespan_s.")
-        names = [*known, *(each.id for each in found)]
+        names = [*numbers, *(each.id for each in metrics)]
         called = f"--metric {id.strip()}"
-        found.append(formula(id.strip(), expression, names, better="less", called=called).metric)
-    return found
+        metrics.append(formula(id.strip(), expression, names, better="less", called=called).metric)
+    return metrics
 
 
 def sort_metric(id: str | None, own: Sequence[Metric] = ()) -> Metric | None:
@@ -168,11 +168,11 @@ def sort_metric(id: str | None, own: Sequence[Metric] = ()) -> Metric | None:
     """
     if id is None:
         return None
-    known = METRICS | {each.id: each for each in own}
-    if id not in known or known[id].better is None:
-        legal = [name for name, metric in known.items() if metric.better is not None]
+    metrics = METRICS | {each.id: each for each in own}
+    if id not in metrics or metrics[id].better is None:
+        legal = [name for name, metric in metrics.items() if metric.better is not None]
         raise InputError(f"--sort {id!r}: is no metric with a best. {did_you_mean(id, legal)}")
-    return known[id]
+    return metrics[id]
 
 
 def sort_key(metric: Metric, row: Mapping[str, Any]) -> tuple[bool, float]:

@@ -86,9 +86,9 @@ class OptimizeOptions:
         from gridsched.workloads.load import read_workload
 
         self._check_combination()
-        given = self.settings.get("pstate")
+        pstate = self.settings.get("pstate")
         if self.etc is not None and self.apc is not None and self.counts is not None:
-            return bag_of_csv(self.etc, self.apc, self.counts, self.machines, one_pstate(given))
+            return bag_of_csv(self.etc, self.apc, self.counts, self.machines, one_pstate(pstate))
         if self.workload is None:
             raise InputError(
                 "Missing the bag: give --workload G.toml, or --etc, --apc and --counts, or --platform and --workload."
@@ -96,18 +96,18 @@ class OptimizeOptions:
         if self.platform is None:
             if self.workload.suffix.lower() != ".toml":
                 raise InputError(f"{self.workload}: a bag of tasks has no machines of its own; add --platform.")
-            return bag_of_generator(self.workload, one_pstate(given))
+            return bag_of_generator(self.workload, one_pstate(pstate))
         tasks = read_workload(self.workload)
         platform = read_platform(self.platform)
-        return bag_of_platform(platform, tasks, pstates_of(platform, given))
+        return bag_of_platform(platform, tasks, pstates_of(platform, pstate))
 
     def _check_combination(self) -> None:
-        given = [name for name in (*_CSV, "machines") if getattr(self, name) is not None]
-        if not given:
+        names_of_csv = [name for name in (*_CSV, "machines") if getattr(self, name) is not None]
+        if not names_of_csv:
             return
         for name in ("workload", "platform"):
             if getattr(self, name) is not None:
-                raise InputError(f"{option_name(name)} excludes {option_name(given[0])}.")
+                raise InputError(f"{option_name(name)} excludes {option_name(names_of_csv[0])}.")
         for name in _CSV:
             if getattr(self, name) is None:
                 names = ", ".join(option_name(each) for each in _CSV)

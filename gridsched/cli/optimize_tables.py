@@ -103,19 +103,19 @@ def _whole_tasks(answer: ProfitAnswer) -> str:
     below = answer.relative_decrease
     share = f", {100 * below:.3g} % below the bound" if below == below else ""
     pause = whole.makespan_s - whole.finish_s
-    told = f" {pause:,.6g} s of it are a pause." if pause > 1e-9 * whole.finish_s else ""
-    return f"Whole tasks earn {whole.profit_rate:,.6g} a second{share}.{told}"
+    rest = f" {pause:,.6g} s of it are a pause." if pause > 1e-9 * whole.finish_s else ""
+    return f"Whole tasks earn {whole.profit_rate:,.6g} a second{share}.{rest}"
 
 
 def _print_first(out: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], key: str) -> None:
     """Print the rows, of many those with the largest values of `key`."""
-    shown = list(rows)
+    largest = list(rows)
     if len(rows) > MOST_ROWS:
-        kept = sorted(range(len(rows)), key=lambda k: -rows[k][key])[:MOST_ROWS]
-        shown = [rows[k] for k in sorted(kept)]
-    print_table(out, columns, shown)
-    if len(shown) < len(rows):
-        out.print(f"{len(shown)} of {len(rows):,}, those worth most; --json has all.")
+        places = sorted(range(len(rows)), key=lambda k: -rows[k][key])[:MOST_ROWS]
+        largest = [rows[k] for k in sorted(places)]
+    print_table(out, columns, largest)
+    if len(largest) < len(rows):
+        out.print(f"{len(largest)} of {len(rows):,}, those worth most; --json has all.")
 
 
 def print_front(out: Console, answer: FrontAnswer) -> None:
@@ -126,11 +126,11 @@ def print_front(out: Console, answer: FrontAnswer) -> None:
     if answer.tariff is not None:
         best = max(rows, key=lambda row: row["profit_rate"])
     step = -(-len(rows) // MOST_ROWS)
-    shown = [row for k, row in enumerate(rows) if k % step == 0 or row in (best, rows[-1])]
+    corners = [row for k, row in enumerate(rows) if k % step == 0 or row in (best, rows[-1])]
     columns = [column for column in FRONT if column.key in rows[0]]
-    print_table(out, columns, shown)
-    if len(shown) < len(rows):
-        out.print(f"{len(shown)} of {len(rows):,} corners; -o FILE has all.")
+    print_table(out, columns, corners)
+    if len(corners) < len(rows):
+        out.print(f"{len(corners)} of {len(rows):,} corners; -o FILE has all.")
     if not answer.front.complete:
         out.print("The front has more corners; --points asks for more.")
     if best is not None:

@@ -109,8 +109,8 @@ def table_file(path: Path | None) -> tuple[Path, ...]:
     if path is None:
         return ()
     if path.suffix.lower() not in (".json", ".csv", ".parquet"):
-        found = path.suffix or "no ending"
-        raise InputError(f"{path}: -o writes .json, .csv or .parquet; found {found!r}.")
+        ending = path.suffix or "no ending"
+        raise InputError(f"{path}: -o writes .json, .csv or .parquet; found {ending!r}.")
     return (path,)
 
 

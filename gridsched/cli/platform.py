@@ -204,7 +204,7 @@ def add_power(
 ) -> None:
     """Write a platform file again with power for its hosts; all else stays as it is.
 
-    SimGrid's format has no room for the power of a <cabinet> or <peer>: give it to each run by --power.
+    SimGrid's format has no room for the power of a `<cabinet>` or `<peer>`: give it to each run by --power.
 
     Examples
     --------
@@ -243,8 +243,8 @@ def check(
     """
     from gridsched.sim.inspection import inspect_platform
 
-    found = check_platform_file(platform)
-    report = with_inspection(found, inspect_platform(platform, found.pairs()))
+    reading = check_platform_file(platform)
+    report = with_inspection(reading, inspect_platform(platform, reading.pairs()))
     if deployment is not None:
         report = with_deployment(report, deployment)
     if json:

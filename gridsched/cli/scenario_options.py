@@ -144,8 +144,8 @@ def _takers(item: str, key: str, schedulers: Sequence[str]) -> list[str]:
     takers = [id for id, names in legal.items() if key in names]
     if not takers:
         hint = did_you_mean(key, {name for names in legal.values() for name in names})
-        shown = "; ".join(f"{id}: {', '.join(names)}" for id, names in legal.items() if names)
-        raise InputError(f"--set {item!r}: no parameter {key!r}. {hint}Parameters: {shown or 'none'}.")
+        parameters = "; ".join(f"{id}: {', '.join(names)}" for id, names in legal.items() if names)
+        raise InputError(f"--set {item!r}: no parameter {key!r}. {hint}Parameters: {parameters or 'none'}.")
     return takers
 
 

@@ -58,34 +58,34 @@ def check(
     from gridsched.campaign.single_runs import estimate
 
     _check_timeout(timeout_s)
-    found = Study.find(study, timeout_s)
-    warn(found.files.absent.values())
-    axes = [{"axis": axis.name, "values": list(axis.values)} for axis in found.axes]
+    design = Study.find(study, timeout_s)
+    warn(design.files.absent.values())
+    axes = [{"axis": axis.name, "values": list(axis.values)} for axis in design.axes]
     whole: dict[str, Any] = {
-        "study": found.name,
-        "title": found.title,
+        "study": design.name,
+        "title": design.title,
         "axes": axes,
-        "replicates": found.replicates,
-        "runs": found.n_runs,
-        "claims": len(found.claims),
+        "replicates": design.replicates,
+        "runs": design.n_runs,
+        "claims": len(design.claims),
     }
     failures: list[str] = []
     if samples:
-        timed = estimate(found, samples, found.timeout_s, trust=_trusted(found, trust))
+        sample = estimate(design, samples, design.timeout_s, trust=_trusted(design, trust))
         number = workers or usable_cpus()
         whole["estimate"] = {
-            "timed_runs": len(timed.timed_s),
-            "mean_run_s": timed.mean_s,
+            "timed_runs": len(sample.timed_s),
+            "mean_run_s": sample.mean_s,
             "workers": number,
-            "wall_s": found.n_runs * timed.mean_s / number,
-            "uncertainty_s": found.n_runs * timed.uncertainty_s / number,
+            "wall_s": design.n_runs * sample.mean_s / number,
+            "uncertainty_s": design.n_runs * sample.uncertainty_s / number,
         }
-        failures = [f"{_axes_text(run.axes)}: {error}" for run, error in timed.failures]
+        failures = [f"{_axes_text(run.axes)}: {error}" for run, error in sample.failures]
         whole["failures"] = failures
     if json:
         print(json_text(whole), end="")
     else:
-        _print_check(found, whole)
+        _print_check(design, whole)
     for failure in failures:
         say(f"run failed: {failure}")
     if failures:
@@ -161,14 +161,14 @@ def run(
     from gridsched.campaign.store import Store
 
     _check_timeout(timeout_s)
-    found = Study.find(study, timeout_s)
-    warn(found.files.absent.values())
-    is_meant = _filter(found, only)
+    design = Study.find(study, timeout_s)
+    warn(design.files.absent.values())
+    is_meant = _filter(design, only)
     options = Options(workers, is_meant, timeout_s, retry_failed, records)
-    display = Quiet() if quiet else JsonLines() if json_lines else Screen(found.name)
-    kept = Store.create(store, trust=_trusted(found, trust))
-    _do_runs(found, kept, options, dask, dask_wait_s, display)
-    if _report_failures(found, kept, is_meant):
+    display = Quiet() if quiet else JsonLines() if json_lines else Screen(design.name)
+    storage = Store.create(store, trust=_trusted(design, trust))
+    _do_runs(design, storage, options, dask, dask_wait_s, display)
+    if _report_failures(design, storage, is_meant):
         raise typer.Exit(1)
 
 
@@ -247,30 +247,30 @@ def rerun(
     from gridsched.campaign.single_runs import rerun as repeat
 
     def act(kept: Store) -> Repetition:
-        found = repeat(kept, run_id, timeout_s)
+        repetition = repeat(kept, run_id, timeout_s)
         warn([*kept.damaged_studies, *kept.damage])
-        return found
+        return repetition
 
     _check_timeout(timeout_s)
-    found = with_store(store, trust, act)
-    whole_id = found.stored["run_id"]
+    repetition = with_store(store, trust, act)
+    whole_id = repetition.stored["run_id"]
     if json:
-        pairs = {"differences": found.differences, "other_versions": found.other_versions}
-        told = {
+        pairs = {"differences": repetition.differences, "other_versions": repetition.other_versions}
+        lists = {
             name: [{"what": what, "stored": then, "repeated": now} for what, then, now in each]
             for name, each in pairs.items()
         }
-        whole = {"run_id": whole_id, "identical": found.is_identical, **told}
+        whole = {"run_id": whole_id, "identical": repetition.is_identical, **lists}
         print(json_text(whole), end="")
     elif not quiet:
-        for what, then, now in found.other_versions:
+        for what, then, now in repetition.other_versions:
             print(f"{what}: {then} when it was stored, {now} now")
-        for what, then, now in found.differences:
+        for what, then, now in repetition.differences:
             print(f"{what}: stored {then!r}, repeated {now!r}")
-        n = len(found.stored["metrics"])
-        verdict = f"identical in all {n} metrics" if found.is_identical else "different"
+        n = len(repetition.stored["metrics"])
+        verdict = f"identical in all {n} metrics" if repetition.is_identical else "different"
         print(f"Run {whole_id}: {verdict}")
-    if not found.is_identical:
+    if not repetition.is_identical:
         raise typer.Exit(1)
 
 

@@ -137,20 +137,20 @@ def reproduce(
     from gridsched.reproduction.report import write_report
     from gridsched.runs.study import Study
 
-    found = Study.find(study)
+    design = Study.find(study)
     if replicates is not None:
-        found = found.with_replicates(replicates)
-    warn(found.files.absent.values())
-    page = output or Path(f"{found.name}-report.html")
+        design = design.with_replicates(replicates)
+    warn(design.files.absent.values())
+    page = output or Path(f"{design.name}-report.html")
     is_ours = files_folder(page).exists()  # an earlier report may be replaced, nothing else
     check_report_target(page, force=is_ours)
-    kept = Store.create(store or Path(f"{found.name}-results"))
-    kept.stored()
-    warn([f"{damage}; its runs are repeated" for damage in kept.damage])
-    display = Quiet() if quiet else Screen(found.name)
+    storage = Store.create(store or Path(f"{design.name}-results"))
+    storage.stored()
+    warn([f"{damage}; its runs are repeated" for damage in storage.damage])
+    display = Quiet() if quiet else Screen(design.name)
     with terminable(), display:
-        run_campaign(found, kept, Options(workers), display.tell)
-    results = read_results(str(kept.root), found)
+        run_campaign(design, storage, Options(workers), display.tell)
+    results = read_results(str(storage.root), design)
     findings, readings = judged(results)
     folder = write_report(results, page, findings, readings, force=is_ours)
     if not quiet:
@@ -217,9 +217,9 @@ def _chosen(name: str, store: Store) -> Study:
     """Return a study of the user's own, with the replicates that the store has of it."""
     from gridsched.runs.study import Study
 
-    found = Study.find(name)
-    kept = next((each for each in store.kept_studies() if each.name == found.name), None)
-    return found if kept is None else found.with_replicates(kept.replicates)
+    design = Study.find(name)
+    stored = next((each for each in store.kept_studies() if each.name == design.name), None)
+    return design if stored is None else design.with_replicates(stored.replicates)
 
 
 def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:
@@ -264,9 +264,9 @@ def show_claims(results: StudyResults, findings: Sequence[Finding], readings: Se
     _print(claims_table(findings))
     for text, group in explained(findings).items():
         ids = run_ids_of(group)
-        shown = ", ".join(each[:8] for each in ids[:6]) + (", ..." if len(ids) > 6 else "")
+        first = ", ".join(each[:8] for each in ids[:6]) + (", ..." if len(ids) > 6 else "")
         names = ", ".join(finding.claim.id for finding in group)
-        console().print(Text(f"\n{names}: {text} Runs: {shown}."), soft_wrap=False)
+        console().print(Text(f"\n{names}: {text} Runs: {first}."), soft_wrap=False)
 
 
 def _print(table: TextTable) -> None:

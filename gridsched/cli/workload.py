@@ -136,20 +136,20 @@ def generate(
     its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
     makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
     """
-    given = {name: value for name, value in vars(options).items() if value is not None}
+    keys = {name: value for name, value in vars(options).items() if value is not None}
     if output.suffix.lower() not in (".csv", *WRITTEN):
         raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}.")
-    if generator is not None and given:
-        option = option_name(next(iter(given)))
+    if generator is not None and keys:
+        option = option_name(next(iter(keys)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
     if generator is not None:
         check_targets({"-o": [output]}, [generator], force=force)
         parameters = read_generator(generator)
     else:
-        parameters = checked_parameters(given, "workload generate", spelled=option_name)
-    told = _write_generated(parameters, output, generator, force=force)
+        parameters = checked_parameters(keys, "workload generate", spelled=option_name)
+    lines = _write_generated(parameters, output, generator, force=force)
     if not quiet:
-        console().print("\n".join(told))
+        console().print("\n".join(lines))
 
 
 def _write_generated(parameters: GeneratorKeys, output: Path, generator: Path | None, *, force: bool) -> list[str]:

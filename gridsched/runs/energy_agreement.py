@@ -76,11 +76,11 @@ def carbon_check(result: RunResult) -> list[dict[str, Any]]:
     if result.grams is None or result.trace.carbon is None:
         return []
     own = result.grams.by_plugin
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for row in compare_energy(result.trace, result.grams.by_joules, trace_carbon(result.trace)):
         host, by_joules, model = row["host"], row["plugin_j"], row["model_j"]
-        found.append({"host": host, "plugin_g": by_joules, "model_g": model})
-        found[-1]["carbon_relative_difference"] = row["relative_difference"]
+        rows.append({"host": host, "plugin_g": by_joules, "model_g": model})
+        rows[-1]["carbon_relative_difference"] = row["relative_difference"]
         if own is not None:
-            found[-1]["simgrid_carbon_g"] = own.get(host, sum(own.values()))
-    return found
+            rows[-1]["simgrid_carbon_g"] = own.get(host, sum(own.values()))
+    return rows

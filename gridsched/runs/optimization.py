@@ -120,10 +120,10 @@ def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:
 def no_planner(scheduler: str) -> str:
     """Return the complaint about a scheduler that plans by no programme."""
     ids = [each.id for each in entries() if each.id.startswith("lp_")]
-    known = [id for id in ids if hasattr(scheduler_class(id), "divided")]
+    planners = [id for id in ids if hasattr(scheduler_class(id), "divided")]
     return (
         f"scheduler {scheduler!r} follows no programme, and the driver 'optimize' executes "
-        f"nothing; it takes planners as {', '.join(known)}. Take another driver"
+        f"nothing; it takes planners as {', '.join(planners)}. Take another driver"
     )
 
 

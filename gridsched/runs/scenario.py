@@ -141,12 +141,12 @@ class Scenario(RunSettings):
         """
         spec, objects = self.described(), ("types", "window_s", "run_times", "estimates")
         parts = {"platform": spec.platform, "tasks": spec.workload, "scheduler": self.scheduler}
-        kept = [part for part, value in parts.items() if not isinstance(value, Section | str)]
-        kept += [part for part in objects if getattr(self, part) is not None]
+        objects_in_it = [part for part, value in parts.items() if not isinstance(value, Section | str)]
+        objects_in_it += [part for part in objects if getattr(self, part) is not None]
         settings = spec.settings.model_dump(exclude_defaults=True, warnings=False)
-        kept += [key for key, value in settings.items() if isinstance(value, PriceSeries | SiteSeries)]
-        if kept:
-            raise InputError(f"{name}: a study names files and ids, and {kept[0]} is an object.")
+        objects_in_it += [key for key, value in settings.items() if isinstance(value, PriceSeries | SiteSeries)]
+        if objects_in_it:
+            raise InputError(f"{name}: a study names files and ids, and {objects_in_it[0]} is an object.")
         content: dict[str, Any] = {"name": name, "seed": self.seed, **settings}
         if self.timeout_s is not None:
             content["timeout_s"] = self.timeout_s
@@ -164,8 +164,8 @@ class Scenario(RunSettings):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What was found odd while reading platform and workload; it must be loaded."""
-        told = self.platform.warnings if isinstance(self.platform, Platform) else ()
-        return (*told, *self.remarks, *map(str, self.left_out))
+        of_platform = self.platform.warnings if isinstance(self.platform, Platform) else ()
+        return (*of_platform, *self.remarks, *map(str, self.left_out))
 
     def with_system(self, whole: SystemWorkload) -> LoadedScenario:
         """Return the scenario on a generated system; what is set here already goes first.

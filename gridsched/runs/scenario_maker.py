@@ -325,8 +325,8 @@ def load(scenario: Scenario) -> LoadedScenario:
 def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
     values = {name: getattr(spec.settings, name) for name in ("power", "deployment")}
-    kept = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
-    return spec.model_copy(update={"scheduler": None, "settings": Settings.model_construct(**kept)})
+    settings = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
+    return spec.model_copy(update={"scheduler": None, "settings": Settings.model_construct(**settings)})
 
 
 def _draw(keys: GeneratorKeys) -> Any:

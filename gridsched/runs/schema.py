@@ -82,8 +82,8 @@ def _plain_schema() -> dict[str, Any]:
 
 
 def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    told = {key: schema[key] for key in ("description", "default") if key in schema}
-    return {"anyOf": [schema, {"type": "array", "items": schema}], **told}
+    words = {key: schema[key] for key in ("description", "default") if key in schema}
+    return {"anyOf": [schema, {"type": "array", "items": schema}], **words}
 
 
 def _row(schema: dict[str, Any], name: str) -> str:
