@@ -16,7 +16,7 @@ from gridsched import metrics
 from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
 from gridsched.files.csv_files import interval_set
-from gridsched.metrics.run_metrics import trace_carbon
+from gridsched.metrics.run_metrics import of_deciding, trace_carbon
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
 from gridsched.model.trace import TaskState, Trace
@@ -77,23 +77,18 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
     tasks, runs, n = trace.tasks, trace.executions, len(trace.tasks)
     state = np.array(batsim_state(trace), dtype=object)
     ran = state != "REJECTED"
-    chosen, carbon = metrics.deciding_execution(trace), trace_carbon(trace)
-    submit = tasks.submit_time_s
-
-    def of_copy(column: str) -> Floats:
-        values = np.full(n, np.nan)
-        values[ran] = runs[column][chosen[ran]]
-        return values
+    carbon, submit = trace_carbon(trace), tasks.submit_time_s
 
     def of_task(values: Floats) -> Floats:
         return np.where(ran, np.bincount(runs["task"], values, minlength=n), np.nan)
 
-    start, end = of_copy("start"), of_copy("end")
+    names = ("start", "end", "pstate", "host")
+    start, end, pstate, host = (np.where(ran, of_deciding(trace, name), np.nan) for name in names)
     length, turnaround = end - start, end - submit
-    pstates = [None if k != k else int(k) for k in of_copy("pstate").tolist()]
+    pstates = [None if k != k else int(k) for k in pstate.tolist()]
     hosts: list[int | str | None] = [
-        None if host != host else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(host)
-        for run, host in zip(chosen.tolist(), of_copy("host").tolist(), strict=True)
+        None if h != h else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(h)
+        for run, h in zip(metrics.deciding_execution(trace).tolist(), host.tolist(), strict=True)
     ]
     requested = tasks.requested_time_s
     types = ["task"] * n if tasks.task_type is None else [f"type{t}" for t in tasks.task_type]

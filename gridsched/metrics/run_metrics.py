@@ -144,7 +144,7 @@ def deciding_execution(trace: Trace) -> Integers:
     return chosen
 
 
-def _of_deciding(trace: Trace, column: str) -> Floats:
+def of_deciding(trace: Trace, column: str) -> Floats:
     """A column of each task's deciding execution, nan where it never started."""
     chosen = deciding_execution(trace)
     values = np.full(len(chosen), np.nan)
@@ -154,12 +154,12 @@ def _of_deciding(trace: Trace, column: str) -> Floats:
 
 def waiting_time_s(trace: Trace) -> Floats:
     """Submission to the start of the deciding execution [s], nan if never started."""
-    return _of_deciding(trace, "start") - trace.tasks.submit_time_s
+    return of_deciding(trace, "start") - trace.tasks.submit_time_s
 
 
 def execution_time_s(trace: Trace) -> Floats:
     """Length of the deciding execution [s], nan if never started."""
-    return _of_deciding(trace, "end") - _of_deciding(trace, "start")
+    return of_deciding(trace, "end") - of_deciding(trace, "start")
 
 
 def flow_time_s(trace: Trace) -> Floats:
