@@ -256,16 +256,16 @@ def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """Return the arrays of an archive that a run has, by name; nothing else is unpacked."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {each.filename.removesuffix(".npy"): each for each in archive.infolist()}
-        wanted = {
+        legal = {
             name: each for name, each in members.items() if name in _NAMES or name.startswith((_NOTES, _ATTRIBUTES))
         }
-        unpacked = sum(each.file_size for each in wanted.values())
+        unpacked = sum(each.file_size for each in legal.values())
         if unpacked > max(_MOST_UNPACKED, _MOST_TIMES * len(content)):
             raise InputError(
                 f"unpacks to {unpacked / 2**20:,.0f} MB, {unpacked / len(content):,.0f} times its "
                 f"size; at most {_MOST_UNPACKED >> 20} MB or {_MOST_TIMES} times are read."
             )
-        return {name: _array(archive, each) for name, each in wanted.items()}
+        return {name: _array(archive, each) for name, each in legal.items()}
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:

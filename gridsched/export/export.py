@@ -123,8 +123,8 @@ def read_export(directory: Path) -> Export:
     """
     directory = Path(directory)
     if not directory.is_dir():
-        found = "is a file, not a folder" if directory.exists() else "does not exist"
-        raise InputError(f"{directory}: {found}; give the folder of an export ('run --export').")
+        problem = "is a file, not a folder" if directory.exists() else "does not exist"
+        raise InputError(f"{directory}: {problem}; give the folder of an export ('run --export').")
     if not (directory / MARKER).exists():
         why = "and so is no export; make one"
         if (directory / "trace.json").exists():

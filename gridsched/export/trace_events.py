@@ -115,13 +115,13 @@ def _executions(trace: Trace, execution: Integers, host: Integers, core: Integer
         **({"energy_j": busy_energy_j(trace)} if trace.platform.has_energy else {}),
     }
     word = "job" if trace.is_parallel else "task"
-    said = []
+    details = []
     columns = [each.tolist() if isinstance(each, np.ndarray) else each for each in values.values()]
     for row in zip(*columns, strict=True):
         arguments = dict(zip(values, row, strict=True))
         outcome = "" if arguments["outcome"] == "finished" else f" ({arguments['outcome']})"
-        said.append({"name": f"{word} {arguments['task']}{outcome}", "cat": "execution", "args": arguments})
-    events = [said[k] for k in execution.tolist()]
+        details.append({"name": f"{word} {arguments['task']}{outcome}", "cat": "execution", "args": arguments})
+    events = [details[k] for k in execution.tolist()]
     return threads.bars(host, core, runs["start"][execution], runs["end"][execution], events)
 
 

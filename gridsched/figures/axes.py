@@ -197,9 +197,9 @@ def _untangled(axis: Axis) -> bool:
 
 def _labels(axis: Axis) -> list[Text]:
     """Return the labels that are seen."""
-    shown = set(visible_ticks(axis).tolist())
+    visible = set(visible_ticks(axis).tolist())
     labels = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=False)
-    return [text for at, text in labels if at in shown and text.get_visible() and text.get_text()]
+    return [text for at, text in labels if at in visible and text.get_visible() and text.get_text()]
 
 
 def _overlap(axis: Axis) -> bool:

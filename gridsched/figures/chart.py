@@ -202,10 +202,10 @@ def _finish(all_axes: Sequence[Axes], panels: Sequence[Panel], direction: Direct
     else:
         _set_numbers(all_axes, direction, scale)
     is_common = len({getattr(axes, f"get_{direction}lim")() for axes in all_axes}) == 1
-    taken = {(panel.row, panel.column) for panel in panels}
+    places = {(panel.row, panel.column) for panel in panels}
     for axes, panel in zip(all_axes, panels, strict=True):
         if direction == "x":
-            is_inner, names = (panel.row + 1, panel.column) in taken, {"labelbottom": False}
+            is_inner, names = (panel.row + 1, panel.column) in places, {"labelbottom": False}
         else:
             is_inner, names = panel.column > 0, {"labelleft": False}
         if not is_inner:

@@ -40,17 +40,17 @@ Best = Callable[..., float]
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Return what is drawn: totals and parts, nan where a run failed."""
-    given = pd.DataFrame([dict(row) for row in rows])
+    frame = pd.DataFrame([dict(row) for row in rows])
     parts = [name for name, _ in PARTS if name != "energy_useful_j"]
-    beside = PARALLEL if "mean_bounded_slowdown" in given else ()
+    beside = PARALLEL if "mean_bounded_slowdown" in frame else ()
     others = ["utility", "window_utility", "window_energy_j", *ALSO, *beside]
-    names = ["makespan_s", "energy_model_j", *parts, *(each for each in others if each in given)]
-    table = given.reindex(columns=names).astype(np.float64)
+    names = ["makespan_s", "energy_model_j", *parts, *(each for each in others if each in frame)]
+    table = frame.reindex(columns=names).astype(np.float64)
     total = table["energy_model_j"]
     for name in parts:  # a part that was not reported is 0 where there is a total
         table[name] = table[name].mask(table[name].isna() & total.notna(), 0.0)
     table["energy_useful_j"] = (total - table[parts].sum(axis=1)).clip(lower=0.0)
-    table.insert(0, "scheduler", given["scheduler"].astype(str))
+    table.insert(0, "scheduler", frame["scheduler"].astype(str))
     return table
 
 

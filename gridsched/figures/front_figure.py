@@ -181,8 +181,8 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
     rates = rate(energy, np.maximum(makespan, 1e-3 * y[-1]))
     least, most = (np.interp(makespan, subject.makespans_s, edge) for edge in (subject.least_j, subject.most_j))
     possible = rates[(energy >= least) & (energy <= most)]
-    shown = possible if possible.size else rates  # one type of machines leaves no room
-    levels = MaxNLocator(CONTOURS).tick_values(shown.min(), shown.max())
+    rates_in_view = possible if possible.size else rates  # one type of machines leaves no room
+    levels = MaxNLocator(CONTOURS).tick_values(rates_in_view.min(), rates_in_view.max())
     lines = axes.contour(x, y, rates, levels=levels, colors="#8c5a1a", linewidths=0.8, linestyles="dashed")
     divisor, letter = prefixed("", float(np.abs(levels).max()))
     axes.clabel(lines, fmt=lambda level: f"{level / divisor:,.4g}{letter if level else ''}", fontsize=7)
@@ -259,10 +259,10 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     factor, unit = prefixed("J", float(data["energy_j"].max()))
     figure = new_figure(7.6, 5.4)
     axes = figure.subplots()
-    shown = data.dropna(subset=["divided_makespan_s"])
-    if np.ptp(np.log(shown["divided_makespan_s"])) > np.log(_LOGARITHMIC):
+    drawable = data.dropna(subset=["divided_makespan_s"])
+    if np.ptp(np.log(drawable["divided_makespan_s"])) > np.log(_LOGARITHMIC):
         axes.set_yscale("log")
-    largest = float(shown[declared.metric].abs().max())
+    largest = float(drawable[declared.metric].abs().max())
     names, k = names_of(declared, families), 0
     for family, table in tables.items():
         if family not in swept:

@@ -193,11 +193,11 @@ def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
     if prices_of(tariff).sites is not None:
         raise InputError("The prices of this run differ by site; the figure is of one place. Draw 'power' instead.")
     steps = money_steps(trace, tariff)
-    time, shown = steps["time_s"], {"energy_price_per_kwh": ("Energy price", "money/kWh")}
+    time, price_panels = steps["time_s"], {"energy_price_per_kwh": ("Energy price", "money/kWh")}
     if steps["bag_price"].nunique() > 1:
-        shown["bag_price"] = "A bag pays", "money"
-    figure, panels = stacked_panels(4.0 + 1.2 * len(shown), *[2] * len(shown), 3, 2)
-    for axes, (name, words) in zip(panels, shown.items(), strict=False):
+        price_panels["bag_price"] = "A bag pays", "money"
+    figure, panels = stacked_panels(4.0 + 1.2 * len(price_panels), *[2] * len(price_panels), 3, 2)
+    for axes, (name, words) in zip(panels, price_panels.items(), strict=False):
         draw_curves(axes, time, *words, [Curve(steps[name], name, is_steps=True)])
     legend = draw_power(panels[-2], grid_power(trace))
     money = [Curve(steps["energy_cost"], "cost of the energy", "#a5371b", "--")]

@@ -276,11 +276,11 @@ def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     """Yield a figure for each of the first combinations of which records are stored."""
     store = Path(results.place)
     runs = restricted(results.shown, layout.values)
-    kept = runs[[records_file(store, run_id).exists() for run_id in runs["run_id"]]]
-    if not len(kept):
+    recorded = runs[[records_file(store, run_id).exists() for run_id in runs["run_id"]]]
+    if not len(recorded):
         return
     keys = [*results.varying_axes, "replicate"]
-    groups = itertools.islice(kept.groupby(keys, sort=False), MAX_FIGURES)
+    groups = itertools.islice(recorded.groupby(keys, sort=False), MAX_FIGURES)
     for number, (key, group) in enumerate(groups, start=1):
         ids = dict(zip(group["scheduler"], group["run_id"], strict=True))
         looks = {label: look for label, look in layout.looks.items() if label in ids}

@@ -169,14 +169,14 @@ def draw_figure(
         written.
     """
     image, table = check_target(path, force=force)
-    known = figure_kinds(of)
-    if kind not in known:
+    kinds = figure_kinds(of)
+    if kind not in kinds:
         raise InputError(
-            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, known)}Legal: {', '.join(known)}."
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, kinds)}Legal: {', '.join(kinds)}."
         )
     suffix = image.suffix.lower()
     with style():
-        drawn = known[kind].draw(subject, **options)
+        drawn = kinds[kind].draw(subject, **options)
         set_title(drawn.figure, title)
         contents = file_contents(drawn, [suffix])
     write_whole(table, contents[".csv"], force=force)

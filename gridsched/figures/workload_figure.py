@@ -131,8 +131,8 @@ def _draw_widths(axes: Axes, width: Integers) -> None:
     place = np.ceil(np.log2(np.maximum(width, 1))).astype(int)
     counts = np.bincount(place, minlength=len(steps))
     axes.bar(steps, counts, **PLAIN.patch())
-    shown = steps[:: -(-len(steps) // 7)]
-    axes.set_xticks(shown, [f"{2**k:,}" for k in shown.tolist()])
+    ticks = steps[:: -(-len(steps) // 7)]
+    axes.set_xticks(ticks, [f"{2**k:,}" for k in ticks.tolist()])
     axes.set_xlabel("Nodes (up to)")
     counts_axis(axes, "Jobs")
 

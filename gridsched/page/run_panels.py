@@ -192,17 +192,17 @@ class Panels:
         def named(texts: Sequence[str]) -> CustomJSHover:
             return CustomJSHover(code="return texts[value] ?? ''", args={"texts": list(texts)})
 
-        told = [("job", "@job{0}"), ("hosts", "@row{custom}")]
+        facts = [("job", "@job{0}"), ("hosts", "@row{custom}")]
         formatters = {"@row": CustomJSHover(code=_HOSTS_OF_BAR, args={"names": names, "source": bars.data_source})}
         if run.users:
-            told.append(("user", "@user{custom}"))
+            facts.append(("user", "@user{custom}"))
             formatters["@user"] = named([text(name) for name in run.users])
-        told += [("start", f"@left{{0,0.[000]}} {self.unit}"), ("end", f"@right{{0,0.[000]}} {self.unit}")]
-        told += [("wait", "@wait{0,0.[000]} s"), ("P-state", "@pstate{0}")]
+        facts += [("start", f"@left{{0,0.[000]}} {self.unit}"), ("end", f"@right{{0,0.[000]}} {self.unit}")]
+        facts += [("wait", "@wait{0,0.[000]} s"), ("P-state", "@pstate{0}")]
         if run.trace.platform.has_energy:
-            told.append(("energy", "@joules{0,0.[00]} J"))
+            facts.append(("energy", "@joules{0,0.[00]} J"))
         formatters["@outcome"] = named([end.name.lower() for end in sorted(ExecutionEnd)])
-        return HoverTool(renderers=[bars], tooltips=[*told, ("", "@outcome{custom}")], formatters=formatters)
+        return HoverTool(renderers=[bars], tooltips=[*facts, ("", "@outcome{custom}")], formatters=formatters)
 
     def _mark_zones(self, gantt: Any, run: ShownRun) -> None:
         """Draw a line between zones, and their names on the right."""
