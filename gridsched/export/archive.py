@@ -66,7 +66,8 @@ _RECORDS = {
     "final_state": np.int64,
     "times_postponed": np.int64,
 }
-#: What the description says of the trace and of the tasks, named as there.
+#: What the description says of the export, of the trace and of the tasks, named as there.
+_OF_EXPORT = ("workload_name", "provenance", "plugin_j")
 _OF_TRACE = ("horizon_s", "mapping_events", "delegated_to", "timing", "as_estimated", "energy_weights", "carbon")
 _OF_TASKS = ("nominal_heterogeneity", "input_files", "resources")
 #: What an archive counts at most.
@@ -202,9 +203,7 @@ def archive_bytes(export: Export) -> bytes:
         arrays |= {f"classes.{name}": getattr(utility.classes, name) for name in _CLASSES}
     description = {
         "format_version": FORMAT_VERSION,
-        "workload_name": export.workload_name,
-        "provenance": export.provenance,
-        "plugin_j": export.plugin_j,
+        **{name: getattr(export, name) for name in _OF_EXPORT},
         "platform": as_json(trace.platform),
         **{name: getattr(trace, name) for name in _OF_TRACE},
         "tasks_name": tasks.name,
@@ -316,7 +315,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     strangers = set(description.plugin_j or ()) - hosts
     if strangers:
         raise InputError(f"plugin_j names hosts that the platform has not: {strangers}")
-    return Export(trace, description.plugin_j, description.provenance, description.workload_name)
+    return Export(trace, **{name: getattr(description, name) for name in _OF_EXPORT})
 
 
 def _cast(arrays: dict[str, NDArray[Any]], prefix: str, types: Mapping[str, Any]) -> dict[str, NDArray[Any]]:

@@ -103,20 +103,14 @@ def write_at(
     axes.annotate(text, at, offset, **{"textcoords": "offset points", "ha": align, "fontsize": 8, **style})
 
 
-def quantity_axis(axes: Axes, label: str, top: float | None = None) -> None:
-    """Make y an axis of a quantity, from 0 to `top` (default: as it is; 0: 1)."""
+def quantity_axis(axes: Axes, label: str, top: float | None = None, *, is_count: bool = False) -> None:
+    """Make y an axis of a quantity, from 0 to `top` (default: as it is; 0: 1); of counts with whole numbers."""
     axes.set_ylim(0.0, 1.0 if top == 0 else top)
     axes.set_ylabel(label)
     axes.grid(axis="y")
+    if is_count:
+        axes.yaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     plain_numbers(axes.yaxis)
-
-
-def counts_axis(axes: Axes, label: str, top: float | None = None) -> None:
-    """Make y an axis of whole numbers, as `quantity_axis`."""
-    quantity_axis(axes, label, top)
-    locator = axes.yaxis.get_major_locator()
-    assert isinstance(locator, MaxNLocator)  # that of a linear axis
-    locator.set_params(integer=True)
 
 
 def bin_edges(values: Floats, count: int, *, most: int = 60, wide: float = 100.0) -> tuple[Floats, bool]:

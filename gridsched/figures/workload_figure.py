@@ -14,7 +14,7 @@ from gridsched.analysis.texts import prefixed, time_unit
 from gridsched.analysis.workload_statistics import GENERAL, SPECIAL, is_special_machine_type, is_special_task_type
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.figures.axes import bin_edges, counts_axis, counts_in, plain_numbers, quantity_axis, time_axis
+from gridsched.figures.axes import bin_edges, counts_in, plain_numbers, quantity_axis, time_axis
 from gridsched.figures.figure_file import new_figure
 from gridsched.figures.marks import PLAIN
 from gridsched.figures.power_figure import Curve, draw_curves
@@ -85,7 +85,7 @@ def _draw_sizes(axes: Axes, flops: Floats) -> None:
         mean = float(flops.mean()) / factor
         axes.axvline(mean, color="black", linestyle="--", linewidth=1.0, label=f"mean {mean:,.4g} {unit}")
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
-    counts_axis(axes, "Tasks", 1.08 * float(counts.max(initial=0)))
+    quantity_axis(axes, "Tasks", 1.08 * float(counts.max(initial=0)), is_count=True)
 
 
 def _draw_so_far(axes: Axes, times: Floats, amounts: ArrayLike, label: str) -> None:
@@ -99,7 +99,7 @@ def _draw_submissions(axes: Axes, times: Floats) -> None:
     """Draw how many tasks have been submitted so far."""
     _draw_so_far(axes, times, np.ones(len(times)), "")
     time_axis(axes, float(times[-1]))
-    counts_axis(axes, "Tasks submitted so far", 1.08 * len(times))
+    quantity_axis(axes, "Tasks submitted so far", 1.08 * len(times), is_count=True)
 
 
 @register_figure("jobs", "jobs", "Widths and run times of parallel jobs, and when they come.")
@@ -134,7 +134,7 @@ def _draw_widths(axes: Axes, width: Integers) -> None:
     ticks = steps[:: -(-len(steps) // 7)]
     axes.set_xticks(ticks, [f"{2**k:,}" for k in ticks.tolist()])
     axes.set_xlabel("Nodes (up to)")
-    counts_axis(axes, "Jobs")
+    quantity_axis(axes, "Jobs", is_count=True)
 
 
 def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
@@ -147,7 +147,7 @@ def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
     _draw_histogram(axes, edges, True, "Time [s]", *groups)
     if len(asked):
         axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2)
-    counts_axis(axes, "Jobs")
+    quantity_axis(axes, "Jobs", is_count=True)
 
 
 def _draw_work(axes: Axes, jobs: JobTable) -> None:
