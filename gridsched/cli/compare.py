@@ -13,7 +13,6 @@ import numpy as np
 import typer
 
 from gridsched.analysis.bounds import ScenarioBounds
-from gridsched.analysis.comparison import completed
 from gridsched.cli.output import PRINTED, Outputs, console, one_line, plot_option, print_notes, print_table, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
 from gridsched.errors import InputError, did_you_mean
@@ -26,7 +25,6 @@ from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usual
 from gridsched.runs.energy_agreement import check_energy_agreement
 from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, check
-from gridsched.runs.run_many import run_many
 from gridsched.runs.scenario import LoadedScenario, workload_kinds
 
 SchedulersOption = Annotated[
@@ -75,6 +73,8 @@ def run_each(
     meters_carbon : bool
         As that of `Scenario`.
     """
+    from gridsched.runs.run_many import run_many  # its bars are slow to load, and 'run' has none
+
     parameters = options.parameters(ids)
     base = replace(options.base_scenario, meters_carbon=meters_carbon)
     scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
@@ -224,6 +224,8 @@ def compare(
 
     Exit status: 0 fine, 1 a run failed, 2 bad input.
     """
+    from gridsched.analysis.comparison import completed
+
     own = own_metrics(metric or ())
     key = sort_metric(sort, own)
     outputs.check(options.inputs, plot)

@@ -71,6 +71,7 @@ class _Option:
     type: type = str
     key: str | None = None
     read: Callable[[Any], Any] = lambda value: value
+    default: Any = None
 
 
 _OPTIONS = {
@@ -103,24 +104,21 @@ _OPTIONS = {
         "Between host and cluster router; default unlimited.", read=partial(_quantity, kind="bandwidth")
     ),
     "host_latency": _Option("Likewise; default 0s.", key="host_latency_s", read=partial(_quantity, kind="time")),
-    "master": _Option("Add a host that computes nothing.", bool),
+    "master": _Option("Add a host that computes nothing.", bool, default=False),
     "master_bandwidth": _Option(
         "Between master and uplinks; default unlimited.", read=partial(_quantity, kind="bandwidth")
     ),
     "master_latency": _Option("Likewise; default 0s.", key="master_latency_s", read=partial(_quantity, kind="time")),
-    "seed": _Option("Seed of all that is drawn.", int),
+    "seed": _Option("Seed of all that is drawn.", int, default=0),
 }
-#: Values of options that are not given; of the others it is None.
-_DEFAULTS = {"master": False, "seed": 0}
 
 
 def _declared(name: str, option: _Option) -> tuple[str, Any, Any]:
     names = ["--master"] if option.type is bool else []  # and no --no-master
     if option.key is not None:
         names = [option_name(option.key), option_name(name)]
-    default = _DEFAULTS.get(name)
-    kind = option.type | None if default is None else option.type
-    return name, Annotated[kind, typer.Option(*names, help=option.help)], default
+    kind = option.type | None if option.default is None else option.type
+    return name, Annotated[kind, typer.Option(*names, help=option.help)], option.default
 
 
 PlatformOptions = make_dataclass("PlatformOptions", [_declared(*each) for each in _OPTIONS.items()])
