@@ -12,10 +12,9 @@ from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.sim.lead import LeadSession, MeteredSession
-from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import MeteredGrams, Records, SimulationRequest
-from gridsched.sim.session import Session, Work
+from gridsched.sim.session import MaestroSession, Session, Work
 from gridsched.sim.world import World
 
 #: SimGrid's default for ``precision/timing``.

@@ -14,8 +14,7 @@ from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.bag.batch import MaxMin
 from gridsched.schedulers.idle_off import IdleOff
-from gridsched.schedulers.slowest_pstates import SlowestPStates
-from gridsched.schedulers.wrapping import wrapped_scheduler
+from gridsched.schedulers.wrapping import SlowestPStates, wrapped_scheduler
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

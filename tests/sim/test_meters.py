@@ -30,8 +30,8 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn
 from gridsched.power import grid_power
 from gridsched.runs.energy_agreement import carbon_check
-from gridsched.sim.carbon_meter import has_carbon_plugin
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_c_library
+from gridsched.sim.world import has_carbon_plugin
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.workloads.traces.formats import TraceOptions
