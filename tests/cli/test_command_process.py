@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from ast import literal_eval
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cli_cases import ROOT
@@ -233,22 +234,32 @@ def test_full_disk(words):
 def test_progress_bar_on_a_terminal_only(simgrid):
     """On a terminal stderr shows a bar that is gone at the end; results stay on stdout."""
     ours, theirs = pty.openpty()
-    done = process(
-        "compare",
-        "--platform",
-        "platforms/ex_a.xml",
-        "--workload",
-        "examples/ex_a.csv",
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm"},
-    )
-    os.close(theirs)
-    shown = os.read(ours, 1 << 20).decode(errors="replace")
-    os.close(ours)
+    with ThreadPoolExecutor(1) as reader:  # a terminal that nobody reads fills up
+        reading = reader.submit(read_terminal, ours)
+        done = process(
+            "compare",
+            "--platform",
+            "platforms/ex_a.xml",
+            "--workload",
+            "examples/ex_a.csv",
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+        )
+        os.close(theirs)
+        text = reading.result()
     assert done.returncode == 0
-    assert "/6" in shown
+    assert "/6" in text
     assert "wq" in done.stdout
     assert "/6" not in done.stdout
+
+
+def read_terminal(descriptor: int) -> str:
+    """Return what comes out of a pseudo-terminal until its other end is closed."""
+    parts = []
+    with contextlib.suppress(OSError), open(descriptor, "rb", buffering=0) as stream:
+        while part := stream.read(1 << 16):
+            parts.append(part)
+    return b"".join(parts).decode(errors="replace")
 
 
 @pytest.mark.parametrize("driver", ["simgrid", "reference"])

@@ -1,16 +1,19 @@
-"""`document_blocks` is found whatever the import mode is; examples leave no metric behind."""
+"""Examples of documents leave no metric and no kind of figures behind."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from gridsched.metrics import METRICS
+from gridsched.runs import figure_kinds
 
 
 @pytest.fixture(autouse=True)
-def the_metrics_of_gridsched() -> Iterator[None]:
-    """Forget the metrics that a document's example registers."""
-    before = dict(METRICS)
+def registered_by_gridsched() -> Iterator[None]:
+    """Forget what a document's example registers."""
+    tables = METRICS, figure_kinds._table()
+    before = [dict(table) for table in tables]
     yield
-    METRICS.clear()
-    METRICS.update(before)
+    for table, entries in zip(tables, before, strict=True):
+        table.clear()
+        table.update(entries)
