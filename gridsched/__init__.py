@@ -8,46 +8,54 @@ from typing import TYPE_CHECKING, Any
 from gridsched.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from gridsched.analysis.comparison import Comparison, compare
-    from gridsched.analysis.study_results import read_results
-    from gridsched.campaign.store import Store
-    from gridsched.figures.plots import (
-        plot_carbon,
-        plot_comparison,
-        plot_front,
-        plot_gantt,
-        plot_power,
-        plot_prices,
-        plot_study,
-        plot_trace,
-        plot_workload,
-    )
-    from gridsched.metrics import Metric, RunFacts, register_metric
-    from gridsched.model.platform import Cluster, Host, Platform, PState
-    from gridsched.model.system import System
-    from gridsched.model.tasks import Tasks, make_tasks
-    from gridsched.platform_io.xml_reader import read_platform
-    from gridsched.policy.base import Delegate, Scheduler, Traits
-    from gridsched.policy.decisions import (
-        Allocate,
-        Assign,
-        Cancel,
-        Drop,
-        Note,
-        Plan,
-        Postpone,
-        PowerOff,
-        PowerOn,
-        WakeAt,
-    )
-    from gridsched.policy.registry import make_scheduler, register
-    from gridsched.runs.energy_agreement import energy_check
-    from gridsched.runs.run import RunResult, run
-    from gridsched.runs.run_many import run_many
-    from gridsched.runs.scenario import Scenario
-    from gridsched.runs.study import Study
-    from gridsched.workloads.bag import BagOfTasks, generate_bag
-    from gridsched.workloads.load import read_workload
+    from gridsched.analysis.comparison import Comparison as Comparison
+    from gridsched.analysis.comparison import compare as compare
+    from gridsched.analysis.study_results import read_results as read_results
+    from gridsched.campaign.store import Store as Store
+    from gridsched.figures.plots import plot_carbon as plot_carbon
+    from gridsched.figures.plots import plot_comparison as plot_comparison
+    from gridsched.figures.plots import plot_front as plot_front
+    from gridsched.figures.plots import plot_gantt as plot_gantt
+    from gridsched.figures.plots import plot_power as plot_power
+    from gridsched.figures.plots import plot_prices as plot_prices
+    from gridsched.figures.plots import plot_study as plot_study
+    from gridsched.figures.plots import plot_trace as plot_trace
+    from gridsched.figures.plots import plot_workload as plot_workload
+    from gridsched.metrics import Metric as Metric
+    from gridsched.metrics import RunFacts as RunFacts
+    from gridsched.metrics import register_metric as register_metric
+    from gridsched.model.platform import Cluster as Cluster
+    from gridsched.model.platform import Host as Host
+    from gridsched.model.platform import Platform as Platform
+    from gridsched.model.platform import PState as PState
+    from gridsched.model.system import System as System
+    from gridsched.model.tasks import Tasks as Tasks
+    from gridsched.model.tasks import make_tasks as make_tasks
+    from gridsched.platform_io.xml_reader import read_platform as read_platform
+    from gridsched.policy.base import Delegate as Delegate
+    from gridsched.policy.base import Scheduler as Scheduler
+    from gridsched.policy.base import Traits as Traits
+    from gridsched.policy.decisions import Allocate as Allocate
+    from gridsched.policy.decisions import Assign as Assign
+    from gridsched.policy.decisions import Cancel as Cancel
+    from gridsched.policy.decisions import Drop as Drop
+    from gridsched.policy.decisions import Note as Note
+    from gridsched.policy.decisions import Plan as Plan
+    from gridsched.policy.decisions import Postpone as Postpone
+    from gridsched.policy.decisions import PowerOff as PowerOff
+    from gridsched.policy.decisions import PowerOn as PowerOn
+    from gridsched.policy.decisions import WakeAt as WakeAt
+    from gridsched.policy.registry import make_scheduler as make_scheduler
+    from gridsched.policy.registry import register as register
+    from gridsched.runs.energy_agreement import energy_check as energy_check
+    from gridsched.runs.run import RunResult as RunResult
+    from gridsched.runs.run import run as run
+    from gridsched.runs.run_many import run_many as run_many
+    from gridsched.runs.scenario import Scenario as Scenario
+    from gridsched.runs.study import Study as Study
+    from gridsched.workloads.bag import BagOfTasks as BagOfTasks
+    from gridsched.workloads.bag import generate_bag as generate_bag
+    from gridsched.workloads.load import read_workload as read_workload
 
 #: Public names and the modules they live in; imported when first used.
 _HOME = {
@@ -94,56 +102,7 @@ _HOME = {
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = [
-    "Allocate",
-    "Assign",
-    "BagOfTasks",
-    "Cancel",
-    "Cluster",
-    "Comparison",
-    "Delegate",
-    "Drop",
-    "Host",
-    "Metric",
-    "Note",
-    "PState",
-    "Plan",
-    "Platform",
-    "Postpone",
-    "PowerOff",
-    "PowerOn",
-    "RunFacts",
-    "RunResult",
-    "Scenario",
-    "Scheduler",
-    "Store",
-    "Study",
-    "System",
-    "Tasks",
-    "Traits",
-    "WakeAt",
-    "compare",
-    "energy_check",
-    "generate_bag",
-    "make_scheduler",
-    "make_tasks",
-    "plot_carbon",
-    "plot_comparison",
-    "plot_front",
-    "plot_gantt",
-    "plot_power",
-    "plot_prices",
-    "plot_study",
-    "plot_trace",
-    "plot_workload",
-    "read_platform",
-    "read_results",
-    "read_workload",
-    "register",
-    "register_metric",
-    "run",
-    "run_many",
-]
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,6 +58,7 @@ class ReservedNodes:
         return len(self.task)
 
 
+@dataclass(eq=False, slots=True)
 class NodesState:
     """Nodes and what runs on sets of them, as a policy of parallel tasks sees it.
 
@@ -65,7 +66,7 @@ class NodesState:
 
     Parameters
     ----------
-    free_at, reserved : callable
+    _get_free_at, _get_reserved : callable
         What returns `free_at` and `reserved`, if somebody asks.
 
     Attributes
@@ -82,25 +83,14 @@ class NodesState:
         Simulated time [s].
     """
 
-    __slots__ = ("_free_at", "_get_free_at", "_get_reserved", "estimated_end", "free", "n_free", "now", "width")
-
-    def __init__(
-        self,
-        free: Booleans,
-        n_free: int,
-        estimated_end: Floats,
-        width: Integers,
-        now: float,
-        free_at: Callable[[float], Floats],
-        reserved: Callable[[], ReservedNodes],
-    ) -> None:
-        self.free = free
-        self.n_free = n_free
-        self.estimated_end = estimated_end
-        self.width = width
-        self.now = now
-        self._get_free_at, self._get_reserved = free_at, reserved
-        self._free_at: Floats | None = None
+    free: Booleans
+    n_free: int
+    estimated_end: Floats
+    width: Integers
+    now: float
+    _get_free_at: Callable[[float], Floats]
+    _get_reserved: Callable[[], ReservedNodes]
+    _free_at: Floats | None = field(default=None, init=False)
 
     @property
     def free_at(self) -> Floats:
@@ -119,6 +109,7 @@ class NodesState:
         return self._get_reserved()
 
 
+@dataclass(eq=False, slots=True)
 class SharedNodesState(NodesState):
     """Nodes that executions share, as a policy sees them; what each takes `State.tasks` tells.
 
@@ -139,23 +130,9 @@ class SharedNodesState(NodesState):
         Nodes of executions, and how many parts of its job each gives.
     """
 
-    __slots__ = ("left", "pool", "rows")
-
-    def __init__(
-        self,
-        free: Booleans,
-        n_free: int,
-        estimated_end: Floats,
-        width: Integers,
-        now: float,
-        free_at: Callable[[float], Floats],
-        reserved: Callable[[], ReservedNodes],
-        left: Integers,
-        rows: Integers,
-        pool: Integers,
-    ) -> None:
-        super().__init__(free, n_free, estimated_end, width, now, free_at, reserved)
-        self.left, self.rows, self.pool = left, rows, pool
+    left: Integers
+    rows: Integers
+    pool: Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.platform_io.simgrid_options import Inspection
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.client import server
-from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
-from gridsched.sim.look import LOOKS, look_at
+from gridsched.sim.library import HOW_TO_INSTALL, LOOKS, first_line, is_installed, look_at
 from gridsched.sim.processes import Outcome
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
