@@ -64,14 +64,13 @@ def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") 
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.sim.child import PARALLEL_TASKS
     from gridsched.sim.lead import LeadSession
-    from gridsched.sim.session import Work
     from gridsched.sim.world import World
 
     gc.disable()
     began = time.process_time()
     controller = controller_of(system, tasks, scheduler)
     world = World(system.platform, path, cfg=(PARALLEL_TASKS,), log=("root.thresh:error",))
-    session = LeadSession(world, controller, Work(system, tasks, truth))
+    session = LeadSession(world, controller, truth)
     session.run()
     return time.process_time() - began, controller.now
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,14 +20,13 @@ from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
-from gridsched.engine.execution import UNENDED, Command, Execution, Timer, execution_records, node_records
+from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import EVEN
@@ -38,9 +36,6 @@ from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-
-_KILLED = int(TaskState.KILLED)
-_UNFINISHED = int(TaskState.UNFINISHED)
 
 
 class Controller:
@@ -113,26 +108,22 @@ class Controller:
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
         powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
         self._powers, self._account = powers, account
-        self._dispatch = Dispatch(system, run, self._timers, staging, account, powers)
-        self._switches = HostSwitches(system.platform, run, self._dispatch, self._timers)
-        self._handlers = DecisionHandlers(
-            system, run, self._dispatch, self._switches, self._timers, staging, account, guard
-        )
-        self._outages: Outages | None = None
-        if system.platform.profiles.states:
-            self._outages = Outages(system, tasks, run, self._dispatch, self._switches)
+        self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers)
+        self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
+        self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
+        goes_down = bool(system.platform.profiles.states)
+        self._outages = Outages(system, tasks, run, dispatch, self._switches) if goes_down else None
         estimates, reveal = system.estimates.concealed()
         concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
-        self._calls = PolicyCalls(
-            scheduler, concealed, tasks, rng, run, self._handlers, partial(renewed, state, reveal), stopwatch
-        )
         self._submissions = Submissions(system, tasks, run, self._timers)
-        self._passes_on = self._dispatch.can_pass_on and not self._events.exist
-
-    # ------------------------------------------------------------------ what drivers read
+        state_at = partial(renewed, state, reveal)
+        self._calls = PolicyCalls(
+            scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, self._submissions, self._events
+        )
+        self._passes_on = dispatch.can_pass_on and not self._events.exist
 
     @property
     def scheduler(self) -> Scheduler:
@@ -172,16 +163,7 @@ class Controller:
 
     def what_is_left(self) -> str:
         """Return a sentence that names the tasks without a final state."""
-        return unfinished(
-            self._run,
-            self.tasks,
-            repr(self.scheduler),
-            self.now,
-            postponed=len(self._run.postponed),
-            rules=self.system.rules,
-        )
-
-    # ------------------------------------------------------------------ one instant
+        return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules)
 
     def step(self, now: float, finished: Sequence[Execution]) -> list[Command]:
         """Apply what happens at `now` [s], ask the policy, and return the commands.
@@ -206,20 +188,15 @@ class Controller:
             If tasks are left that nothing will ever start.
         """
         self.now = now
-        if (
-            self._passes_on
-            and len(finished) == 1
-            and now < self.next_timer
-            and self._run.common
-            and self._run.n_virtual > 1
-        ):
+        run = self._run
+        if self._passes_on and len(finished) == 1 and now < self.next_timer and run.common and run.n_virtual > 1:
             command = self._dispatch.pass_on(finished[0], now)
             if command is not None:
                 return [command]
         before = self._calls.mapping_events
         due = self._apply_instant(now, finished)
         if due is not None:
-            self._ask_if_due(*due)
+            self._calls.ask(now, *due)
         return self._close_instant(due, before)
 
     def step_with_answers(
@@ -234,19 +211,14 @@ class Controller:
         before = self._calls.mapping_events
         due = self._apply_instant(now, finished)
         if due is not None:
-            for only in self._asks(*due):
+            for only in self._calls.asks(*due):
                 self._calls.apply((yield self._calls.state_to_schedule(now, only)), now)
         return self._close_instant(due, before)
 
     def _close_instant(self, due: tuple[bool, int] | None, before: int) -> list[Command]:
         """Let free cores take what is planned now, and return the commands of the instant.
 
-        Parameters
-        ----------
-        due : tuple of bool and int, or None
-            As `_apply_instant` returned it.
-        before : int
-            How often the policy had been asked before this instant.
+        `due` is as `_apply_instant` returned it, `before` how often the policy had been asked before.
         """
         run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
         if due is not None:
@@ -258,8 +230,7 @@ class Controller:
                 hosts = run.virtual.hosts() if asked_now else dispatch.vacant
                 dispatch.serve_plan(hosts, now)
             self._submissions.note_starts(now)
-            if dispatch.vacant:
-                dispatch.vacant = []
+            dispatch.vacant = []
             if run.busy_cores:
                 if self._barren:
                     self._barren.clear()
@@ -285,10 +256,10 @@ class Controller:
         for execution in finished:
             dispatch.finish(execution, finished, now)
         if account is not None and account.exhausted_at <= now + time_tolerance(now):
-            self._end_run(_KILLED)
+            self._end_run(TaskState.KILLED)
             return None
         if now >= self._horizon and not self._ended:
-            self._end_run(_UNFINISHED)
+            self._end_run(TaskState.UNFINISHED)
         if new_period:
             if self._run.nodes is not None and self._handlers.refuses:
                 self._run.withdraw_plan()  # the last period's budget admitted these
@@ -338,37 +309,6 @@ class Controller:
         if self._barren[what] >= MOST_BARREN[what]:
             raise IncompleteRun(self.what_is_left())
 
-    def _ask_if_due(self, event_due: bool, first_new: int) -> None:
-        """Ask the policy if this is the moment; tasks from `first_new` on are newly submitted."""
-        calls = self._calls
-        asked, at_events, began = calls.scheduler, calls.asked == "event", calls.policy_time_s
-        if at_events:
-            if event_due:
-                calls.decide(calls.scheduler.schedule, calls.state_to_schedule(self.now))
-                if self.system.rules.charge_mapping_time:
-                    self._events.put_off_until(self.now + calls.policy_time_s - began)
-        else:
-            for only in self._asks(event_due, first_new):
-                calls.decide(calls.scheduler.schedule, calls.state_to_schedule(self.now, only))
-        if calls.scheduler is not asked:  # it has delegated
-            self._ask_if_due(event_due, first_new=0)
-
-    def _asks(self, event_due: bool, first_new: int) -> Iterator[int | None]:
-        """Iterate over the asks of this instant: the one task to map, or None for all that wait."""
-        run, asked, submissions = self._run, self._calls.asked, self._submissions
-        if asked == "arrival":
-            for task in submissions.new_since(first_new):
-                if run.state_of[task] == WAITING:
-                    yield task
-        elif asked == "start":
-            if (first_new == 0 and run.submitted) or submissions.returned:
-                submissions.returned = ()
-                yield None
-        elif event_due:
-            yield None
-
-    # ------------------------------------------------------------------ timers and submissions
-
     def _renew_next_timer(self) -> None:
         run, time = self._run, self._horizon
         if self._timers:
@@ -400,13 +340,12 @@ class Controller:
             self._calls.check(self._handlers.on_nodes.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
 
-    def _end_run(self, state: int) -> None:
+    def _end_run(self, state: TaskState) -> None:
         """Give every task its final state; what computes goes on only up to a horizon's tasks."""
-        run = self._run
-        if state == _KILLED:
-            for execution in run.executing():
+        if state == TaskState.KILLED:
+            for execution in self._run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
-        run.end_tasks(state, running=state == _KILLED)
+        self._run.end_tasks(int(state), running=state == TaskState.KILLED)
         self._timers.forget(Timer.WAKE)
         self._dispatch.freed = []
         self._events.end()
@@ -414,8 +353,6 @@ class Controller:
         self._ended = True
         if self._outages is not None:
             self._outages.end()
-
-    # ------------------------------------------------------------------ result
 
     def validate(self) -> None:
         """Compare what the engine keeps in several places; for tests, after any instant.
@@ -442,24 +379,18 @@ class Controller:
 
         A driver that had true run times other than the estimates says so.
         """
-        run, account = self._run, self._account
-        budget = self.system.rules.budget
-        sets: dict[str, Any] = {} if run.nodes is None else node_records(run.executions)
+        account, budget = self._account, self.system.rules.budget
         trace = Trace(
             platform=self.system.platform,
             tasks=self.tasks,
-            executions=execution_records(run.executions),
-            host_changes=run.host_changes.records(),
-            final_state=run.states.astype(np.int64),
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self._calls.mapping_events,
             timing={"policy_s": self._calls.policy_time_s},
             delegated_to=self._calls.delegated_to,
             periods=np.empty(0, dtype=PERIOD) if account is None else account.records(),
             energy_weights=EVEN if budget is None else budget.weights,
-            times_postponed=self._run.times_postponed,
             as_estimated=as_estimated,
-            **sets,
+            **self._run.records(),
             notes=self._handlers.notes,
             carbon=self.system.carbon,
         )

@@ -136,15 +136,15 @@ def _events_of(host: int, profile: StateProfile) -> Iterator[tuple[float, int, f
     return ((date, host, value) for date, value in profile.events())
 
 
-def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, *, postponed: int, rules: Rules) -> str:
+def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rules) -> str:
     """Return a sentence that names tasks without a final state, ten at most."""
     left = np.flatnonzero(run.states < FINISHED)
     names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
     if len(left) > _MOST_NAMED:
         names += f" and {len(left) - _MOST_NAMED} more"
     why = ""
-    if rules.budget is not None and postponed:
-        why = f" Postponed among them: {postponed}; no period's budget of {rules.budget.words} admits these."
+    if rules.budget is not None and run.postponed:
+        why = f" Postponed among them: {len(run.postponed)}; no period's budget of {rules.budget.words} admits these."
     if rules.power_cap_w is not None:
         why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
     return (

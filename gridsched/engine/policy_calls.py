@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 import numpy as np
 
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import Refusal
+from gridsched.engine.events import MappingEvents, Submissions
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import WAITING
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.parallel_estimates import ParallelEstimates
@@ -40,6 +42,8 @@ class PolicyCalls:
         ``state_at(now, submitted, only)`` gives the state at an instant (`renewed`).
     stopwatch : callable, optional
         Returns wall time [s]; where given, the policy's time is summed in `policy_time_s`.
+    submissions : Submissions
+    events : MappingEvents
 
     Attributes
     ----------
@@ -66,6 +70,8 @@ class PolicyCalls:
         handlers: DecisionHandlers,
         state_at: Callable[..., State],
         stopwatch: Callable[[], float] | None,
+        submissions: Submissions,
+        events: MappingEvents,
     ) -> None:
         self.mapping_events = 0
         self.policy_time_s = 0.0
@@ -77,6 +83,8 @@ class PolicyCalls:
         self._handlers = handlers
         self._state_at = state_at
         self._stopwatch = stopwatch
+        self._submissions = submissions
+        self._events = events
         self._follow(scheduler)
 
     def _follow(self, scheduler: Scheduler) -> None:
@@ -98,6 +106,28 @@ class PolicyCalls:
             self._run.withdraw_plan()  # place-holders last until the next ask
         self.mapping_events += 1
         return self._state_at(now, self._run.submitted, only)
+
+    def ask(self, now: float, event_due: bool, first_new: int) -> None:
+        """Ask for a schedule if this is the moment; tasks from `first_new` on are newly submitted."""
+        scheduler, charges, began = self.scheduler, self.asked == "event" and event_due, self.policy_time_s
+        for only in self.asks(event_due, first_new):
+            self.decide(self.scheduler.schedule, self.state_to_schedule(now, only))
+        if charges and self._shown.rules.charge_mapping_time:
+            self._events.put_off_until(now + self.policy_time_s - began)
+        if self.scheduler is not scheduler:  # it has delegated
+            self.ask(now, event_due, 0)
+
+    def asks(self, event_due: bool, first_new: int) -> Iterator[int | None]:
+        """Iterate over the asks of an instant: the one task to map, or None for all that wait."""
+        run, submissions = self._run, self._submissions
+        if self.asked == "arrival":
+            yield from (task for task in submissions.new_since(first_new) if run.state_of[task] == WAITING)
+        elif self.asked == "event":
+            if event_due:
+                yield None
+        elif (first_new == 0 and run.submitted) or submissions.returned:
+            submissions.returned = ()
+            yield None
 
     def decide(self, ask: Callable[[State], Iterable[Decision] | None], state: State) -> None:
         """Show the state to a method of the policy, and apply what it answers."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections import deque
+from typing import Any
 
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import Execution, HostChanges
+from gridsched.engine.execution import Execution, HostChanges, execution_records, node_records
 from gridsched.engine.node_sets import NodeSets, SharedNodes
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
 from gridsched.engine.task_states import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
@@ -194,6 +195,17 @@ class RunState(TaskStates):
         if self.nodes is not None:
             return self.nodes.running
         return [execution for running in self.running.values() for execution in running]
+
+    def records(self) -> dict[str, Any]:
+        """Return what a `Trace` holds of tasks and hosts, by its fields."""
+        sets = {} if self.nodes is None else node_records(self.executions)
+        return {
+            "executions": execution_records(self.executions),
+            "host_changes": self.host_changes.records(),
+            "final_state": self.states.astype(np.int64),
+            "times_postponed": self.times_postponed,
+            **sets,
+        }
 
     def append_fixed(self, host: int, task: int, pstate: int) -> None:
         """Append a task, or a copy of a running one, to the host's fixed queue."""

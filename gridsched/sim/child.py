@@ -14,7 +14,7 @@ from gridsched.model.trace import Trace
 from gridsched.sim.lead import LeadSession, MeteredSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import MeteredGrams, Records, SimulationRequest
-from gridsched.sim.session import MaestroSession, Session, Work
+from gridsched.sim.session import MaestroSession, Session
 from gridsched.sim.world import World
 
 #: SimGrid's default for ``precision/timing``.
@@ -129,21 +129,19 @@ def simulate(request: SimulationRequest) -> Records:
         carbon=request.system.carbon if request.meters_carbon else None,
     )
     controller = make_controller(request)  # a policy that ends its process is not the platform's
-    work = Work(request.system, request.tasks, request.run_times)
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
-        session: Session
-        if way == "network":
-            session = NetworkSession(world, controller, work, request.tasks)
-        elif way == "lead":
-            session = MeteredSession(world, controller, work) if is_metered else LeadSession(world, controller, work)
-        else:
-            session = MaestroSession(world, controller, work)
+        kinds: dict[str, type[Session]] = {
+            "network": NetworkSession,
+            "lead": MeteredSession if is_metered else LeadSession,
+            "maestro": MaestroSession,
+        }
+        session = kinds[way](world, controller, run_times)
         session.run(request.deployment_file)
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
-    trace = controller.trace(horizon, as_estimated=request.run_times is None)
+    trace = controller.trace(horizon, as_estimated=run_times is None)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:

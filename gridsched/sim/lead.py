@@ -22,8 +22,9 @@ from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.limits import time_tolerance
+from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import c_function
-from gridsched.sim.session import ActorSession, Work
+from gridsched.sim.session import ActorSession
 from gridsched.sim.world import World, check_clocks
 
 
@@ -34,12 +35,13 @@ class LeadSession(ActorSession):
     ----------
     world : World
     controller : Controller
-    work : Work
+    run_times : RunTimes, optional
+        True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        super().__init__(world, controller, work)
-        self._calendar = Calendar(work.run_times, world.platform)
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
+        self._calendar = Calendar(run_times, world.platform)
         self._engine = world.engine
         self._hosts = world.hosts
         self._exec_init = self._simgrid.this_actor.exec_init
@@ -213,15 +215,16 @@ class MeteredSession(LeadSession):
     ----------
     world : World
     controller : Controller
-    work : Work
+    run_times : RunTimes, optional
+        True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        super().__init__(world, controller, work)
-        assert work.run_times is not None  # as the session was chosen
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
+        assert run_times is not None  # as the session was chosen
         by_name = c_function("sg_host_by_name", c_char_p, result=c_void_p)
         self._addresses: list[int] = [by_name(host.name.encode()) for host in world.platform.hosts]
-        self._load: list[float] = work.run_times.load.tolist()
+        self._load: list[float] = run_times.load.tolist()
         self._speeds: list[list[float]] = world.platform.speed.tolist()
 
     def _on_nodes(self, execution: Execution, nodes: list[int]) -> BoundExecutions:

@@ -14,9 +14,9 @@ from gridsched.engine import Controller, Execution, SetPState, Stop, TurnOff
 from gridsched.engine.execution import Command
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.limits import time_tolerance
-from gridsched.model.tasks import Tasks
+from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import first_line
-from gridsched.sim.session import ActorSession, Work
+from gridsched.sim.session import ActorSession
 from gridsched.sim.world import World, without_way
 
 
@@ -60,13 +60,13 @@ class NetworkSession(ActorSession):
     ----------
     world : World
     controller : Controller
-    work : Work
-    tasks : Tasks
-        Their `input_bytes` and `output_bytes` [byte] are the sizes of the messages.
+    run_times : RunTimes, optional
+        True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, work: Work, tasks: Tasks) -> None:
-        super().__init__(world, controller, work)
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
+        tasks = controller.tasks
         self._input_bytes: list[float] = tasks.input_bytes.tolist()
         self._output_bytes: list[float] = tasks.output_bytes.tolist()
         # Where links are metered no receive may be pending when its actor ends: SimGrid 4.1's

@@ -28,37 +28,18 @@ from gridsched.sim.world import World, check_clocks
 # What every way of running on SimGrid needs, and what those with actors share
 
 
-class Work:
-    """True run times [s] and flops of executions.
-
-    Parameters
-    ----------
-    system : System
-    tasks : Tasks
-    run_times : RunTimes, optional
-        True durations; default the estimates.
-
-    Attributes
-    ----------
-    flops : callable
-        ``flops(execution)`` as the controller has just made it.
-    """
-
-    def __init__(self, system: System, tasks: Tasks, run_times: RunTimes | None = None) -> None:
-        self.run_times = run_times
-        speed: list[list[float]] = system.platform.speed.tolist()
-        if run_times is not None:
-            self.flops: Callable[[Execution], float] = lambda execution: (
-                run_times.run_time(execution.task, execution.host, execution.pstate)
-                * speed[execution.host][execution.pstate]
-            )
-        elif type(system.estimates) is FlopsEstimates:
-            flops: list[float] = tasks.flops.tolist()
-            self.flops = lambda execution: flops[execution.task]
-        else:
-            self.flops = lambda execution: (
-                (execution.estimated_end - execution.start) * speed[execution.host][execution.pstate]
-            )
+def flops_of(system: System, tasks: Tasks, run_times: RunTimes | None) -> Callable[[Execution], float]:
+    """Return what tells the flops of an execution that the controller has just made."""
+    speed: list[list[float]] = system.platform.speed.tolist()
+    if run_times is not None:
+        return lambda execution: (
+            run_times.run_time(execution.task, execution.host, execution.pstate)
+            * speed[execution.host][execution.pstate]
+        )
+    if type(system.estimates) is FlopsEstimates:
+        flops: list[float] = tasks.flops.tolist()
+        return lambda execution: flops[execution.task]
+    return lambda execution: (execution.estimated_end - execution.start) * speed[execution.host][execution.pstate]
 
 
 class Session(ABC):
@@ -68,8 +49,8 @@ class Session(ABC):
     ----------
     world : World
     controller : Controller
-    work : Work
-        How many flops each execution is.
+    run_times : RunTimes, optional
+        True durations; default the estimates.
 
     Attributes
     ----------
@@ -79,12 +60,12 @@ class Session(ABC):
         Joules of each metered link.
     """
 
-    def __init__(self, world: World, controller: Controller, work: Work) -> None:
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         self.world = world
         self.controller = controller
         self.energy_j: dict[str, float] = {}
         self.links_j: dict[str, float] | None = None
-        self._flops = work.flops
+        self._flops = flops_of(controller.system, controller.tasks, run_times)
         self._pstate = list(controller.pstates)
 
     @abstractmethod
@@ -113,8 +94,8 @@ class Session(ABC):
 class ActorSession(Session):
     """A run that an actor leads."""
 
-    def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        super().__init__(world, controller, work)
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
         self._simgrid = world.simgrid
         self._is_over = False
         self._error: BaseException | None = None
@@ -200,13 +181,14 @@ class MaestroSession(Session):
     ----------
     world : World
     controller : Controller
-    work : Work
+    run_times : RunTimes, optional
+        True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, work: Work) -> None:
-        super().__init__(world, controller, work)
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
         self._engine = world.engine
-        self._calendar = Calendar(work.run_times, world.platform)
+        self._calendar = Calendar(run_times, world.platform)
         self._time = 0.0
         self._finished: list[Execution] = []
         #: what the controller has decided already for the next instant, in which nothing ends
