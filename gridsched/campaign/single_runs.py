@@ -9,7 +9,7 @@ import statistics
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +128,8 @@ class Repetition:
     stored, repeated : dict
         The rows.
     differences : list of tuple
-        (what, stored value, repeated value) of all that is not identical bit by bit; timing does
-        not count.
+        (what, stored value, repeated value) of all that is stored and not identical bit by bit;
+        timing does not count.
     other_versions : list of tuple
         (what, version then, version now) where they differ.
     """
@@ -138,6 +138,11 @@ class Repetition:
     repeated: RunRow
     differences: list[tuple[str, Any, Any]]
     other_versions: list[tuple[str, Any, Any]]
+
+    @property
+    def not_stored(self) -> list[str]:
+        """Metrics and series that the version which stored the row did not have."""
+        return [name for name in _results(self.repeated) if name not in _results(self.stored)]
 
     @property
     def is_identical(self) -> bool:
@@ -230,8 +235,7 @@ def _admitted(store: Store, run_id: str) -> tuple[RunRow, Job, dict[str, Path]]:
 
 def _differences(stored: RunRow, repeated: RunRow) -> list[tuple[str, Any, Any]]:
     then, now = _results(stored), _results(repeated)
-    names = dict.fromkeys(chain(then, now))
-    return [(name, then.get(name), now.get(name)) for name in names if _exact(name, then) != _exact(name, now)]
+    return [(name, value, now.get(name)) for name, value in then.items() if _exact(name, then) != _exact(name, now)]
 
 
 def _results(row: RunRow) -> dict[str, Any]:

@@ -260,13 +260,15 @@ def rerun(
             name: [{"what": what, "stored": then, "repeated": now} for what, then, now in each]
             for name, each in pairs.items()
         }
-        whole = {"run_id": whole_id, "identical": repetition.is_identical, **lists}
+        whole = {"run_id": whole_id, "identical": repetition.is_identical, **lists, "not_stored": repetition.not_stored}
         print(json_text(whole), end="")
     elif not quiet:
         for what, then, now in repetition.other_versions:
             print(f"{what}: {then} when it was stored, {now} now")
         for what, then, now in repetition.differences:
             print(f"{what}: stored {then!r}, repeated {now!r}")
+        if repetition.not_stored:
+            print(f"Not stored, as that version did not have it: {', '.join(repetition.not_stored)}")
         n = len(repetition.stored["metrics"])
         verdict = f"identical in all {n} metrics" if repetition.is_identical else "different"
         print(f"Run {whole_id}: {verdict}")

@@ -335,6 +335,24 @@ def test_rerun_tells_identical_from_different(tmp_path: Path, capsys: pytest.Cap
     assert [each["what"] for each in told["differences"]] == ["energy_j"]
 
 
+def test_rerun_judges_what_was_stored(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """A metric that the row's version did not have is told, and is no difference."""
+    path, store = write_study(tmp_path, replicates=1), tmp_path / "store"
+    campaign(path, store)
+    kept = Store.open(store)
+    row = kept.row(kept.rows()["run_id"][0])
+    (parquet,) = store.glob("rows-*.parquet")
+    parquet.unlink()
+    writer = kept.writer()
+    del row["metrics"]["energy_j"]
+    writer.write(row)
+    writer.close()
+    assert main(["study", "rerun", str(store), row["run_id"]]) == 0
+    assert "energy_j" in capsys.readouterr().out
+    assert main(["study", "rerun", str(store), row["run_id"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["not_stored"] == ["energy_j"]
+
+
 def test_check_tells_axes_runs_and_time(tmp_path: Path, capsys: pytest.CaptureFixture):
     """check prints what varies and an estimate; a run that fails in it makes it exit 1."""
     path = write_study(tmp_path)
