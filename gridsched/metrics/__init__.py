@@ -1,9 +1,8 @@
 """What a run is judged by."""
 
-from gridsched.metrics import carbon_entries
-from gridsched.metrics.derived_entries import compared_metrics, share_above
-from gridsched.metrics.entries import BOUNDED, BOUNDED_CARBON
+from gridsched.metrics.derived_entries import BOUNDED, BOUNDED_CARBON, DERIVED_ENTRIES, compared_metrics, share_above
 from gridsched.metrics.facts import PlanFacts, RunFacts
+from gridsched.metrics.run_entries import RUN_ENTRIES
 from gridsched.metrics.run_metrics import (
     busy_time_s,
     count_in_state,
@@ -34,9 +33,9 @@ from gridsched.metrics.table import (
     register_metric,
     summary,
 )
+from gridsched.metrics.value_entries import CARBON_ENTRIES, VALUE_ENTRIES
 from gridsched.metrics.window_metrics import (
     MOST_STEPS,
-    energy_between,
     utility_between,
     utility_earned,
     utility_possible,
@@ -57,7 +56,6 @@ __all__ = [
     "count_in_state",
     "deciding_execution",
     "described",
-    "energy_between",
     "execution_time_s",
     "flow_time_s",
     "hosts_used",
@@ -83,3 +81,6 @@ __all__ = [
     "wasted_flops",
     "window_series",
 ]
+
+for _entry in (*CARBON_ENTRIES, *RUN_ENTRIES, *VALUE_ENTRIES, *DERIVED_ENTRIES):
+    register_metric(_entry)

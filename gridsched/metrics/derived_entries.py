@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gridsched.metrics.entries import BOUNDED, BOUNDED_CARBON, PLANNED
-from gridsched.metrics.table import Condition, Metric, register_metric, shown_metrics
+from gridsched.metrics.table import Condition, Metric, metric, shown_metrics
+
+PLANNED = Condition("the driver `optimize`", usual=False)
+#: Told nothing of a run: the bounds follow from its description.
+BOUNDED = Condition("bags of tasks", workload="bag")
+BOUNDED_CARBON = Condition("bags of tasks with a carbon intensity", workload="bag", usual=False)
 
 Row = Mapping[str, Any]
+less = partial(metric, better="less")
+of_plans = partial(metric, of="plan", condition=PLANNED)
+of_bounds = partial(metric, of="row", condition=BOUNDED)
+above_bounds = partial(of_bounds, better="less", form="percent")
+above_best = partial(less, of="comparison", header="above\nbest", form="percent")
 
 
 def share_above(value: float, bound: float) -> float:
@@ -100,73 +110,48 @@ def _share_of_best(rows: Sequence[Row]) -> list[float | None] | None:
 
 
 _PLANS = (
-    Metric(
+    of_plans(
         "plan_runs",
-        "",
         "1 where the programme has the bag run, 0 where standing still costs less",
         lambda plan: int(plan.runs),
-        "plan",
-        PLANNED,
     ),
-    Metric(
+    of_plans(
         "divided_makespan_s",
-        "s",
         "makespan of the programme's own solution, in which tasks are divided",
         lambda plan: plan.divided_makespan_s,
-        "plan",
-        PLANNED,
-        "less",
+        better="less",
     ),
-    Metric(
+    of_plans(
         "divided_energy_j",
-        "J",
         "energy of that solution until its makespan",
         lambda plan: plan.divided_energy_j,
-        "plan",
-        PLANNED,
-        "less",
+        better="less",
     ),
-    Metric(
+    of_plans(
         "divided_profit_rate",
-        "",
         "money per second that it earns if such bags follow each other",
         lambda plan: plan.divided_profit_rate,
-        "plan",
-        PLANNED,
-        "more",
+        better="more",
     ),
-    Metric(
+    of_plans(
         "profit_rate_bound",
-        "",
         "money per second that no schedule earns more than; of `lp_max_profit`",
         lambda plan: plan.profit_rate_bound,
-        "plan",
-        PLANNED,
     ),
-    Metric(
+    of_plans(
         "relative_decrease",
-        "",
         "share by which `profit_rate` is below `profit_rate_bound`; none where that is not positive",
         lambda plan: plan.relative_decrease,
-        "plan",
-        PLANNED,
-        "less",
+        better="less",
         form="share",
     ),
 )
 _ROWS = (
-    Metric(
-        "energy_delay_js",
-        "J s",
-        "`energy_j` times makespan",
-        lambda row: row["energy_j"] * row["makespan_s"],
-        "row",
-        better="less",
-    ),
+    less("energy_delay_js", "`energy_j` times makespan", lambda row: row["energy_j"] * row["makespan_s"], of="row"),
 )
 
 
-def _of_bounds(
+def _bounds(
     kind: str, infix: str, words: str, header: str, makespan: dict[str, int], energy: dict[str, int], carbon: int
 ) -> tuple[Metric, ...]:
     """Return the metrics of one of the two bounds.
@@ -176,88 +161,58 @@ def _of_bounds(
     unfinished = "none where not all tasks finished"
     if kind == "fixed":
         unfinished += ", or the scheduler changes power states"
+    adjective = infix.replace("_", " ")
     return (
-        Metric(
-            f"{infix}makespan_bound_s",
-            "s",
-            f"least makespan that is possible{words}",
-            _bound(kind, "makespan_s"),
-            "row",
-            BOUNDED,
+        *(
+            of_bounds(
+                f"{infix}{what}_bound_{unit}", f"least {what} that is possible{words}", _bound(kind, f"{what}_{unit}")
+            )
+            for what, unit in (("makespan", "s"), ("energy", "j"))
         ),
-        Metric(
-            f"{infix}energy_bound_j",
-            "J",
-            f"least energy that is possible{words}",
-            _bound(kind, "energy_j"),
-            "row",
-            BOUNDED,
-        ),
-        Metric(
+        above_bounds(
             f"makespan_above_{infix}bound",
-            "",
             f"share by which the makespan lies above `{infix}makespan_bound_s`; {unfinished}",
             _above_bound(kind, "makespan_s", "makespan_s"),
-            "row",
-            BOUNDED,
-            "less",
             header=header,
-            form="percent",
             places=makespan,
         ),
-        Metric(
+        above_bounds(
             f"energy_above_{infix}bound",
-            "",
             f"share by which `energy_j` lies above `{infix}energy_bound_j`; {unfinished}",
             _above_bound(kind, "energy_j", "energy_j"),
-            "row",
-            BOUNDED,
-            "less",
             header=header,
-            form="percent",
             places=energy,
         ),
-        Metric(
+        above_bounds(
             f"above_{infix}front",
-            "",
             "share by which `energy_j` lies above the least that any "
             f"schedule of at most the run's makespan needs{words}; {unfinished}",
             _above_bound(kind, "energy_j", "front"),
-            "row",
-            BOUNDED,
-            "less",
-            words=f"energy above the {infix.replace('_', ' ')}front",
+            words=f"energy above the {adjective}front",
             header=header.replace("bound", "front"),
-            form="percent",
             is_detail=True,
         ),
-        Metric(
+        of_bounds(
             f"carbon_{infix}bound_g",
-            "g",
             f"least grams that any schedule of at most the run's makespan emits{words}; none where not all tasks "
             "finished",
             _carbon_bound(kind),
-            "row",
-            BOUNDED_CARBON,
+            condition=BOUNDED_CARBON,
         ),
-        Metric(
+        above_bounds(
             f"carbon_above_{infix}bound",
-            "",
             f"share by which `carbon_g` lies above `carbon_{infix}bound_g`; {unfinished}",
             _above_carbon_bound(kind),
-            "row",
-            BOUNDED_CARBON,
-            "less",
-            words=f"carbon above the {infix.replace('_', ' ')}bound",
+            condition=BOUNDED_CARBON,
+            words=f"carbon above the {adjective}bound",
             header=header,
-            form="percent",
             places={"bag": carbon, "run": 172 + carbon},
         ),
     )
 
 
 _BOUNDS = (
-    *_of_bounds(
+    *_bounds(
         "any",
         "",
         ", where hosts may be off and in any P-state at any time",
@@ -266,7 +221,7 @@ _BOUNDS = (
         {"bag": 90, "notebook": 80},
         106,
     ),
-    *_of_bounds(
+    *_bounds(
         "fixed",
         "fixed_",
         ", where every host is on (or off) to the end and in its P-state, as the scenario sets them",
@@ -277,40 +232,28 @@ _BOUNDS = (
     ),
 )
 _COMPARISONS = (
-    Metric(
+    above_best(
         "makespan_above_best",
-        "",
         "share by which the makespan lies above the least of all; none where no task finished",
         _above_best("makespan_s"),
-        "comparison",
-        better="less",
-        header="above\nbest",
-        form="percent",
         places={"bag": 20, "notebook": 40},
     ),
-    Metric(
+    above_best(
         "energy_above_best",
-        "",
         "share by which `energy_j` lies above the least of all; none where no task finished",
         _above_best("energy_j"),
-        "comparison",
-        better="less",
-        header="above\nbest",
-        form="percent",
         places={"bag": 80, "parallel": 70, "notebook": 70},
     ),
-    Metric(
+    metric(
         "utility_share_of_best",
-        "",
         "utility (in the window, if there is one) over that of the best",
         _share_of_best,
-        "comparison",
-        Condition("utility functions"),
-        "more",
+        of="comparison",
+        condition=Condition("utility functions"),
+        better="more",
         header="share\nof best",
         form="share",
         places={"system": 30},
     ),
 )
-for _metric in (*_PLANS, *_ROWS, *_BOUNDS, *_COMPARISONS):
-    register_metric(_metric)
+DERIVED_ENTRIES = (*_PLANS, *_ROWS, *_BOUNDS, *_COMPARISONS)

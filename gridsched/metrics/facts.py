@@ -17,7 +17,7 @@ from gridsched.metrics.run_metrics import (
     bags_of,
     energy_cost,
     flow_time_s,
-    income,
+    payments,
     slowdown,
     trace_carbon,
     waiting_time_s,
@@ -165,7 +165,7 @@ class RunFacts:
     def income(self) -> float:
         """What the finished bags of a run pay by prices that vary [money]."""
         assert self.tariff is not None
-        return income(self.trace, self.bags, self.tariff)
+        return float(payments(self.trace, self.bags, self.tariff)[1].sum())
 
     @cached_property
     def energy_cost(self) -> float:

@@ -332,11 +332,6 @@ def payments(trace: Trace, bags: Bags, tariff: Tariff) -> tuple[Floats, Floats]:
     return finished, series.paid(lines, bags.waiting_at(finished))
 
 
-def income(trace: Trace, bags: Bags, tariff: Tariff) -> float:
-    """Return what the finished bags of a run pay together [money]; see `payments`."""
-    return float(payments(trace, bags, tariff)[1].sum())
-
-
 def energy_cost(trace: Trace, tariff: Tariff, power: TracePower | None = None) -> float:
     """Return what the energy of a run costs, PUE included [money].
 

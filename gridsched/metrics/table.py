@@ -24,6 +24,17 @@ from gridsched.power import kept_power
 UNIT_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop", "_g": "g"}
 
 
+def unit_of(name: str) -> str:
+    """Return the unit that the name of a metric or an axis ends with; empty if it has none."""
+    return next((unit for end, unit in UNIT_SUFFIXES.items() if name.endswith(end)), "")
+
+
+def without_unit(name: str) -> str:
+    """Return the name of a metric or an axis in words, without its unit."""
+    suffix = next((end for end in UNIT_SUFFIXES if name.endswith(end)), "")
+    return name.removesuffix(suffix).replace("_", " ")
+
+
 #: A number, a word, or None where the run has neither.
 MetricValue = float | int | str | None
 #: Metrics of a run, by id.
@@ -145,8 +156,7 @@ class Metric:
     @property
     def name(self) -> str:
         """The id in words, without its unit."""
-        suffix = next((end for end, unit in UNIT_SUFFIXES.items() if self._ends(end, unit)), "")
-        text = self.id.removesuffix(suffix).replace("_", " ")
+        text = without_unit(self.id) if unit_of(self.id) == self.unit else self.id.replace("_", " ")
         return text[:1].upper() + text[1:]
 
     @property
@@ -174,8 +184,10 @@ class Metric:
         legal = "a number" if self.is_number else "a word"
         return f"is of the type {type(value).__name__}; {legal} is legal"
 
-    def _ends(self, end: str, unit: str) -> bool:
-        return unit == self.unit and self.id.endswith(end)
+
+def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: Any) -> Metric:
+    """Return a metric whose unit its id tells; `declared` are further fields of `Metric`."""
+    return Metric(id, unit_of(id), sentence, function, **declared)
 
 
 #: Names of the other columns of stored runs.

@@ -92,18 +92,6 @@ def utility_between(trace: Trace, edges: Floats) -> Floats:
 # ---------------------------------------------------------------------- windows and periods
 
 
-def energy_between(trace: Trace, begin_s: float, end_s: float) -> float:
-    """Energy of all computing hosts in an interval [J], by the model, exact.
-
-    Parameters
-    ----------
-    trace : Trace
-    begin_s, end_s : float
-        Begin and end of the interval [s].
-    """
-    return float(energy_in(trace, [(begin_s, end_s)])[0])
-
-
 def energy_in(
     trace: Trace, intervals: Sequence[tuple[float, float]], weights: Signal = EVEN, power: TracePower | None = None
 ) -> Floats:

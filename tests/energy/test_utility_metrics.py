@@ -18,6 +18,7 @@ from gridsched.energy import carried_over_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, known_metrics, summary
 from gridsched.metrics.facts import RunFacts
+from gridsched.metrics.window_metrics import energy_in
 from gridsched.model.estimates import FlopsEstimates, TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
@@ -108,9 +109,10 @@ def test_a_window_counts_idle_hosts_too():
     tasks = make_tasks([30.0], 0.0)
     runs = [(0, 0, 0, 10.0, 40.0, by_hand.FINISHED)]
     trace = day_trace(runs, tasks, idle_w=4.0)
-    assert metrics.energy_between(trace, 5.0, 15.0) == pytest.approx(20.0 + 250.0, rel=1e-14)
-    assert metrics.energy_between(trace, 0.0, 1e6) == trace_energy(trace).grid_total()
-    assert metrics.energy_between(trace, 1e6, 2e6) == 0.0
+    within, whole, after = energy_in(trace, [(5.0, 15.0), (0.0, 1e6), (1e6, 2e6)])
+    assert within == pytest.approx(20.0 + 250.0, rel=1e-14)
+    assert whole == pytest.approx(trace_energy(trace).grid_total(), rel=1e-14)
+    assert after == 0.0
 
 
 def test_the_series_of_a_window_ends_at_its_totals():

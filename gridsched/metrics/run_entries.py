@@ -1,0 +1,356 @@
+"""The metrics of every run, in the order of a report: energy, times, tasks; then of outages, of jobs, of the meter."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gridsched.metrics import run_metrics
+from gridsched.metrics.groups import user_fairness
+from gridsched.metrics.table import Condition, Metric, metric
+from gridsched.model.trace import ExecutionEnd, TaskState
+from gridsched.power import peak_power_w
+
+DRIVEN = Condition("", lambda run: run.driver is not None)
+METERED = Condition("SimGrid's driver", lambda run: run.plugin_j is not None)
+LINKS = Condition("links with power", lambda run: run.links_j is not None, usual=False)
+DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
+OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.profiles.states), usual=False)
+PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
+USERS = Condition(
+    "parallel tasks of users that a log tells",
+    lambda run: run.is_parallel and "user" in run.trace.tasks.attributes,
+    "parallel",
+    usual=False,
+)
+
+less, more = partial(metric, better="less"), partial(metric, better="more")
+of_outages = partial(less, condition=OUTAGES, hides_zero=True)
+
+
+def _energy(part: str, sentence: str, words: str, **shown: Any) -> Metric:
+    """Return the entry of a part of the energy."""
+    part_j = f"{part}_j"
+    return less(
+        f"energy_{part_j}", sentence, lambda run: run.energy.grid_total(part_j), words=words, is_part=True, **shown
+    )
+
+
+def _tasks(state: TaskState, sentence: str, **shown: Any) -> Metric:
+    """Return the entry of tasks that ended in a state."""
+    return metric(
+        f"tasks_{state.name.lower()}", sentence, lambda run: run_metrics.count_in_state(run.trace, state), **shown
+    )
+
+
+_fewer = partial(_tasks, better="less", hides_zero=True)
+
+
+def _mean(name: str, sentence: str, values: str, **shown: Any) -> Metric:
+    """Return the entry of the mean of finished tasks; `values` is an attribute of `RunFacts`."""
+    return less(f"mean_{name}", sentence, lambda run: run_metrics.mean_of_finished(getattr(run, values)), **shown)
+
+
+def _largest(name: str, sentence: str, values: str, words: str, place: int, **shown: Any) -> Metric:
+    """Return the entry of the largest value of finished tasks."""
+    return less(
+        f"max_{name}",
+        sentence,
+        lambda run: run_metrics.max_of_finished(getattr(run, values)),
+        words=words,
+        is_detail=True,
+        places={"run": place},
+        **shown,
+    )
+
+
+_ENERGY = (
+    less(
+        "energy_j",
+        "energy of the computing hosts over the run; `energy_source` says by what it was metered",
+        lambda run: run.energy_j,
+        condition=DRIVEN,
+        words="energy by plugin",
+        header="energy,\nplugin\n[{unit}]",
+        scale="total",
+        planned=lambda plan: plan.energy_j,
+        places={"run": 190, "bag": 60, "system": 60, "parallel": 50, "notebook": 60},
+    ),
+    metric(
+        "energy_source",
+        "what `energy_j` is by: SimGrid's energy `plugin`, or the `model` "
+        "with the reference driver, or the `plan` with the driver `optimize`",
+        lambda run: "model" if run.plugin_j is None else "plugin",
+        condition=DRIVEN,
+        header="energy\nby",
+        form="text",
+        planned=lambda plan: "plan",
+    ),
+    less(
+        "energy_links_j",
+        "energy of the links by SimGrid's plugin, not counted in `energy_j`",
+        lambda run: float(sum(run.links_j.values())),
+        condition=LINKS,
+        header="links\n[{unit}]",
+        places={"run": 280, "bag": 130},
+    ),
+)
+_RUN = (
+    less(
+        "makespan_s",
+        "last finish minus first submission. Batsim 5 means the same; Batsim 4 used the last finish",
+        lambda run: run_metrics.makespan_s(run.trace),
+        header="makespan\n[{unit}]",
+        planned=lambda plan: plan.makespan_s,
+        places={"run": 160, "bag": 1, "parallel": 40, "notebook": 30},
+    ),
+    metric(
+        "busy_time_s",
+        "time cores spent executing, wasted copies too",
+        lambda run: run_metrics.busy_time_s(run.trace),
+        header="busy\ntime [{unit}]",
+        planned=lambda plan: plan.busy_time_s,
+        is_detail=True,
+        places={"run": 170, "bag": 50},
+    ),
+    less(
+        "energy_model_j",
+        "energy of the computing hosts over the run by the model",
+        lambda run: run.energy.grid_total(),
+        words="energy by model",
+        header="energy,\nmodel\n[{unit}]",
+        scale="total",
+        is_detail=True,
+        places={"run": 200, "bag": 70, "system": 70, "parallel": 60, "notebook": 61},
+    ),
+    _energy(
+        "busy", "part of it drawn by hosts with a busy core", "of it while busy", is_detail=True, places={"run": 210}
+    ),
+    _energy(
+        "idle",
+        "part of it drawn by hosts that are on and have no busy core",
+        "while idle",
+        header="idle\n[{unit}]",
+        places={"run": 220, "bag": 110, "parallel": 80},
+    ),
+    *(
+        _energy(part, f"part of it drawn by hosts that {do}", words, is_detail=True, hides_zero=True, places={"run": k})
+        for part, do, words, k in (
+            ("boot", "boot", "while booting", 230),
+            ("shutdown", "shut down", "while shutting down", 240),
+            ("off", "are off, and have shut down", "while off", 250),
+        )
+    ),
+    less(
+        "peak_power_w",
+        "largest power of the computing hosts together, by the model",
+        lambda run: peak_power_w(run.trace, run.power),
+        words="largest power",
+        is_detail=True,
+    ),
+    _energy(
+        "wasted",
+        "share of `energy_busy_j` that went into copies which did not finish their task",
+        "wasted on cancelled copies",
+        header="wasted\n[{unit}]",
+        places={"run": 260, "bag": 120},
+        hides_zero=True,
+    ),
+    less(
+        "wasted_flops",
+        "work of copies that did not finish their task",
+        lambda run: run_metrics.wasted_flops(run.trace),
+        words="work wasted",
+        is_detail=True,
+        places={"run": 290},
+        hides_zero=True,
+    ),
+    less(
+        "waste_ratio",
+        "wasted work over all executed work",
+        lambda run: run_metrics.waste_ratio(run.trace),
+        words="share of the work wasted",
+        places={"run": 300},
+        hides_zero=True,
+    ),
+    metric(
+        "hosts_used",
+        "hosts that executed anything",
+        lambda run: run_metrics.hosts_used(run.trace),
+        header="hosts\nused",
+        places={"run": 330, "bag": 140, "notebook": 100},
+    ),
+    metric("executions", "copies of tasks that were started", lambda run: len(run.trace.executions), is_detail=True),
+    metric(
+        "tasks",
+        "tasks that were submitted",
+        lambda run: len(run.trace.tasks),
+        planned=lambda plan: plan.tasks,
+        is_detail=True,
+    ),
+    _tasks(
+        TaskState.FINISHED,
+        "tasks that finished",
+        better="more",
+        header="finished",
+        planned=lambda plan: plan.tasks if plan.runs else 0,
+        places={"run": 340, "system": 80, "parallel": 90, "notebook": 90},
+    ),
+    _fewer(TaskState.DROPPED, "tasks that the scheduler gave up", header="dropped", places={"run": 350, "system": 90}),
+    _fewer(TaskState.REJECTED, "tasks that fit on no host", places={"run": 370}),
+    _fewer(TaskState.KILLED, "tasks that the end of the budget killed", places={"run": 380}),
+    _fewer(TaskState.FAILED, "tasks whose host failed", places={"run": 390}),
+    _fewer(TaskState.UNFINISHED, "tasks that the horizon left undone", places={"run": 400}),
+    less(
+        "tasks_late",
+        "tasks that finished after their deadline",
+        lambda run: int(run_metrics.is_late(run.trace).sum()),
+        condition=DEADLINES,
+        header="late",
+        places={"run": 410, "bag": 150, "system": 110, "parallel": 100},
+    ),
+    less(
+        "tasks_missed",
+        "tasks that did not finish by their deadline: late, dropped, rejected, killed, failed or unfinished",
+        lambda run: int(run_metrics.is_missed(run.trace).sum()),
+        condition=DEADLINES,
+        header="missed",
+        places={"run": 420, "bag": 160, "system": 120, "parallel": 110},
+    ),
+    metric(
+        "mean_time_to_deadline_s",
+        "mean time from submission to deadline of tasks that have one",
+        lambda run: run_metrics.mean_time_to_deadline_s(run.trace),
+        condition=DEADLINES,
+        places={"run": 425},
+    ),
+    _mean(
+        "waiting_time_s",
+        "mean time from submission to start of finished tasks",
+        "waiting_s",
+        header="mean\nwait [{unit}]",
+        form="rounded",
+        places={"run": 430, "system": 130, "parallel": 1},
+    ),
+    _mean("flow_time_s", "mean time from submission to finish of finished tasks", "flow_s", places={"run": 450}),
+    _mean("slowdown", "mean of flow time over execution time of finished tasks", "slowdown", places={"run": 470}),
+    _largest(
+        "waiting_time_s",
+        "longest time from submission to start of finished tasks",
+        "waiting_s",
+        "longest waiting time",
+        440,
+    ),
+    _largest(
+        "flow_time_s", "longest time from submission to finish of finished tasks", "flow_s", "longest flow time", 460
+    ),
+    _largest(
+        "slowdown", "largest flow time over execution time of finished tasks", "slowdown", "largest slowdown", 480
+    ),
+    metric(
+        "horizon_s",
+        "end of the run; energy is counted from 0 to here",
+        lambda run: float(run.trace.horizon_s),
+        is_detail=True,
+    ),
+    metric(
+        "mapping_events",
+        "instants at which the scheduler was asked",
+        lambda run: run.trace.mapping_events,
+        is_detail=True,
+        places={"run": 510},
+    ),
+)
+_OUTAGES = (
+    of_outages(
+        "executions_failed",
+        "executions that ended because their host went down",
+        lambda run: len(run.trace.of_outcome(ExecutionEnd.FAILED)),
+        words="executions that failed",
+        header="failed\nruns",
+        places={"run": 310},
+    ),
+    of_outages(
+        "lost_work_s",
+        "time cores (or nodes) spent on executions that failed",
+        lambda run: run_metrics.lost_work_s(run.trace),
+        words="work lost",
+        header="lost\nwork [{unit}]",
+        places={"run": 320},
+    ),
+    of_outages(
+        "energy_lost_j",
+        "part of `energy_wasted_j` that went into executions which failed",
+        lambda run: run.energy_lost_j,
+        words="of that on copies that failed",
+        header="lost\n[{unit}]",
+        places={"run": 270},
+        is_part=True,
+    ),
+)
+_PARALLEL = (
+    _mean(
+        "bounded_slowdown",
+        "mean of flow time over execution time of finished tasks, "
+        f"where executions shorter than {run_metrics.SLOWDOWN_BOUND_S:g} s count as that long, "
+        "and at least 1",
+        "bounded_slowdown",
+        condition=PARALLEL,
+        header="mean\nbounded\nslowdown",
+        form="rounded",
+        places={"run": 490, "parallel": 2},
+    ),
+    _largest(
+        "bounded_slowdown",
+        "largest bounded slowdown of finished tasks",
+        "bounded_slowdown",
+        "largest bounded slowdown",
+        500,
+        condition=PARALLEL,
+    ),
+    more(
+        "utilisation",
+        "node-seconds executed over the nodes of the platform times the makespan",
+        lambda run: run_metrics.utilisation(run.trace),
+        condition=PARALLEL,
+        header="utili-\nsation",
+        places={"run": 180, "parallel": 30},
+    ),
+    less(
+        "requeues",
+        "starts of jobs that had been started before: cancelled and queued again, or ended with their host",
+        lambda run: len(run.trace.executions) - len(np.unique(run.trace.executions["task"])),
+        condition=PARALLEL,
+        is_detail=True,
+        places={"run": 315},
+        hides_zero=True,
+    ),
+    more(
+        "user_fairness",
+        "Jain's index of the users' mean bounded slowdowns: 1 where all have the same",
+        lambda run: user_fairness(run.trace),
+        condition=USERS,
+        words="fairness among users",
+        is_detail=True,
+        places={"run": 515},
+    ),
+)
+_METERED = (
+    less(
+        "energy_relative_difference",
+        "difference of plugin and model in total, relative to the larger",
+        lambda run: run.differences[-1],
+        condition=METERED,
+        is_detail=True,
+    ),
+    less(
+        "energy_worst_host_difference",
+        "the same of the host where it is largest",
+        lambda run: max(run.differences[:-1], default=run.differences[-1]),
+        condition=METERED,
+        is_detail=True,
+    ),
+)
+RUN_ENTRIES = (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_METERED)

@@ -1,0 +1,300 @@
+"""What a run is worth and costs: utility, in its window, too; budgets and their periods; money; carbon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from gridsched.metrics import run_metrics
+from gridsched.metrics.facts import RunFacts
+from gridsched.metrics.run_entries import less, more
+from gridsched.metrics.table import Condition, metric
+from gridsched.metrics.window_metrics import utility_possible
+from gridsched.model.signals import CARBON, J_PER_KWH, JOULES, MONEY
+
+UTILITY = Condition("utility functions", lambda run: run.has_utility, "system")
+WINDOW = Condition("a window", lambda run: run.window_s is not None, "system")
+WINDOW_UTILITY = Condition(
+    "a window and utility functions", lambda run: run.window_s is not None and run.has_utility, "system"
+)
+POSSIBLE_UTILITY = Condition(
+    "a window, utility functions and estimates",
+    lambda run: run.window_s is not None and run.has_utility and run.shortest_s is not None,
+    "system",
+)
+POSTPONING = Condition(
+    "utility functions or an energy budget", lambda run: run.has_utility or len(run.trace.periods) > 0
+)
+PERIODS = Condition("an energy budget", lambda run: run.has_budget_in(JOULES))
+BUDGET = Condition("an energy budget", lambda run: run.budget is not None and run.budget.energy_j is not None)
+IN_MONEY = Condition("an energy budget in money (`money_budget`)", lambda run: run.has_budget_in(MONEY), usual=False)
+TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
+PRICES = Condition(
+    "prices that vary (`prices`)", lambda run: run.tariff is not None and run.tariff.prices is not None, usual=False
+)
+
+TOLD = Condition(
+    "a carbon intensity (`carbon`)",
+    lambda run: run.trace.carbon is not None and run.trace.platform.has_energy,
+    usual=False,
+)
+
+LIMITED = Condition("an energy budget in grams (`carbon_budget_g`)", lambda run: run.has_budget_in(CARBON), usual=False)
+
+of_carbon = partial(less, condition=TOLD)
+excess = partial(less, function=lambda run: run.budget_excess)
+
+_UTILITY = (
+    more(
+        "utility",
+        "utility earned by finished tasks",
+        lambda run: run.utility,
+        condition=UTILITY,
+        words="utility earned",
+        header="utility",
+        form="rounded",
+        places={"run": 10, "system": 2, "notebook": 20},
+    ),
+    metric(
+        "utility_possible",
+        "utility if each task finished the moment it arrived: the sum of priorities",
+        lambda run: utility_possible(run.trace),
+        condition=UTILITY,
+        words="of at most",
+        is_detail=True,
+        places={"run": 20},
+        is_part=True,
+    ),
+    more(
+        "window_utility",
+        "utility earned inside the workload's window; a task counts with the share of its run time that lies in it",
+        lambda run: run.window_utility,
+        condition=WINDOW_UTILITY,
+        words="utility in the window",
+        header="utility\nin\nwindow",
+        form="rounded",
+        places={"run": 30, "system": 1, "notebook": 10},
+    ),
+    metric(
+        "window_utility_possible",
+        "utility if each task that arrives inside the window ran "
+        "at once in its shortest time: the maximum system utility of paper 001",
+        lambda run: run.window_utility_possible,
+        condition=POSSIBLE_UTILITY,
+        words="of at most, in the window",
+        form="rounded",
+        places={"run": 40},
+        is_part=True,
+    ),
+    more(
+        "window_utility_share",
+        "`window_utility` over `window_utility_possible`",
+        lambda run: run.window_utility_share,
+        condition=POSSIBLE_UTILITY,
+        words="share of that which is earned",
+        header="share of\nmaximum",
+        form="share",
+        places={"run": 45},
+        is_part=True,
+    ),
+    less(
+        "window_energy_j",
+        "energy of the computing hosts inside the workload's window, by the model",
+        lambda run: float(run.drawn_j[-1]),
+        condition=WINDOW,
+        words="energy in the window",
+        header="energy\nin window\n[{unit}]",
+        scale="total",
+        places={"run": 50, "system": 50},
+    ),
+    less(
+        "tasks_postponed",
+        "tasks that were postponed to a later period at least once",
+        lambda run: int(np.count_nonzero(run.trace.times_postponed)),
+        condition=POSTPONING,
+        header="post-\nponed",
+        places={"run": 360, "system": 100},
+        hides_zero=True,
+    ),
+)
+_BUDGETS = (
+    excess(
+        "budget_excess_j",
+        "the most that a period drew beyond its budget and beyond what was carried over",
+        condition=PERIODS,
+        words="energy beyond the budget",
+        places={"run": 130},
+    ),
+    metric(
+        "carried_over_j",
+        "the most that executions from before a period drew in it",
+        lambda run: float(run.carried_over_j.max()),
+        condition=PERIODS,
+        words="largest energy carried over",
+        is_detail=True,
+        places={"run": 140},
+        hides_zero=True,
+    ),
+    metric(
+        "energy_budget_j",
+        "energy budget of a period",
+        lambda run: run.budget.energy_j,
+        condition=BUDGET,
+        is_detail=True,
+    ),
+    less(
+        "money_spent",
+        "money: what the energy of all periods of the budget cost, by the model",
+        lambda run: run.budget_spent,
+        condition=IN_MONEY,
+        words="money spent on energy",
+        header="money\nspent",
+        places={"run": 100, "bag": 170, "system": 40, "parallel": 120},
+    ),
+    metric(
+        "budget_used_share",
+        "the most that a period spent over its budget",
+        lambda run: run.budget_used_share,
+        condition=IN_MONEY,
+        words="share of the budget used",
+        header="budget\nused",
+        form="share",
+        places={"run": 110},
+        is_part=True,
+    ),
+    excess(
+        "money_excess",
+        "money: the most that a period spent beyond its budget and beyond what was carried over",
+        condition=IN_MONEY,
+        words="money beyond the budget",
+        places={"run": 120},
+    ),
+    metric(
+        "money_budget",
+        "money: energy budget of a period",
+        lambda run: None if run.budget is None else run.budget.money,
+        condition=IN_MONEY,
+        is_detail=True,
+    ),
+)
+_MONEY = (
+    more(
+        "profit",
+        "money: price of the bag, if all its tasks finished, less the costs of "
+        "energy (PUE included), overhead, wear and depreciation over the run",
+        lambda run: run.profit,
+        condition=TARIFF,
+        words="profit [money]",
+        header="profit\n[money]",
+        planned=lambda plan: plan.profit,
+        places={"run": 60, "bag": 180},
+    ),
+    more(
+        "profit_rate",
+        "money per second: `profit` over the length of the run, what such bags earn if they follow each other",
+        lambda run: run.profit_rate,
+        condition=TARIFF,
+        words="profit rate [money/s]",
+        header="profit\nrate\n[money/s]",
+        planned=lambda plan: plan.profit_rate,
+        places={"run": 90, "bag": 190},
+    ),
+    more(
+        "income",
+        "money: what the finished bags paid, each by the price of the moment in which its last task finished",
+        lambda run: run.income,
+        condition=PRICES,
+        words="income of bags",
+        places={"run": 70},
+        is_part=True,
+    ),
+    less(
+        "energy_cost",
+        "money: what the energy cost, PUE included, each interval by its price; by the model",
+        lambda run: run.energy_cost,
+        condition=PRICES,
+        words="cost of the energy",
+        header="cost of\nenergy\n[money]",
+        places={"run": 80},
+        is_part=True,
+    ),
+    less(
+        "mean_bag_flow_time_s",
+        "mean time from a bag's submission until its last task finished, of finished bags",
+        lambda run: run_metrics.mean_of_finished(run.bags.flow_time_s),
+        condition=PRICES,
+        words="mean flow time of bags",
+        header="mean\nflow of\nbags [{unit}]",
+        form="rounded",
+        places={"run": 150},
+    ),
+)
+
+
+def _grams(part: str) -> Callable[[RunFacts], float]:
+    def grams(run: RunFacts) -> float:
+        assert run.carbon is not None
+        return run.carbon.grid_total(part)
+
+    return grams
+
+
+def _mean_intensity(run: RunFacts) -> float:
+    drawn = run.energy.grid_total()
+    return J_PER_KWH * _grams("total_j")(run) / drawn if drawn > 0 else float("nan")
+
+
+CARBON_ENTRIES = (
+    of_carbon(
+        "carbon_g",
+        "grams of CO2 that the energy of the computing hosts caused, PUE included: the exact integral of power times "
+        "intensity, by the model",
+        _grams("total_j"),
+        words="carbon",
+        header="carbon\n[{unit}]",
+        scale="grams",
+        places={"run": 272, "bag": 105, "system": 75, "parallel": 75, "notebook": 75},
+    ),
+    *(
+        of_carbon(
+            f"carbon_{part}_g",
+            f"grams of `energy_{part}_j`: each joule by the intensity of its time and site",
+            _grams(f"{part}_j"),
+            words=words,
+            scale="grams",
+            places={"run": place},
+            is_part=True,
+            hides_zero=True,
+        )
+        for part, words, place in (
+            ("busy", "while busy", 273),
+            ("idle", "while idle", 274),
+            ("boot", "while booting", 275),
+            ("wasted", "wasted", 276),
+        )
+    ),
+    of_carbon(
+        "carbon_intensity_g_per_kwh",
+        "grams a kWh: `carbon_g` over the energy by the model",
+        _mean_intensity,
+        words="grams a kWh",
+        places={"run": 277},
+    ),
+    excess(
+        "carbon_excess_g",
+        "the most that a period emitted beyond its budget and beyond what was carried over",
+        condition=LIMITED,
+        words="carbon beyond the budget",
+        places={"run": 125},
+    ),
+    metric(
+        "carbon_budget_g",
+        "energy budget of a period",
+        lambda run: None if run.budget is None else run.budget.carbon_g,
+        condition=LIMITED,
+        is_detail=True,
+    ),
+)
+VALUE_ENTRIES = (*_UTILITY, *_BUDGETS, *_MONEY)
