@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gridsched.analysis.statistics import Interval
+from gridsched.analysis.statistics import Interval, replicate_means
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.arrays import Floats
 from gridsched.campaign.row_table import SERIES_PREFIX
@@ -131,8 +131,7 @@ def replicate_values(results: StudyResults, label: str, where: Where, metric: st
     key = label, metric, tuple(sorted((axis, repr(values)) for axis, values in where.items()))
     if key not in results.memo:
         chosen = restricted(results.plain, {**where, "scheduler": (label,)})
-        values = results.runs.loc[chosen.index, metric]
-        results.memo[key] = _by_replicate(results, chosen, values)
+        results.memo[key] = _by_replicate(results, chosen, results.runs.loc[chosen.index, metric])
     return results.memo[key]
 
 
@@ -167,8 +166,5 @@ def series_values(
 
 
 def _by_replicate(results: StudyResults, chosen: pd.DataFrame, values: pd.Series) -> pd.Series:
-    cells = results.cell_axes
-    whole = len(chosen[cells].drop_duplicates()) if cells else 1
-    known = values[(chosen["status"] == "finished") & values.notna()]
-    table = known.groupby(chosen.loc[known.index, "replicate"]).agg(["mean", "count"])
-    return table.loc[table["count"] == whole, "mean"]
+    finished = chosen.assign(value=values.where(chosen["status"] == "finished"))
+    return replicate_means(finished, results.cell_axes, "value")

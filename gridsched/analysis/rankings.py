@@ -129,7 +129,7 @@ def over_settings(values: pd.Series) -> Interval:
         any value do not count, nor do replicates that lack one of the others.
     """
     if not len(values):
-        return t_interval([])
+        return Interval()
     if values.index.nlevels == 1:
         return t_interval(values)
     table = values.unstack("replicate").dropna(how="all")

@@ -17,6 +17,8 @@ from gridsched.arrays import Floats
 
 #: Confidence of all intervals that gridsched prints.
 CONFIDENCE = 0.95
+#: Quantiles between which a bootstrap's interval lies.
+_OUTSIDE = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)
 #: Samples of a bootstrap, and the seed of their draw.
 RESAMPLES, BOOTSTRAP_SEED = 4000, 20140519
 
@@ -35,10 +37,10 @@ class Interval:
         Number of values.
     """
 
-    mean: float
-    low: float
-    high: float
-    count: int
+    mean: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
+    count: int = 0
 
     @property
     def half_width(self) -> float:
@@ -64,6 +66,11 @@ def half_widths(deviation: ArrayLike, count: ArrayLike) -> Floats:
     return quantile * np.asarray(deviation, dtype=np.float64) / np.sqrt(several)
 
 
+def _without_nan(values: ArrayLike) -> Floats:
+    sample = np.asarray(values, dtype=np.float64)
+    return sample[~np.isnan(sample)]
+
+
 def t_interval(values: ArrayLike) -> Interval:
     """Return the mean of a sample with Student's interval; nan values do not count.
 
@@ -72,10 +79,9 @@ def t_interval(values: ArrayLike) -> Interval:
     values : array_like
         The sample.
     """
-    sample = np.asarray(values, dtype=np.float64)
-    sample = sample[~np.isnan(sample)]
+    sample = _without_nan(values)
     if not len(sample):
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return Interval()
     mean = float(sample.mean())
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else np.nan
     half = float(half_widths(deviation, len(sample)))
@@ -100,10 +106,9 @@ def median_interval(values: ArrayLike) -> Interval:
     """
     from scipy.stats import quantile_test  # slow to load
 
-    sample = np.asarray(values, dtype=np.float64)
-    sample = sample[~np.isnan(sample)]
+    sample = _without_nan(values)
     if not len(sample):
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return Interval()
     ends = quantile_test(sample, p=0.5).confidence_interval(CONFIDENCE)
     return Interval(float(np.median(sample)), float(ends.low), float(ends.high), len(sample))
 
@@ -119,15 +124,14 @@ def difference_of_medians(one: ArrayLike, other: ArrayLike) -> Interval:
     pairs = np.column_stack([one, other]).astype(np.float64)
     n = len(pairs)
     if not n:
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return Interval()
     first, second = np.median(pairs, axis=0).tolist()
     value = first - second
     if n < 2:
-        return Interval(value, np.nan, np.nan, n)
+        return Interval(value, count=n)
     drawn = np.random.default_rng(BOOTSTRAP_SEED).integers(n, size=(RESAMPLES, n))
     medians = np.median(pairs[drawn], axis=1)
-    outside = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(medians[:, 0] - medians[:, 1], [outside, 1 - outside])
+    low, high = np.quantile(medians[:, 0] - medians[:, 1], _OUTSIDE)
     return Interval(value, float(low), float(high), n)
 
 
@@ -163,7 +167,7 @@ def ratio_of_means(numerator: ArrayLike, denominator: ArrayLike) -> Interval:
     pairs = np.column_stack([numerator, denominator]).astype(np.float64)
     above, below = pairs[~np.isnan(pairs).any(axis=1)].T
     if not len(below) or below.mean() == 0:
-        return Interval(np.nan, np.nan, np.nan, 0)
+        return Interval()
     ratio = float(above.mean() / below.mean())
     deviation = float((above - ratio * below).std(ddof=1)) if len(below) > 1 else np.nan
     half = float(half_widths(deviation, len(below))) / abs(float(below.mean()))
@@ -186,10 +190,9 @@ def bootstrap_interval(table: ArrayLike, of_means: Callable[[Floats], Floats]) -
     sample = np.asarray(table, dtype=np.float64)
     value, n = float(of_means(sample.mean(axis=0)[None])[0]), len(sample)
     if n < 2:
-        return Interval(value, np.nan, np.nan, n)
+        return Interval(value, count=n)
     counts = np.random.default_rng(BOOTSTRAP_SEED).multinomial(n, np.full(n, 1 / n), RESAMPLES)
-    outside = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(of_means(counts @ sample / n), [outside, 1 - outside], method="inverted_cdf")
+    low, high = np.quantile(of_means(counts @ sample / n), _OUTSIDE, method="inverted_cdf")
     return Interval(value, float(low), float(high), n)
 
 
@@ -239,15 +242,7 @@ def percent_more(other: ArrayLike, reference: ArrayLike) -> Floats:
     return 100.0 * difference / legal
 
 
-def paired_differences(
-    frame: pd.DataFrame,
-    cell: Sequence[str],
-    metric: str,
-    baseline: str,
-    *,
-    label: str = "scheduler",
-    pair: str = "replicate",
-) -> pd.DataFrame:
+def paired_differences(frame: pd.DataFrame, cell: Sequence[str], metric: str, baseline: str) -> pd.DataFrame:
     """Return the difference of each run from the baseline's run of the same cell and replicate.
 
     Parameters
@@ -255,35 +250,30 @@ def paired_differences(
     frame : DataFrame
         One row a run; a run that failed has nan as `metric` or is left out.
     cell : sequence of str
-        Columns that must agree besides `pair`.
+        Columns that must agree besides the replicate.
     metric : str
         Column that is compared.
     baseline : str
-        The label that others are compared with.
-    label, pair : str
-        Columns that hold labels and replicates.
+        The scheduler that others are compared with.
 
     Returns
     -------
     DataFrame
-        Columns `cell`, `pair`, `label`, ``difference`` (other minus baseline) and
+        Columns `cell`, ``replicate``, ``scheduler``, ``difference`` (other minus baseline) and
         ``difference_percent``; only pairs of which both runs have a value.
     """
-    keys = [*cell, pair]
-    known = frame.loc[frame[metric].notna(), [*keys, label, metric]]
-    is_baseline = known[label] == baseline
+    keys = [*cell, "replicate"]
+    known = frame.loc[frame[metric].notna(), [*keys, "scheduler", metric]]
+    is_baseline = known["scheduler"] == baseline
     reference = known.loc[is_baseline, [*keys, metric]].rename(columns={metric: "_reference"})
     both = known[~is_baseline].merge(reference, on=keys, how="inner", validate="many_to_one")
-    differences = both[[*keys, label]].copy()
-    differences["difference"] = both[metric] - both["_reference"]
-    differences["difference_percent"] = percent_more(both[metric], both["_reference"])
-    return differences
+    return both[[*keys, "scheduler"]].assign(
+        difference=both[metric] - both["_reference"], difference_percent=percent_more(both[metric], both["_reference"])
+    )
 
 
-def mean_ranks(
-    frame: pd.DataFrame, cell: Sequence[str], metric: str, *, label: str = "scheduler", is_most_best: bool = False
-) -> pd.DataFrame:
-    """Return the mean of each label in each cell, and its rank there, 1 being the best.
+def mean_ranks(frame: pd.DataFrame, cell: Sequence[str], metric: str, *, is_most_best: bool = False) -> pd.DataFrame:
+    """Return the mean of each scheduler in each cell, and its rank there, 1 being the best.
 
     Parameters
     ----------
@@ -293,17 +283,15 @@ def mean_ranks(
         Columns that make a cell.
     metric : str
         Column that is ranked.
-    label : str
-        Column of the labels.
     is_most_best : bool
         Whether the largest mean is the best instead of the least.
 
     Returns
     -------
     DataFrame
-        Columns `cell`, `label`, ``mean``, ``rank`` (ties share the lowest rank).
+        Columns `cell`, ``scheduler``, ``mean``, ``rank`` (ties share the lowest rank).
     """
-    table = group_intervals(frame, [*cell, label], metric)[[*cell, label, "mean"]]
+    table = group_intervals(frame, [*cell, "scheduler"], metric)[[*cell, "scheduler", "mean"]]
     table = table[table["mean"].notna()]
     means = table["mean"]
     if cell:
@@ -311,10 +299,8 @@ def mean_ranks(
     return table.assign(rank=means.rank(method="min", ascending=not is_most_best).astype(np.int64))
 
 
-def best_other(
-    frame: pd.DataFrame, cell: Sequence[str], metric: str, than: str, *, label: str = "scheduler"
-) -> pd.DataFrame:
-    """Return in each cell the label with the least mean among those other than `than`.
+def best_other(frame: pd.DataFrame, cell: Sequence[str], metric: str, than: str) -> pd.DataFrame:
+    """Return in each cell the scheduler with the least mean among those other than `than`.
 
     Parameters
     ----------
@@ -325,15 +311,30 @@ def best_other(
     metric : str
         Column whose least mean is the best.
     than : str
-        The label that is left out.
-    label : str
-        Column of the labels.
+        The scheduler that is left out.
 
     Returns
     -------
     DataFrame
-        Columns `cell` and `label`; of equals the first to appear.
+        Columns `cell` and ``scheduler``; of equals the first to appear.
     """
-    ranked = mean_ranks(frame[frame[label] != than], cell, metric, label=label)
-    best = ranked[ranked["rank"] == 1]
-    return best.drop_duplicates(list(cell))[[*cell, label]] if cell else best[[label]].head(1)
+    ranked = mean_ranks(frame[frame["scheduler"] != than], cell, metric)
+    best = ranked.loc[ranked["rank"] == 1, [*cell, "scheduler"]]
+    return best.drop_duplicates(list(cell)) if cell else best.head(1)
+
+
+def replicate_means(frame: pd.DataFrame, cell: Sequence[str], value: str) -> pd.Series:
+    """Return the mean of a column over all cells, of each replicate that has a value in all of them.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        With the column ``replicate``; nan values do not count.
+    cell : sequence of str
+        Columns that make a cell; none: all rows of a replicate are one.
+    value : str
+        Column.
+    """
+    whole = len(frame[list(cell)].drop_duplicates()) if cell else 1
+    table = frame.groupby("replicate")[value].agg(["mean", "count"])
+    return table.loc[table["count"] == whole, "mean"]

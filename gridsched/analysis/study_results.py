@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -100,12 +100,8 @@ class StudyResults:
     @cached_property
     def constant_metrics(self) -> dict[str, float]:
         """The metrics that have one and the same value in all runs, of which there are several."""
-        found = {}
-        for name in self.metrics:
-            values = self.shown[name]
-            if len(values) > 1 and values.notna().all() and (values == values.iloc[0]).all():
-                found[name] = float(values.iloc[0])
-        return found
+        several = self.shown[self.metrics] if len(self.shown) > 1 else self.shown[[]]
+        return {name: float(values.iloc[0]) for name, values in several.items() if (values == values.iloc[0]).all()}
 
     @cached_property
     def distinct_metrics(self) -> dict[str, list[str]]:
@@ -143,7 +139,8 @@ class StudyResults:
     def matching(self, text: str) -> pd.DataFrame:
         """Return the runs that an expression as for ``--only`` means."""
         if text not in self._masks:  # claims share their explanations' expressions
-            self._masks[text] = self._mask(run_filter(text, self.study.axis_names))
+            is_meant, axes = run_filter(text, self.study.axis_names), self.runs[list(self.study.axis_names)]
+            self._masks[text] = [is_meant(run) for run in axes.to_dict("records")]
         return self.runs[self._masks[text]]
 
     @cached_property
@@ -155,23 +152,12 @@ class StudyResults:
     def _masks(self) -> dict[str, list[bool]]:
         return {}
 
-    def _mask(self, is_meant: Callable[[dict[str, Any]], bool]) -> list[bool]:
-        names = list(self.study.axis_names)
-        columns = [self.runs[name].tolist() for name in names]
-        rows = zip(*columns, strict=True)
-        return [is_meant(dict(zip(names, row, strict=True))) for row in rows]
-
     @cached_property
     def plain(self) -> pd.DataFrame:
         """The runs with axes, status and metrics alone; axes are categories, quick to choose by."""
-        names = ["run_id", "status", *self.study.axis_names, *self._known_metrics]
-        axes = [axis.name for axis in self.study.axes]
-        return self.runs[names].astype(dict.fromkeys(axes, "category"))
-
-    @property
-    def _known_metrics(self) -> list[str]:
-        claimed = [claim.metric for claim in self.study.claims]
-        return [name for name in dict.fromkeys([*self.metrics, *claimed]) if name in self.runs]
+        metrics = dict.fromkeys([*self.metrics, *(claim.metric for claim in self.study.claims)])
+        names = ["run_id", "status", *self.study.axis_names, *(name for name in metrics if name in self.runs)]
+        return self.runs[names].astype({axis.name: "category" for axis in self.study.axes})
 
     @cached_property
     def _differences(self) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
@@ -327,12 +313,7 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
 
 def _metrics_of_rows(ids: set[str]) -> list[Metric]:
     """Return those of these metrics that follow from rows; if one is of bounds, all of these."""
-    metrics = [
-        metric
-        for metric in METRICS.values()
-        if metric.of == "row" and metric.condition is not FORMULA and metric.id in ids
-    ]
-    if not any(metric.condition is BOUNDED for metric in metrics):
-        return metrics
-    others = [metric for metric in metrics if metric.condition is not BOUNDED]
-    return [*others, *(metric for metric in METRICS.values() if metric.condition is BOUNDED)]
+    of_rows = [each for each in METRICS.values() if each.of == "row" and each.condition is not FORMULA]
+    has_bounds = any(each.condition is BOUNDED and each.id in ids for each in of_rows)
+    metrics = [each for each in of_rows if each.id in ids or (has_bounds and each.condition is BOUNDED)]
+    return sorted(metrics, key=lambda each: each.condition is BOUNDED)

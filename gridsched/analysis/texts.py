@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.metrics.table import UNIT_SUFFIXES
+from gridsched.metrics.columns import prefix
+from gridsched.metrics.table import unit_of, without_unit
 
 #: Units that get an SI prefix; times stay in seconds.
 _PREFIXED = ("", "J", "J s", "W", "flop")
@@ -87,10 +88,8 @@ def prefixed(unit: str, largest: float) -> tuple[float, str]:
     >>> prefixed("J", 8e9), prefixed("s", 86_400.0)
     ((1000000000.0, 'GJ'), (1.0, 's'))
     """
-    if unit not in _PREFIXED or not 1000 <= largest < math.inf:
-        return 1.0, unit
-    level = min(int(math.log10(largest) // 3), 6)
-    return 1000.0**level, f"{' kMGTPE'[level]}{unit}"
+    factor, letter = prefix(largest if unit in _PREFIXED else 1.0, least=1000.0)
+    return factor, letter + unit
 
 
 def time_unit(end_s: float) -> tuple[float, str]:
@@ -101,11 +100,6 @@ def time_unit(end_s: float) -> tuple[float, str]:
     return 1.0, "s"
 
 
-def axis_unit(axis: str) -> str:
-    """Return the unit that an axis' name ends with; empty if it has none."""
-    return next((unit for end, unit in UNIT_SUFFIXES.items() if axis.endswith(end)), "")
-
-
 def axis_name(axis: str) -> str:
     """Return an axis in words: its last part without the unit.
 
@@ -114,9 +108,7 @@ def axis_name(axis: str) -> str:
     >>> axis_name("workload.energy_budget_j")
     'energy budget'
     """
-    name = axis.rpartition(".")[2]
-    suffix = next((end for end in UNIT_SUFFIXES if name.endswith(end)), "")
-    return name.removesuffix(suffix).replace("_", " ")
+    return without_unit(axis.rpartition(".")[2])
 
 
 def axis_value(axis: str, value: Any) -> str:
@@ -127,7 +119,7 @@ def axis_value(axis: str, value: Any) -> str:
     >>> axis_value("energy_budget_j", 8e9), axis_value("tasks", 10_000)
     ('8 GJ', '10,000')
     """
-    unit = axis_unit(axis)
+    unit = unit_of(axis)
     if not unit or not is_number(value) or math.isinf(value):
         return value_text(value)
     factor, unit = prefixed(unit, abs(value))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.arrays import Booleans, Integers
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.rules import DAY_S
 from gridsched.model.task_types import SystemWorkload, TaskTypes
@@ -258,12 +258,15 @@ def offered_load(tasks: Tasks, types: TaskTypes, horizon_s: float) -> float | No
     float or None
         None without machine time.
     """
-    on_hosts = types.etc[:, types.host_type, 0]
-    feasible = np.isfinite(on_hosts)
-    total = np.where(feasible, on_hosts, 0.0).sum(axis=1)
-    mean_s = total / np.maximum(feasible.sum(axis=1), 1)
+    mean_s = _mean_of_feasible(types.etc[:, types.host_type, 0])
     available_s = horizon_s * len(types.host_type)
     return float(mean_s[tasks.task_type].sum() / available_s) if available_s > 0 else None
+
+
+def _mean_of_feasible(time_s: Floats) -> Floats:
+    """Return the mean of the finite times of each row [s]; 0 where there is none."""
+    feasible = np.isfinite(time_s)
+    return np.where(feasible, time_s, 0.0).sum(axis=1) / np.maximum(feasible.sum(axis=1), 1)
 
 
 def parallel_load(estimates: ParallelEstimates, n_nodes: int, horizon_s: float) -> float | None:
@@ -283,10 +286,7 @@ def parallel_load(estimates: ParallelEstimates, n_nodes: int, horizon_s: float) 
     float or None
         None without machine time.
     """
-    time_s = estimates.time_s[:, :, 0]
-    feasible = np.isfinite(time_s)
-    node_s = np.where(feasible, time_s, 0.0) * estimates.nodes
-    mean_s = node_s.sum(axis=1) / np.maximum(feasible.sum(axis=1), 1)
+    mean_s = _mean_of_feasible(estimates.time_s[:, :, 0] * estimates.nodes)
     available_s = horizon_s * n_nodes
     return float(mean_s.sum() / available_s) if available_s > 0 else None
 

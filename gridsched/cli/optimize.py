@@ -19,7 +19,7 @@ from gridsched.runs.settings import RunSettings
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
     from gridsched.optimize.carbon_bound import CarbonAnswer
-    from gridsched.optimize.named_bag import NamedBag
+    from gridsched.optimize.typed_bag import TypedBag
 
 optimize_app = command_group(
     "The programmes look at types of tasks and machines and at their numbers, not at single "
@@ -72,7 +72,7 @@ class OptimizeOptions:
         """The files that are read."""
         return self.workload, self.platform, self.etc, self.apc, self.counts, self.machines
 
-    def bag(self) -> NamedBag:
+    def bag(self) -> TypedBag:
         """Read the bag and its machines.
 
         Raises
@@ -113,7 +113,7 @@ class OptimizeOptions:
                 names = ", ".join(option_name(each) for each in _CSV)
                 raise InputError(f"Missing option '{option_name(name)}'; {names} go together.")
 
-    def tariff(self, named: NamedBag) -> Tariff | None:
+    def tariff(self, bag: TypedBag) -> Tariff | None:
         """Return what the bag pays and what operating its machines costs, if anybody said.
 
         Raises
@@ -133,7 +133,7 @@ class OptimizeOptions:
             return costs
         from gridsched.optimize.pareto_front import least_energy
 
-        return costs.priced(self.gamma, least_energy(named.bag).energy_j)
+        return costs.priced(self.gamma, least_energy(bag).energy_j)
 
 
 @dataclass
@@ -199,9 +199,9 @@ def pareto(
     from gridsched.optimize.answers import front_answer
 
     outputs.check(options.inputs, plot)
-    named = options.bag()
-    answer = front_answer(named, options.tariff(named), most_points=points)
-    warn(named.notes)
+    bag = options.bag()
+    answer = front_answer(bag, options.tariff(bag), most_points=points)
+    warn(bag.notes)
     _plot(plot, answer, None, force=outputs.force)
     if outputs.write(answer.rows(), answer.as_dict()):
         print_front(console(), answer)
@@ -255,15 +255,15 @@ def profit(
     from gridsched.optimize.answers import front_answer, profit_answer
 
     outputs.check(options.inputs, plot)
-    named = options.bag()
-    tariff = options.tariff(named)
+    bag = options.bag()
+    tariff = options.tariff(bag)
     if tariff is None:
         raise InputError("Missing option '--price' (what the bag pays) or '--gamma'.")
     answer = profit_answer(
-        named, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w, least_rate_per_s=least_rate_per_s
+        bag, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w, least_rate_per_s=least_rate_per_s
     )
     if plot is not None:
-        _plot(plot, front_answer(named), answer, force=outputs.force)
+        _plot(plot, front_answer(bag), answer, force=outputs.force)
     warn(answer.notes)
     if outputs.write(answer.places(), answer.as_dict()):
         print_profit(console(), answer)
@@ -278,7 +278,7 @@ def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *
     from gridsched.figures.table import draw_figure  # matplotlib is slow to load
     from gridsched.optimize.answers import landscape
 
-    title = answer.named.describe()
+    title = answer.bag.describe()
     draw_figure("front", "landscape", landscape(answer, profit), plot, title=title, force=force)
 
 

@@ -75,7 +75,7 @@ def print_least_carbon(out: Console, answer: CarbonAnswer) -> None:
 
 def print_profit(out: Console, answer: ProfitAnswer) -> None:
     """Print what to do, what it earns, and what more or less of everything is worth."""
-    out.print(answer.named.describe())
+    out.print(answer.plan.bag.describe())
     out.print(answer.plan.describe())
     out.print()
     rows = answer.rates()
@@ -121,7 +121,7 @@ def _print_first(out: Console, columns: Sequence[Column], rows: Sequence[Mapping
 def print_front(out: Console, answer: FrontAnswer) -> None:
     """Print the corners of the front; of many, some that are even."""
     rows = [{"corner": k + 1, **row} for k, row in enumerate(answer.rows())]
-    out.print(answer.named.describe())
+    out.print(answer.bag.describe())
     best = None
     if answer.tariff is not None:
         best = max(rows, key=lambda row: row["profit_rate"])

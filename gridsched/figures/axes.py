@@ -23,9 +23,10 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike
 
-from gridsched.analysis.texts import axis_name, axis_unit, is_number, prefixed
+from gridsched.analysis.texts import axis_name, is_number, prefixed
 from gridsched.arrays import Floats, Integers
 from gridsched.metrics import METRICS
+from gridsched.metrics.table import unit_of
 
 #: A bar longer than this many times the median one makes its axis logarithmic.
 STEEP = 20.0
@@ -327,7 +328,7 @@ def axis_scale(axis: str, values: Iterable[Any]) -> tuple[float, str]:
     """Return the divisor and the label under which the values of a study's axis are drawn."""
     name = axis_name(axis).capitalize()
     numbers = [abs(value) for value in values if is_number(value) and math.isfinite(value)]
-    if not axis_unit(axis) or not numbers:
+    if not unit_of(axis) or not numbers:
         return 1.0, name
-    factor, unit = prefixed(axis_unit(axis), max(numbers))
+    factor, unit = prefixed(unit_of(axis), max(numbers))
     return factor, f"{name} [{unit}]"

@@ -172,7 +172,7 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
     """Draw where schedules earn the same per second; wear, which depends on more, is left out."""
     x, y = (np.linspace(*limits, GRID) for limits in (axes.get_xlim(), axes.get_ylim()))
     energy, makespan = np.meshgrid(x * factor, y)
-    standing = tariff.depreciation(subject.answer.named.bag.hosts)
+    standing = tariff.depreciation(subject.answer.bag.hosts)
 
     def rate(energy_j: Any, makespan_s: Any) -> Any:
         costs = tariff.overhead + tariff.energy_cost_per_j * tariff.pue * energy_j
@@ -189,7 +189,7 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
     if subject.profit is not None and subject.profit.plan.runs:  # what equals the largest profit
         best = rate(subject.profit.plan.energy_j, subject.profit.plan.makespan_s)
         axes.contour(x, y, rates, levels=[best], colors="#c0392b", linewidths=1.0)
-    wear = ", before wear" if np.any(tariff.wear(len(subject.answer.named.machine_types))) else ""
+    wear = ", before wear" if np.any(tariff.wear(len(subject.answer.bag.machine_types))) else ""
     axes.plot([], [], color="#8c5a1a", linewidth=0.8, linestyle="--", label=f"equal profit per second{wear}")
 
 
@@ -236,8 +236,8 @@ def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) ->
             if plan.tariff is None:
                 break
             limits = {"power_cap_w": plan.power_cap_w, "least_rate_per_s": plan.least_rate_per_s}
-            answer = profit_answer(task.named, plan.tariff, **limits)
-            return landscape(front_answer(task.named, plan.tariff), answer)
+            answer = profit_answer(task.bag, plan.tariff, **limits)
+            return landscape(front_answer(task.bag, plan.tariff), answer)
     raise InputError(
         f"Figure {declared.name!r}: {level.label} has no finished run with the driver "
         f"{OPTIMIZE!r} and a price; kind 'landscapes' draws such runs."

@@ -105,12 +105,12 @@ def share(value: float | None) -> str:
     return "best" if value == 1 else f"{100 * value:,.1f} %"
 
 
-def prefix(largest: float) -> tuple[float, str]:
+def prefix(largest: float, least: float = 1e6) -> tuple[float, str]:
     """Return the SI prefix, as (factor, letter), with which numbers up to `largest` are shown.
 
-    Up to a million no prefix is needed; beyond, the largest lies between 1 and 1000.
+    Below `least`, 1000 or more, no prefix is needed; from there on the largest lies between 1 and 1000.
     """
-    if not 1e6 <= largest < math.inf:
+    if not least <= largest < math.inf:
         return 1.0, ""
     level = min(int(math.log10(largest)) // 3, 6)
     return 1000.0**level, " kMGTPE"[level]

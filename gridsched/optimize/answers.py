@@ -1,8 +1,7 @@
-"""What the programmes answer about a named bag, as rows for tables, files and figures."""
+"""What the programmes answer about a bag, as rows for tables, files and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,11 +9,10 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.pareto_front import ParetoFront, exact_front, feasible_energies
 from gridsched.optimize.profit_lp import ProfitPlan, most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
-from gridsched.optimize.typed_bag import BagPlan
+from gridsched.optimize.typed_bag import BagPlan, TypedBag
 
 #: Makespans at which the edge of the feasible region is computed.
 REGION_POINTS = 40
@@ -28,13 +26,11 @@ class ProfitAnswer:
 
     Attributes
     ----------
-    named : NamedBag
     plan : ProfitPlan
     whole : BagPlan or None
         Of whole tasks; None where nothing runs.
     """
 
-    named: NamedBag
     plan: ProfitPlan
     whole: BagPlan | None
 
@@ -42,9 +38,9 @@ class ProfitAnswer:
     def notes(self) -> tuple[str, ...]:
         """What the programme does not see of the bag, and a promise that whole tasks break."""
         if self.whole is None or self.whole.keeps_rate:
-            return self.named.notes
+            return self.plan.bag.notes
         return (
-            *self.named.notes,
+            *self.plan.bag.notes,
             f"whole tasks take {self.whole.makespan_s:,.6g} s a bag, too slow for the promised "
             f"{self.plan.least_rate_per_s:,.6g} a second.",
         )
@@ -67,7 +63,7 @@ class ProfitAnswer:
 
     def machines(self) -> list[dict[str, Any]]:
         """Return a row for each machine type: its work, and what one machine more is worth."""
-        plan, bag = self.plan, self.named.bag
+        plan, bag = self.plan, self.plan.bag
         capacity = bag.machines * plan.makespan_s if plan.runs else np.ones(len(bag.machines))
         busy = bag.busy_s(plan.x) / np.maximum(capacity, np.finfo(np.float64).tiny)
         return [
@@ -78,25 +74,25 @@ class ProfitAnswer:
                 "busy_share": float(busy[j]),
                 "machine_worth": float(plan.machine_worth[j]),
             }
-            for j, name in enumerate(self.named.machine_types)
+            for j, name in enumerate(bag.machine_types)
         ]
 
     def tasks(self) -> list[dict[str, Any]]:
         """Return a row for each task type that has tasks: what one task less is worth."""
+        bag = self.plan.bag
         return [
-            {"task_type": name, "tasks": int(self.named.bag.tasks[i]), "task_worth": float(self.plan.task_worth[i])}
-            for i, name in enumerate(self.named.task_types)
-            if self.named.bag.tasks[i]
+            {"task_type": name, "tasks": int(bag.tasks[i]), "task_worth": float(self.plan.task_worth[i])}
+            for i, name in enumerate(bag.task_types)
+            if bag.tasks[i]
         ]
 
     def places(self) -> list[dict[str, Any]]:
         """Return a row for each pair of types that has work: its divided and whole tasks."""
-        whole = 0 * self.plan.x if self.whole is None else self.whole.x
-        bag = self.named.bag
+        bag, whole = self.plan.bag, 0 * self.plan.x if self.whole is None else self.whole.x
         return [
             {
-                "task_type": self.named.task_types[i],
-                "machine_type": self.named.machine_types[j],
+                "task_type": bag.task_types[i],
+                "machine_type": bag.machine_types[j],
                 "etc_s": float(bag.etc[i, j]),
                 "apc_w": float(bag.apc[i, j]),
                 "divided_tasks": float(self.plan.x[i, j]),
@@ -108,7 +104,7 @@ class ProfitAnswer:
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, for JSON."""
         return {
-            "bag": self.named.describe(),
+            "bag": self.plan.bag.describe(),
             "tariff": asdict(self.plan.tariff),
             "runs": self.plan.runs,
             "profit_rate_bound": self.plan.bound,
@@ -130,13 +126,13 @@ class ProfitAnswer:
 
 
 def profit_answer(
-    named: NamedBag, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
+    bag: TypedBag, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
 ) -> ProfitAnswer:
     """Solve programme (10) and place whole tasks as its solution says.
 
     Parameters
     ----------
-    named : NamedBag
+    bag : TypedBag
     tariff : Tariff
     power_cap_w : float
         Largest mean power drawn from the grid, PUE included [W].
@@ -149,9 +145,8 @@ def profit_answer(
         If cap or promise cannot be kept.
     """
     limits = {"power_cap_w": power_cap_w, "least_rate_per_s": least_rate_per_s}
-    plan = most_profit(named.bag, tariff, **limits)
-    whole = earnings(recover(named.bag, plan.x), tariff, **limits) if plan.runs else None
-    return ProfitAnswer(named, plan, whole)
+    plan = most_profit(bag, tariff, **limits)
+    return ProfitAnswer(plan, earnings(recover(bag, plan.x), tariff, **limits) if plan.runs else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +155,7 @@ class FrontAnswer:
 
     Attributes
     ----------
-    named : NamedBag
+    bag : TypedBag
     front : ParetoFront
     schedules : tuple of BagPlan
         Of whole tasks, one for each point of the front.
@@ -168,7 +163,7 @@ class FrontAnswer:
         With it each point has a profit rate.
     """
 
-    named: NamedBag
+    bag: TypedBag
     front: ParetoFront
     schedules: tuple[BagPlan, ...]
     tariff: Tariff | None = None
@@ -197,27 +192,26 @@ class FrontAnswer:
     def as_dict(self) -> dict[str, Any]:
         """Return all of it, for JSON."""
         return {
-            "bag": self.named.describe(),
+            "bag": self.bag.describe(),
             "complete": self.front.complete,
             "tariff": None if self.tariff is None else asdict(self.tariff),
             "front": self.rows(),
-            "notes": list(self.named.notes),
+            "notes": list(self.bag.notes),
         }
 
 
-def front_answer(named: NamedBag, tariff: Tariff | None = None, *, most_points: int = 200) -> FrontAnswer:
+def front_answer(bag: TypedBag, tariff: Tariff | None = None, *, most_points: int = 200) -> FrontAnswer:
     """Walk the front of a bag, and place whole tasks as each of its corners says.
 
     Parameters
     ----------
-    named : NamedBag
+    bag : TypedBag
     tariff : Tariff, optional
     most_points : int
         Corners, at most; of a front with more, so many that are even.
     """
-    front = exact_front(named.bag, most_points)
-    schedules = tuple(recover(named.bag, point.x) for point in front.points)
-    return FrontAnswer(named, front, schedules, tariff)
+    front = exact_front(bag, most_points)
+    return FrontAnswer(bag, front, tuple(recover(bag, point.x) for point in front.points), tariff)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,18 +249,11 @@ def landscape(answer: FrontAnswer, profit: ProfitAnswer | None = None) -> Landsc
         Of the same bag.
     """
     front = answer.front
-    last = float(front.makespans_s[-1])
-    shown = [last, *(time for time in _shown_times(profit) if np.isfinite(time))]
+    plans = [front.points[-1], *(() if profit is None else (profit.plan, profit.whole))]
+    last = max(plan.makespan_s for plan in plans if plan is not None and plan.runs)
     first = front.least_makespan_s * (1 + 1e-9)
     corners = front.makespans_s[front.makespans_s > first]
     corners = corners[:: 1 + len(corners) // REGION_POINTS]
-    times = np.union1d(np.linspace(first, MARGIN * max(shown), REGION_POINTS), corners)
-    edges = np.array([feasible_energies(answer.named.bag, time) for time in times])
+    times = np.union1d(np.linspace(first, MARGIN * last, REGION_POINTS), corners)
+    edges = np.array([feasible_energies(answer.bag, time) for time in times])
     return Landscape(answer, profit, times, edges[:, 0], edges[:, 1])
-
-
-def _shown_times(profit: ProfitAnswer | None) -> Iterator[float]:
-    if profit is not None:
-        yield profit.plan.makespan_s
-        if profit.whole is not None:
-            yield profit.whole.makespan_s

@@ -50,10 +50,9 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
+from gridsched.metrics.columns import prefix
 from gridsched.model.platform import Platform, PState
 from gridsched.model.tasks import Tasks
-
-_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,10 @@ class BagBounds:
             else "idle power not counted: hosts may be off at any time"
         )
         pstates = ", any P-state" if self.free_pstates else ""
-        factor, prefix = next((each for each in _PREFIXES if self.energy_j >= each[0]), (1.0, ""))
+        factor, letter = prefix(self.energy_j)
         if math.isnan(self.energy_j):
             return f"at least {self.makespan_s:,.6g} s"
-        return f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {prefix}J ({idle}{pstates})"
+        return f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {letter}J ({idle}{pstates})"
 
 
 def bag_bounds(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,42 +31,7 @@ from gridsched.workloads.typed_csv import (
 MOST_PAIRS = 100_000
 
 
-@dataclass(frozen=True, eq=False)
-class NamedBag:
-    """A bag by types, and how its types are called.
-
-    Attributes
-    ----------
-    name : str
-        Where it comes from.
-    bag : TypedBag
-    task_types, machine_types : tuple of str
-    notes : tuple of str
-        What the programmes do not see of it.
-    """
-
-    name: str
-    bag: TypedBag
-    task_types: tuple[str, ...]
-    machine_types: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-
-    def describe(self) -> str:
-        """Return one line: how many tasks and machines of how many types."""
-        tasks, machines = int(self.bag.tasks.sum()), int(self.bag.machines.sum())
-        some_tasks = int(np.count_nonzero(self.bag.tasks))
-        some_machines = int(np.count_nonzero(self.bag.machines))
-        return (
-            f"{self.name}: {_counted(tasks, 'task')} of {_counted(some_tasks, 'type')} on "
-            f"{_counted(machines, 'machine')} of {_counted(some_machines, 'type')}"
-        )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def bag_of_generator(path: str | Path, pstate: int = 0) -> NamedBag:
+def bag_of_generator(path: str | Path, pstate: int = 0) -> TypedBag:
     """Return the bag of a generator that brings its machines.
 
     Parameters
@@ -85,7 +50,7 @@ def bag_of_generator(path: str | Path, pstate: int = 0) -> NamedBag:
     return bag_of_parameters(read_generator(path), str(path), pstate)
 
 
-def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> NamedBag:
+def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> TypedBag:
     """Return the bag that a generator's checked keys ask for; see `bag_of_generator`.
 
     Parameters
@@ -107,7 +72,7 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
         system = draw_or_read_profit_system(parameters)
         counts = draw_task_counts(parameters, system)
         bag = typed_bag(system.etc, system.apc, counts, system.machines, system.idle_w)
-        return NamedBag(name, bag, system.task_type_names, system.machine_type_names)
+        return _named(bag, name, system.task_type_names, system.machine_type_names)
     whole = generator_of(parameters).generate(parameters)
     if not isinstance(whole, SystemWorkload):
         raise InputError(f"{name}: a bag of this kind has no machines of its own; add --platform.")
@@ -116,7 +81,7 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
     return bag_of_types(name, whole.tasks, whole.types, pstate)
 
 
-def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> NamedBag:
+def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> TypedBag:
     """Return tasks that have types as a bag; see `bag_of_parameters`. Parallel ones are refused."""
     if tasks.width is not None:
         raise InputError(f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only.")
@@ -125,13 +90,12 @@ def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> 
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     machines = np.bincount(types.host_type, minlength=types.etc.shape[1])
     bag = typed_bag(types.etc[:, :, pstate], types.apc[:, :, pstate], counts, machines, types.idle_w)
-    notes = _arrival_note(tasks)
-    return NamedBag(name, bag, types.task_type_names, types.host_type_names, notes)
+    return _named(bag, name, types.task_type_names, types.host_type_names, _arrival_note(tasks))
 
 
 def bag_of_csv(
     etc: str | Path, apc: str | Path, counts: str | Path, machines: str | Path | None = None, pstate: int = 0
-) -> NamedBag:
+) -> TypedBag:
     """Return a bag from measured matrices.
 
     Parameters
@@ -166,10 +130,10 @@ def bag_of_csv(
         list(numbers.values()),
         idle_w,
     )
-    return NamedBag(str(counts), bag, types.task_type_names, types.host_type_names)
+    return _named(bag, str(counts), types.task_type_names, types.host_type_names)
 
 
-def bag_of_platform(platform: Platform, tasks: Tasks, pstates: Integers | int = 0) -> NamedBag:
+def bag_of_platform(platform: Platform, tasks: Tasks, pstates: Integers | int = 0) -> TypedBag:
     """Return a bag without types on the hosts of a platform, gathered into types.
 
     Parameters
@@ -204,13 +168,19 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstates: Integers | int = 
     estimates = FlopsEstimates(platform, tasks)
     every = np.arange(len(tasks)), np.arange(len(platform.hosts))
     grouped = grouped_bag(platform, estimates, tasks, *every, pstates=pstates)
-    return NamedBag(
-        name,
+    return _named(
         grouped.bag,
+        name,
         tuple(f"{size:,.10g} flop" for size in sizes.tolist()),
         tuple(map(partial(_machine_name, platform), grouped.machines, grouped.cores)),
         (*_arrival_note(tasks), *_partial_load_note(platform, every_pstate)),
     )
+
+
+def _named(
+    bag: TypedBag, name: str, task_types: tuple[str, ...], machine_types: tuple[str, ...], notes: tuple[str, ...] = ()
+) -> TypedBag:
+    return replace(bag, name=name, task_types=task_types, machine_types=machine_types, notes=notes)
 
 
 def _partial_load_note(platform: Platform, pstates: list[int]) -> tuple[str, ...]:

@@ -167,11 +167,18 @@ class FrontSolver:
         missed = corner.energy_j > least.energy_j + LEXICOGRAPHIC_SLACK * size
         return self._point(solution) if missed else corner
 
+    @property
+    def proven(self) -> ParetoFront:
+        """The lines proven so far: no schedule is below them."""
+        return ParetoFront((), tuple(self.lines))
+
     def prove_within(self, makespan_s: float) -> None:
         """Add the line that bounds the energy of schedules of at most this makespan [s] best.
 
-        None is added where the solver finds no schedule so short.
+        None is added for an infinite one, nor where the solver finds no schedule so short.
         """
+        if not makespan_s < np.inf:
+            return
         most_m = makespan_s / self.base.scale_s * (1 + LEXICOGRAPHIC_SLACK)
         try:
             solution = self.base.solve_lengths(self._energy, self._cost_of_m(1.0, 0.0), most_m)
@@ -205,41 +212,6 @@ class FrontSolver:
         prices = self.base.prices_of_all(prices, per_joule, total=second)
         costs = least_costs(bag, per_joule, prices / np.maximum(bag.machines, 1))
         return Line(per_joule, per_second, sum_below(bag.tasks * costs))
-
-
-class LowerFront:
-    """What no schedule of a bag is below; proven by prices, which no solver's tolerance lifts.
-
-    Parameters
-    ----------
-    bag : TypedBag
-    """
-
-    def __init__(self, bag: TypedBag) -> None:
-        self._solver = FrontSolver(bag)
-        self._solver.weighted(0.0, 1.0)
-        self._solver.weighted(1.0, 0.0)
-
-    @property
-    def least_makespan_s(self) -> float:
-        """Makespan that no schedule is below [s]."""
-        return self._front().least_makespan_s
-
-    def least_energy_j(self, makespan_s: float = np.inf) -> float:
-        """Return the energy that no schedule of at most this makespan is below [J].
-
-        A programme is solved for it.
-
-        Parameters
-        ----------
-        makespan_s : float
-        """
-        if makespan_s < np.inf:
-            self._solver.prove_within(makespan_s)
-        return self._front().least_energy_j(makespan_s)
-
-    def _front(self) -> ParetoFront:
-        return ParetoFront((), tuple(self._solver.lines))
 
 
 def weighted_point(bag: TypedBag, energy_weight: float) -> BagPlan:

@@ -40,6 +40,12 @@ class TypedBag:
     host_share : ndarray of float64, shape (machine types,)
         Share of a host that one machine is: 1 over its cores, where each core is a machine. Wear
         and depreciation of a tariff are those of a host.
+    name : str
+        Where it comes from.
+    task_types, machine_types : tuple of str
+        How its types are called, where they have names.
+    notes : tuple of str
+        What the programmes do not see of it.
 
     Notes
     -----
@@ -52,6 +58,18 @@ class TypedBag:
     machines: Integers
     idle_w: Floats
     host_share: Floats
+    name: str = ""
+    task_types: tuple[str, ...] = ()
+    machine_types: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """Return one line: how many tasks and machines of how many types."""
+        tasks, machines = (
+            f"{_counted(int(counts.sum()), noun)} of {_counted(int(np.count_nonzero(counts)), 'type')}"
+            for counts, noun in ((self.tasks, "task"), (self.machines, "machine"))
+        )
+        return f"{self.name}: {tasks} on {machines}"
 
     @cached_property
     def usable(self) -> Booleans:
@@ -106,6 +124,10 @@ class TypedBag:
         return self.above_idle_j(x) + self.all_idle_w * length_s
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def typed_bag(
     etc: ArrayLike,
     apc: ArrayLike,
@@ -155,10 +177,8 @@ def typed_bag(
         powers,
         _counts("tasks", tasks, times.shape[0], MOST_TASKS),
         _counts("machines", machines, times.shape[1], MOST_MACHINES),
-        *(
-            np.array(np.broadcast_to(_floats(name, values), times.shape[1]))
-            for name, values in (("idle power", idle_w), ("share of a host", host_share))
-        ),
+        _floats("idle power", idle_w, times.shape[1]),
+        _floats("share of a host", host_share, times.shape[1]),
     )
     if not bag.tasks.any():
         raise InputError("The bag has no tasks; give at least one task type a number of tasks.")
@@ -185,7 +205,7 @@ def _check_matrix(name: str, unit: str, values: Floats, looked_at: Booleans, lea
         )
 
 
-def _floats(name: str, values: ArrayLike) -> Floats:
+def _floats(name: str, values: ArrayLike, length: int) -> Floats:
     array = np.array(values, dtype=np.float64)
     wrong = array[~((array >= 0) & (array <= LARGEST))]
     if array.ndim > 1 or wrong.size:
@@ -193,7 +213,7 @@ def _floats(name: str, values: ArrayLike) -> Floats:
         raise InputError(
             f"The {name} must be one number, or one for each machine type, from 0 to {LARGEST:g}; found {found}."
         )
-    return array
+    return np.array(np.broadcast_to(array, length))
 
 
 def _counts(name: str, values: ArrayLike, length: int, most: int) -> Integers:
@@ -304,9 +324,8 @@ class BagPlan:
 
     def under(self, tariff: Tariff | None) -> BagPlan:
         """Return the plan with what it earns under a tariff, if there is one."""
-        if tariff is None:
-            return self
-        return replace(self, tariff=tariff, profit_rate=self.profit_rate_under(tariff))
+        rate = None if tariff is None else self.profit_rate_under(tariff)
+        return replace(self, tariff=tariff, profit_rate=rate)
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ from gridsched.errors import InputError
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import BagBounds
-from gridsched.optimize.pareto_front import LowerFront
+from gridsched.optimize.pareto_front import FrontSolver
 from gridsched.optimize.relaxation import ROUNDOFF
 from gridsched.optimize.typed_bag import TypedBag
 
@@ -74,8 +74,10 @@ def typed_bounds(
     bag = _relaxed_bag(types, tasks, is_on, pstate, may_switch_off, free_pstates)
     if not bag.tasks.any():
         return nothing
-    front = LowerFront(bag)
-    makespan, energy = front.least_makespan_s, front.least_energy_j()
+    solver = FrontSolver(bag)
+    solver.weighted(0.0, 1.0)
+    solver.weighted(1.0, 0.0)
+    makespan, energy = solver.proven.least_makespan_s, solver.proven.least_energy_j(math.inf)
     quickest = np.where(bag.usable, bag.etc, np.inf).min(axis=1)[tasks.task_type]
     alone = tasks.submit_time_s - tasks.submit_time_s[0] + quickest
     makespan = max(makespan, float(alone[np.isfinite(quickest)].max()))
@@ -84,13 +86,12 @@ def typed_bounds(
     above_idle -= 4 * ROUNDOFF * abs(above_idle)
     energy = max(energy, above_idle + bag.all_idle_w * makespan)
     before_j = bag.all_idle_w * float(tasks.submit_time_s[0])
-    return BagBounds(
-        makespan,
-        energy + before_j,
-        not may_switch_off,
-        free_pstates,
-        lambda makespan_s: front.least_energy_j(makespan_s) + before_j,
-    )
+
+    def front(makespan_s: float) -> float:
+        solver.prove_within(makespan_s)
+        return solver.proven.least_energy_j(makespan_s) + before_j
+
+    return BagBounds(makespan, energy + before_j, not may_switch_off, free_pstates, front)
 
 
 def _relaxed_bag(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from gridsched.analysis.claim_values import Level, Where, levels_of, replicate_values, where_of
+from gridsched.analysis.claim_values import Level, Where, levels_of, replicate_values, series_values, where_of
 from gridsched.analysis.study_results import StudyResults, restricted
+from gridsched.arrays import Floats
 from gridsched.runs.claims_schema import Claim
 
 #: As `Claim.against`: in each cell the scheduler with the least mean besides the claim's.
@@ -78,6 +80,18 @@ class Request:
         """What to say of runs that are missing from `finished`."""
         number, lost = len(self._needed), len(self._needed) - len(self.finished)
         return f"{lost} of {number} runs are missing or failed" if lost else ""
+
+    def of_replicates(self, *labels: str) -> tuple[pd.DataFrame, str]:
+        """Return `paired` of the metric of some schedulers."""
+        return self.paired(
+            {label: replicate_values(self.results, label, self.where, self.claim.metric) for label in labels}
+        )
+
+    def of_series(self, number: Callable[[Floats, Floats, float], float], *labels: str) -> tuple[pd.DataFrame, str]:
+        """Return `paired` of a number of the series of some schedulers; see `series_values`."""
+        return self.paired(
+            {label: series_values(self.results, label, self.where, self.claim.metric, number) for label in labels}
+        )
 
     def paired(self, columns: dict[Any, pd.Series]) -> tuple[pd.DataFrame, str]:
         """Return a row for each replicate that has all columns, and what to say if not all have."""

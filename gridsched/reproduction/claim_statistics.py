@@ -52,7 +52,7 @@ import numpy as np
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_values import Measured, replicate_values, series_values, where_of
+from gridsched.analysis.claim_values import Measured, replicate_values, where_of
 from gridsched.analysis.statistics import (
     Interval,
     bootstrap_interval,
@@ -60,6 +60,7 @@ from gridsched.analysis.statistics import (
     median_interval,
     percent_more,
     ratio_of_means,
+    replicate_means,
     t_interval,
 )
 from gridsched.analysis.study_results import restricted
@@ -75,15 +76,7 @@ from gridsched.runs.expressions import full_name
 def _mean(request: Request) -> Measured:
     finished, claim = request.finished, request.claim
     whole = finished[finished["scheduler"] == request.scheduler]
-    interval = _over_replicates(whole, request.cells, claim.metric)
-    return Measured(interval, request.missing)
-
-
-def _over_replicates(frame: pd.DataFrame, cells: list[str], column: str) -> Interval:
-    """Mean over cells in each replicate that has all of them, then the interval of these."""
-    table = frame.groupby("replicate")[column].agg(["mean", "count"])
-    whole = len(frame[cells].drop_duplicates()) if cells else 1
-    return t_interval(table.loc[table["count"] == whole, "mean"].to_numpy())
+    return Measured(t_interval(replicate_means(whole, request.cells, claim.metric)), request.missing)
 
 
 def _differences(request: Request) -> tuple[pd.DataFrame, str]:
@@ -103,7 +96,7 @@ def _differences(request: Request) -> tuple[pd.DataFrame, str]:
 
 def _percent_more(request: Request) -> Measured:
     pairs, against = _differences(request)
-    interval = _over_replicates(pairs, request.cells, "difference_percent")
+    interval = t_interval(replicate_means(pairs, request.cells, "difference_percent"))
     return Measured(interval, joined(against, request.missing))
 
 
@@ -112,7 +105,7 @@ def _extreme_percent_more(request: Request) -> Measured:
     table = statistics.group_intervals(pairs, [*request.cells, "scheduler"], "difference_percent")
     largest = request.claim.statistic.startswith("largest")
     row = table.loc[table["mean"].idxmax() if largest else table["mean"].idxmin()]
-    mean, low, high = (float(row[k]) for k in ("mean", "low", "high"))
+    mean, low, high = map(float, row[["mean", "low", "high"]])
     interval = Interval(mean, low, high, int(row["count"]))
     place = axis_text({name: row[name] for name in request.results.varying_axes})
     text = f"{place}, against {row['scheduler']}".lstrip(", ")
@@ -123,8 +116,7 @@ def _worst_rank(request: Request) -> Measured:
     table = statistics.mean_ranks(request.finished, request.cells, request.claim.metric)
     ranks = table.loc[table["scheduler"] == request.scheduler, "rank"]
     text = f"rank 1 in {int((ranks == 1).sum())} of {len(ranks)} cells"
-    interval = Interval(float(ranks.max()), math.nan, math.nan, len(ranks))
-    return Measured(interval, joined(text, request.missing))
+    return Measured(Interval(float(ranks.max()), count=len(ranks)), joined(text, request.missing))
 
 
 def _rises_along(request: Request) -> Measured:
@@ -138,41 +130,26 @@ def _rises_along(request: Request) -> Measured:
     both = at_first.merge(at_second, on=others) if others else at_first.merge(at_second, how="cross")
     rising = int((both["mean_y"] > both["mean_x"]).sum())
     text = f"rises in {rising} of {len(both)} pairs from {first} to {second}"
-    interval = Interval(float(rising), math.nan, math.nan, len(both))
-    return Measured(interval, joined(text, request.missing))
+    return Measured(Interval(float(rising), count=len(both)), joined(text, request.missing))
 
 
 # ---------------------------------------------------------------------- medians, differences
 
 
 def _median(request: Request) -> Measured:
-    claim = request.claim
-    values = replicate_values(request.results, request.scheduler, request.where, claim.metric)
-    table, note = request.paired({request.scheduler: values})
+    table, note = request.of_replicates(request.scheduler)
     return Measured(median_interval(table[request.scheduler]), note)
 
 
 def _difference(request: Request) -> Measured:
-    one, other, text = _both(request)
+    table, note = request.of_replicates(request.scheduler, request.against)
+    one, other, text = table[request.against], table[request.scheduler], joined(f"against {request.against}", note)
     if request.claim.statistic == "median_difference":
         return Measured(difference_of_medians(one, other), text)
     mean = t_interval(one - other)
     if request.claim.statistic == "least_difference":
-        mean = Interval(mean.low, math.nan, math.nan, mean.count)
+        mean = Interval(mean.low, count=mean.count)
     return Measured(mean, text)
-
-
-def _both(request: Request) -> tuple[pd.Series, pd.Series, str]:
-    """Return the metric of `against` and of `scheduler` in each replicate that has both."""
-    claim = request.claim
-    table, note = request.paired(
-        {
-            name: replicate_values(request.results, name, request.where, claim.metric)
-            for name in (request.scheduler, request.against)
-        }
-    )
-    text = joined(f"against {request.against}", note)
-    return table[request.against], table[request.scheduler], text
 
 
 # ---------------------------------------------------------------------- ratios
@@ -195,24 +172,18 @@ def _ratio(request: Request) -> Measured:
 
 
 def _hours_later(request: Request) -> Measured:
-    claim, results, where = request.claim, request.results, request.where
-    never = 0
+    share, never = request.claim.share, 0
 
     def reached(time_h: Floats, used: Floats, budget_j: float) -> float:
         nonlocal never
-        target = claim.share * budget_j
+        target = share * budget_j
         if not used[-1] >= target:
             never += 1
             return float(time_h[-1])
         k = int(np.searchsorted(used, target))
         return float(time_h[0]) if k == 0 else float(np.interp(target, used[k - 1 : k + 1], time_h[k - 1 : k + 1]))
 
-    table, note = request.paired(
-        {
-            name: series_values(results, name, where, claim.metric, reached)
-            for name in (request.scheduler, request.against)
-        }
-    )
+    table, note = request.of_series(reached, request.scheduler, request.against)
     later = table[request.scheduler] - table[request.against]
     at = table.mean()
     hours = f"{at[request.scheduler]:.2f} h against {at[request.against]:.2f} h"
@@ -221,9 +192,8 @@ def _hours_later(request: Request) -> Measured:
 
 
 def _percent_of_budget_used(request: Request) -> Measured:
-    claim, results, where = request.claim, request.results, request.where
-    assert claim.hours is not None  # `check_claim` asks for it
-    hours, against_hours = claim.hours, claim.against_hours
+    hours, against_hours = request.claim.hours, request.claim.against_hours
+    assert hours is not None  # `check_claim` asks for it
 
     def used_percent(time_h: Floats, used: Floats, budget_j: float) -> float:
         def within(begin: float, end: float) -> float:
@@ -232,8 +202,7 @@ def _percent_of_budget_used(request: Request) -> Measured:
 
         return within(*hours) - (within(*against_hours) if against_hours else 0)
 
-    values = series_values(results, request.scheduler, where, claim.metric, used_percent)
-    table, note = request.paired({request.scheduler: values})
+    table, note = request.of_series(used_percent, request.scheduler)
     return Measured(t_interval(table[request.scheduler]), note)
 
 
@@ -245,11 +214,10 @@ def _best_level(request: Request) -> Measured:
     levels, table, note = request.levels(request.scheduler)
     best = bootstrap_interval(table, lambda means: means.argmax(axis=1))
 
-    def value(k: float) -> float:
-        return math.nan if math.isnan(k) else float(levels[int(k)].value)
-
-    interval = Interval(value(best.mean), value(best.low), value(best.high), best.count)
-    return Measured(interval, note)
+    mean, low, high = (
+        math.nan if math.isnan(k) else float(levels[int(k)].value) for k in (best.mean, best.low, best.high)
+    )
+    return Measured(Interval(mean, low, high, best.count), note)
 
 
 def _best_level_steps(request: Request) -> Measured:

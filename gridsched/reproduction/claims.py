@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gridsched.analysis.claim_values import SERIES_OF, Measured, chosen_variant, where_of
-from gridsched.analysis.statistics import Interval, t_interval
+from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError
-from gridsched.reproduction.claim_requests import BEST_OTHER, NoData, Request
+from gridsched.reproduction.claim_requests import BEST_OTHER, NoData, Request, joined
 from gridsched.reproduction.claim_statistics import STATISTICS
 from gridsched.runs.claims_schema import Claim
 
@@ -74,15 +74,13 @@ def judge(results: StudyResults) -> list[Finding]:
 
 def _finding(results: StudyResults, claim: Claim) -> Finding:
     measured = measure_claim(results, claim)
-    verdict = verdict_of(claim, measured.interval)
-    if verdict == NO_DATA:
-        complaint = f"no verdict: {measured.detail}"
-        return Finding(claim, measured.interval, measured.detail, verdict, complaint=complaint)
-    needs_none = verdict == REPRODUCED or (verdict == NOT_DISTINGUISHABLE and not claim.explanation)
-    if needs_none:
-        return Finding(claim, measured.interval, measured.detail, verdict)
+    finding = Finding(claim, measured.interval, measured.detail, verdict_of(claim, measured.interval))
+    if finding.verdict == NO_DATA:
+        return replace(finding, complaint=f"no verdict: {measured.detail}")
+    if finding.verdict == REPRODUCED or (finding.verdict == NOT_DISTINGUISHABLE and not claim.explanation):
+        return finding
     ids, complaint = supporting_runs(results, claim)
-    return Finding(claim, measured.interval, measured.detail, verdict, claim.explanation, ids, complaint)
+    return replace(finding, explanation=claim.explanation, run_ids=ids, complaint=complaint)
 
 
 # ---------------------------------------------------------------------- our number
@@ -104,11 +102,13 @@ def measure_claim(results: StudyResults, claim: Claim) -> Measured:
     try:
         measured = statistic.function(Request(results, claim))
     except NoData as error:
-        measured = Measured(t_interval([]), str(error))
+        measured = Measured(Interval(), str(error))
     if statistic.takes_families:
         text = text or str(claim.scheduler)
-    detail = "; ".join(filter(None, [text, measured.detail]))
-    return Measured(_scaled(measured.interval, claim.scale), detail)
+    detail = joined(text, measured.detail)
+    ours, scale = measured.interval, claim.scale
+    low, high = sorted((scale * ours.low, scale * ours.high))
+    return Measured(Interval(scale * ours.mean, low, high, ours.count), detail)
 
 
 def _with_variants(results: StudyResults, claim: Claim) -> tuple[Claim, str]:
@@ -121,11 +121,6 @@ def _with_variants(results: StudyResults, claim: Claim) -> tuple[Claim, str]:
     }
     new = [label for name, label in labels.items() if label != getattr(claim, name)]
     return claim.model_copy(update=labels), ", ".join(dict.fromkeys(new))
-
-
-def _scaled(interval: Interval, scale: float) -> Interval:
-    low, high = sorted((scale * interval.low, scale * interval.high))
-    return Interval(scale * interval.mean, low, high, interval.count)
 
 
 def check_claim(results: StudyResults, claim: Claim) -> None:

@@ -38,28 +38,22 @@ def finding_cells(finding: Finding) -> list[str]:
     ]
 
 
-def _is_signed(finding: Finding) -> bool:
-    return STATISTICS[finding.claim.statistic].is_difference
+def _form(finding: Finding, unsigned: str) -> str:
+    """Return how numbers of a claim are written: those whose sign says who has more, with it."""
+    return "+.2f" if STATISTICS[finding.claim.statistic].is_difference else unsigned
 
 
 def _paper(finding: Finding) -> str:
     claim = finding.claim
-    if claim.paper is None:
-        return "-"
-    number = f"{claim.paper:+.2f}" if _is_signed(finding) else f"{claim.paper:g}"
-    return f"{number} {claim.unit}".rstrip()
+    return "-" if claim.paper is None else f"{claim.paper:{_form(finding, 'g')}} {claim.unit}".rstrip()
 
 
 def ours_text(finding: Finding) -> str:
     """Return our number with the ends of its interval."""
-    ours = finding.ours
+    ours, form = finding.ours, _form(finding, ".6g")
     if math.isnan(ours.mean):
         return "-"
-    number = f"{ours.mean:+.2f}" if _is_signed(finding) else f"{ours.mean:.6g}"
-    if not math.isnan(ours.low):
-        form = "+.2f" if _is_signed(finding) else ".6g"
-        number += f" [{ours.low:{form}}, {ours.high:{form}}]"
-    return number
+    return f"{ours.mean:{form}}" + ("" if math.isnan(ours.low) else f" [{ours.low:{form}}, {ours.high:{form}}]")
 
 
 def _tolerance(tolerance: Any) -> str:
@@ -111,30 +105,25 @@ def run_ids_of(findings: Sequence[Finding]) -> list[str]:
     return list(dict.fromkeys(each for finding in findings for each in finding.run_ids))
 
 
+def _keys_of(owner: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(owner, name) for name in names}
+
+
 def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
     """Return the findings as a data frame for CSV and JSON."""
     return pd.DataFrame(
         [
             {
                 "claim": f.claim.id,
-                "kind": f.claim.kind,
-                "text": f.claim.text,
-                "source": f.claim.source,
+                **_keys_of(f.claim, "kind", "text", "source"),
                 "where": axis_text(flat(f.claim.where)),
-                "metric": f.claim.metric,
-                "statistic": f.claim.statistic,
-                "paper": f.claim.paper,
-                "unit": f.claim.unit,
+                **_keys_of(f.claim, "metric", "statistic", "paper", "unit"),
                 "ours": f.ours.mean,
-                "low": f.ours.low,
-                "high": f.ours.high,
-                "count": f.ours.count,
+                **_keys_of(f.ours, "low", "high", "count"),
                 "detail": f.detail,
                 "tolerance": _tolerance(f.claim.tolerance),
-                "tolerance_set": f.claim.tolerance_set,
-                "tolerance_ground": f.claim.tolerance_ground,
-                "verdict": f.verdict,
-                "explanation": f.explanation,
+                **_keys_of(f.claim, "tolerance_set", "tolerance_ground"),
+                **_keys_of(f, "verdict", "explanation"),
                 "run_ids": " ".join(f.run_ids),
                 "complaint": f.complaint,
             }

@@ -23,7 +23,7 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.claim_values import flat
-from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import (
     TextTable,
     axis_name,
@@ -84,24 +84,21 @@ def fit_readings(results: StudyResults) -> list[Reading]:
         claims = [claim for claim in results.study.claims if claim.metric == metric]
         numbers = _paper_numbers(claims, names, split)
         constants = _constants(numbers, split)
-        for values in _combinations(results, axes, claims[0]):
+        choices = [_variants(results, claims[0]) if axis == "scheduler" else results.values_of(axis) for axis in axes]
+        for combination in itertools.product(*choices):
+            values = dict(zip(axes, combination, strict=True))
             errors = _errors(results, metric, values, numbers, claims[0])
             parts = dict(iter(errors.groupby(split, sort=False)["error"]))
             readings.append(
                 Reading(
                     metric,
                     values,
-                    {part: _mean_of_all(group) for part, group in parts.items()},
+                    {part: float(group.mean(skipna=False)) for part, group in parts.items()},
                     {part: float(group.median(skipna=False)) for part, group in parts.items()},
                     constants,
                 )
             )
     return readings
-
-
-def _mean_of_all(errors: pd.Series) -> float:
-    """Mean, nan if one is missing."""
-    return float(errors.mean(skipna=False))
 
 
 def _paper_numbers(claims: Sequence[Claim], names: list[str], split: str) -> pd.DataFrame:
@@ -132,21 +129,13 @@ def _variants(results: StudyResults, claim: Claim) -> list[str]:
     return [label for label, id in ids.items() if id == ids.get(claim.scheduler or "")]
 
 
-def _combinations(results: StudyResults, axes: list[str], claim: Claim) -> list[dict[str, Any]]:
-    choices = [_variants(results, claim) if axis == "scheduler" else results.values_of(axis) for axis in axes]
-    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*choices)]
-
-
 def _errors(
     results: StudyResults, metric: str, values: dict[str, Any], numbers: pd.DataFrame, claim: Claim
 ) -> pd.DataFrame:
     """Return the paper's numbers with the absolute error of one reading."""
     scheduler: str = values.get("scheduler", claim.scheduler or "")
     others = [label for label in _variants(results, claim) if label != scheduler]
-    frame = results.finished
-    for axis, value in values.items():
-        if axis != "scheduler":
-            frame = frame[frame[axis] == value]
+    frame = restricted(results.finished, {axis: (value,) for axis, value in values.items() if axis != "scheduler"})
     frame = frame[~frame["scheduler"].isin(others)]
     cells = [name for name in numbers if name != "paper"]
     pairs = statistics.paired_differences(frame, cells, metric, scheduler)
@@ -207,8 +196,7 @@ def readings_table(results: StudyResults, readings: Sequence[Reading]) -> list[T
 
 def _fits(metric: str, group: list[Reading]) -> list[list[str]]:
     rows = []
-    parts = list(group[0].errors)
-    for fitted, tested in itertools.permutations(parts, 2):
+    for fitted, tested in itertools.permutations(group[0].errors, 2):
         chosen = best_reading(group, fitted)
         error = chosen.errors[tested]
         known = [each.errors[tested] for each in group if not math.isnan(each.errors[tested])]

@@ -17,9 +17,8 @@ from gridsched.errors import InputError
 from gridsched.metrics import PlanFacts, metrics_of_plan
 from gridsched.metrics.table import MetricValue
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.recovery import earnings, recover
-from gridsched.optimize.typed_bag import BagPlan, Planner
+from gridsched.optimize.typed_bag import BagPlan, Planner, TypedBag
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 
 
@@ -29,7 +28,7 @@ class Optimization:
 
     Attributes
     ----------
-    named : NamedBag
+    bag : TypedBag
     scheduler : str
         Id of a `Planner`.
     parameters : mapping
@@ -37,7 +36,7 @@ class Optimization:
         What the bag pays, and what operating the machines costs.
     """
 
-    named: NamedBag
+    bag: TypedBag
     scheduler: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tariff: Tariff | None = None
@@ -102,14 +101,13 @@ def optimize(wanted: Optimization) -> Optimized:
             "power_off_unused switches hosts off, and the driver 'optimize' has none. Take another "
             "driver, or leave it out."
         )
-    bag = wanted.named.bag
-    plan = planner.divided(bag, wanted.tariff)
+    plan = planner.divided(wanted.bag, wanted.tariff)
     solved = time.perf_counter()
-    whole = recover(bag, plan.x) if plan.runs else None
+    whole = recover(wanted.bag, plan.x) if plan.runs else None
     ended = time.perf_counter()
     facts = _facts(plan, whole)
     timing = {"programme_s": solved - began, "recovery_s": ended - solved, "run_s": ended - began}
-    return Optimized(plan, whole, facts, wanted.named.notes, timing)
+    return Optimized(plan, whole, facts, wanted.bag.notes, timing)
 
 
 def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:

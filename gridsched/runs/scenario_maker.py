@@ -45,7 +45,7 @@ from gridsched.workloads.traces.formats import TraceOptions, is_trace
 from gridsched.workloads.traces.trace_system import trace_system
 
 if TYPE_CHECKING:
-    from gridsched.optimize.named_bag import NamedBag
+    from gridsched.optimize.typed_bag import TypedBag
     from gridsched.runs.optimization import Optimization
 
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
@@ -195,7 +195,7 @@ class ScenarioMaker:
         values = {key: each for key, each in self._values(section).items() if key not in others}
         return GENERATORS[section.generator].model(**(values | _seeds(section, spec)))
 
-    def _bag(self, spec: RunSpec) -> NamedBag:
+    def _bag(self, spec: RunSpec) -> TypedBag:
         """Return the bag of a run by types; one of a generator of systems need not be listed."""
         from gridsched.optimize import named_bag
 

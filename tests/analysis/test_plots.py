@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from gridsched.figures.table import study_figures
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import front_answer, landscape
-from gridsched.optimize.named_bag import NamedBag
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.run import RunResult
@@ -63,7 +63,7 @@ def ex_a() -> RunResult:
 def a_landscape() -> Any:
     """Return what is possible with twelve tasks of a type on two machines."""
     bag = typed_bag([[2, 4]], [[10, 2.5]], tasks=[12], machines=[1, 1], idle_w=1.0)
-    return landscape(front_answer(NamedBag("a bag", bag, ("t",), ("fast", "slow"))))
+    return landscape(front_answer(replace(bag, name="a bag", task_types=("t",), machine_types=("fast", "slow"))))
 
 
 #: Subject and kind of a figure -> the function's name and what it is told, where it is not a study.

@@ -220,13 +220,12 @@ def test_the_measured_machines():
     files = {
         f"{name}_csv": str(studies_folder() / f"profit_measured_{name}.csv") for name in ("machines", "etc", "apc")
     }
-    named = bag_of_parameters(ProfitBag(**files), "measured")
-    bag = named.bag
+    bag = bag_of_parameters(ProfitBag(**files), "measured")
     assert bag.etc.shape == (10, 7)
     assert np.isinf(bag.etc).sum() == 12
     assert bag.machines.tolist() == [40] * 7
     assert not bag.idle_w.any()
-    at = named.task_types.index("bt"), named.machine_types.index("xeon")
+    at = bag.task_types.index("bt"), bag.machine_types.index("xeon")
     assert (bag.etc[at], bag.apc[at]) == (123.63, 130.166)
     assert bag.tasks.sum() == 11_000
 

@@ -109,10 +109,9 @@ def test_a_window_counts_idle_hosts_too():
     tasks = make_tasks([30.0], 0.0)
     runs = [(0, 0, 0, 10.0, 40.0, by_hand.FINISHED)]
     trace = day_trace(runs, tasks, idle_w=4.0)
-    within, whole, after = energy_in(trace, [(5.0, 15.0), (0.0, 1e6), (1e6, 2e6)])
-    assert within == pytest.approx(20.0 + 250.0, rel=1e-14)
-    assert whole == pytest.approx(trace_energy(trace).grid_total(), rel=1e-14)
-    assert after == 0.0
+    assert energy_in(trace, [(5.0, 15.0)]).item() == pytest.approx(20.0 + 250.0, rel=1e-14)
+    assert energy_in(trace, [(0.0, 1e6)]).item() == trace_energy(trace).grid_total()
+    assert energy_in(trace, [(1e6, 2e6)]).item() == 0.0
 
 
 def test_the_series_of_a_window_ends_at_its_totals():

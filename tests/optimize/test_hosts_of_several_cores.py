@@ -66,9 +66,9 @@ def test_wear_and_depreciation_are_of_hosts():
 def test_cores_of_unlike_hosts_are_unlike_machines():
     """A core of two and a host of one core with the same power differ in their wear."""
     two, one = host("two", 1.0, (8.0, 8.0, 20.0), cores=2), host("one", 1.0, (4.0, 4.0, 10.0))
-    named = bag_of_platform(Platform((two, one)), make_tasks([10.0] * 3))
-    assert sorted(zip(named.bag.machines, named.bag.host_share, strict=True)) == [(1, 1), (2, 0.5)]
-    assert named.bag.hosts.sum() == 2
+    bag = bag_of_platform(Platform((two, one)), make_tasks([10.0] * 3))
+    assert sorted(zip(bag.machines, bag.host_share, strict=True)) == [(1, 1), (2, 0.5)]
+    assert bag.hosts.sum() == 2
 
 
 def test_less_power_with_one_busy_core_than_idle():
@@ -81,9 +81,9 @@ def test_less_power_with_one_busy_core_than_idle():
     assert front.least_energy_j(10.0) <= 600 * (1 + SLACK)
     assert (front.makespans_s[0], front.energies_j[0]) == pytest.approx((20 / 3, 110 * 20 / 3))
     assert front.energies_j[-1] == pytest.approx(600)
-    named = bag_of_platform(bent(), tasks)
-    names = named.machine_types
-    assert "host 'a' does not draw evenly more with its load" in named.notes[0]
+    bag = bag_of_platform(bent(), tasks)
+    names = bag.machine_types
+    assert "host 'a' does not draw evenly more with its load" in bag.notes[0]
     assert set(names) == {"a, first cores", "a, further cores", "b"}
     for price in (0.0, 1000.0):
         tariff = Tariff(price=price)
@@ -161,9 +161,9 @@ def test_no_schedule_is_better_than_what_the_programmes_prove(platform, flops, t
         done = run(Scenario(platform, tasks, scheduler, driver="reference", tariff=tariff)).summary()
     except InputError:  # LECSA and its like refuse hosts without power figures
         assume(False)
-    named = bag_of_platform(platform, tasks)
+    bag = bag_of_platform(platform, tasks)
     if done["tasks_finished"] == len(tasks):
-        front = front_answer(named).front
+        front = front_answer(bag).front
         makespan, energy = done["makespan_s"], done["energy_j"]
         assert makespan >= front.least_makespan_s * (1 - SLACK)
         least = front.least_energy_j(makespan * (1 + SLACK))
@@ -173,7 +173,7 @@ def test_no_schedule_is_better_than_what_the_programmes_prove(platform, flops, t
         cap = room * tariff.pue * done["energy_j"] / done["horizon_s"]
     assume(cap > 0)
     try:
-        answer = profit_answer(named, tariff, power_cap_w=cap)
+        answer = profit_answer(bag, tariff, power_cap_w=cap)
     except InputError:  # the cap is below what idle hosts draw: the run had cores that draw less
         assert np.isfinite(cap)
         return
