@@ -207,7 +207,7 @@ def lead_campaign(
         plan = Plan(
             study, store, options.is_meant, retry_failed=options.retry_failed, is_first=not any(map(is_growing, others))
         )
-        campaign = _Campaign(plan, segment, listen or _silent)
+        campaign = _Campaign(plan, segment, listen or (lambda progress, ended: None))
         if campaign.progress.left:
             with pool(campaign.progress.left) as workers:
                 campaign.run(workers)
@@ -216,10 +216,6 @@ def lead_campaign(
     store.compact()
     campaign.check_all_done()
     return campaign.progress
-
-
-def _silent(_progress: Progress, _ended: Ended | None) -> None:
-    """Listen without a word."""
 
 
 class _Campaign:

@@ -21,7 +21,7 @@ from typing import Any
 
 from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
 from gridsched.campaign.local_pool import Performer
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, failed_row, versions
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, ended_row, versions
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import temporary_folder
@@ -80,10 +80,6 @@ class Patience:
             self._is_told = True
 
 
-def _without_a_word(_: str) -> None:
-    """Tell nobody."""
-
-
 def run_dask_campaign(
     study: Study,
     store: Store,
@@ -92,7 +88,7 @@ def run_dask_campaign(
     listen: Listener | None = None,
     *,
     wait_s: float = USUAL_WAIT_S,
-    tell: Callable[[str], None] = _without_a_word,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> Progress:
     """Do all runs of a study that are not in the store yet, on a Dask cluster.
 
@@ -122,10 +118,10 @@ def run_dask_campaign(
         raise InputError("--records keeps files on this machine; it does not go with --dask.")
     timeout_s = study.timeout_s if options.timeout_s is None else options.timeout_s
 
-    def pool(_number: int) -> DaskPool:
-        return DaskPool(address, store.inputs(), timeout_s, Patience(wait_s, tell))
-
-    return lead_campaign(study, store, options, pool, listen)
+    patience = Patience(wait_s, tell)
+    return lead_campaign(
+        study, store, options, lambda number: DaskPool(address, store.inputs(), timeout_s, patience), listen
+    )
 
 
 def _connect(address: str) -> Any:
@@ -276,7 +272,7 @@ class DaskPool:
                 self.send([run])
         else:
             error = f"its Dask workers died again and again: {future.exception()}"
-            row = failed_row(Job(packet[0].run_id, packet[0].scenario), error)
+            row = ended_row(Job(packet[0].run_id, packet[0].scenario), error=error)
             self._ended.append((packet[0], Answer.of(row)))
 
     def _begin_again(self) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, ended_row
 from gridsched.campaign.segments import RunRow
 from gridsched.errors import EnvironmentFault, InputError
 from gridsched.runs.study import StudyRun
@@ -36,7 +36,7 @@ class WorkerProcess(AnsweringProcess):
             answer: Answer | None = self.ask(job)
         except TimeoutError:
             error = f"ended after the time-out of {self._timeout_s:g} s."
-            return Answer.of(failed_row(job, error, time.monotonic() - began))
+            return Answer.of(ended_row(job, time.monotonic() - began, error))
         return answer
 
 
@@ -69,7 +69,7 @@ class Performer:
             if self._is_stopped:
                 return Answer(Said.FAULT, error="stopped.")
         error = f"its worker process was lost {ATTEMPTS} times, the last time by {how}."
-        return Answer.of(failed_row(job, error))
+        return Answer.of(ended_row(job, error=error))
 
     def row(self, job: Job) -> RunRow:
         """Return the row of a run.

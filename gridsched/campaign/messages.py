@@ -129,43 +129,42 @@ def versions() -> dict[str, Any]:
     }
 
 
-def failed_row(job: Job, error: str, total_s: float = 0.0) -> RunRow:
-    """Return the row of a run that failed after so much wall time [s]."""
-    return _row(job, error, {}, {}, total_s)
-
-
-def finished_row(
-    job: Job, metrics: dict[str, MetricValue], timing: Mapping[str, float], said: Mapping[str, Any], total_s: float
+def ended_row(
+    job: Job,
+    total_s: float = 0.0,
+    error: str | None = None,
+    *,
+    metrics: Mapping[str, MetricValue] | None = None,
+    timing: Mapping[str, float] | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> RunRow:
-    """Return the row of a run that came to its end.
+    """Return the row of a run that has ended.
 
     Parameters
     ----------
     job : Job
-    metrics : mapping
-        What repeats exactly.
-    timing : mapping
-        Wall times [s].
-    said : mapping
-        What goes into the provenance beside versions: warnings, say.
     total_s : float
         Wall time of all of it [s].
+    error : str or None
+        Why it failed; None if it came to its end.
+    metrics : mapping, optional
+        What repeats exactly.
+    timing : mapping, optional
+        Wall times [s].
+    told : mapping, optional
+        What goes into the provenance beside versions: warnings, say.
     """
-    row = _row(job, None, metrics, timing, total_s)
-    row["provenance"].update(said)
-    return row
-
-
-def _row(
-    job: Job, error: str | None, metrics: dict[str, MetricValue], timing: Mapping[str, float], total_s: float
-) -> RunRow:
-    ended = datetime.now(UTC).isoformat()
     return {
         "run_id": job.run_id,
         "status": FINISHED if error is None else FAILED,
         "error": None if error is None else shorten(" ".join(error.split())),
-        "metrics": metrics,
+        "metrics": dict(metrics or {}),
         "scenario": job.scenario,
-        "provenance": {**versions(), "warnings": []},
-        "timing": {**timing, "total_s": total_s, "host": socket.gethostname(), "ended_at": ended},
+        "provenance": {**versions(), "warnings": [], **(told or {})},
+        "timing": {
+            **(timing or {}),
+            "total_s": total_s,
+            "host": socket.gethostname(),
+            "ended_at": datetime.now(UTC).isoformat(),
+        },
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from gridsched.campaign import row_table
 from gridsched.campaign.segments import cannot_write
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
+from gridsched.files.output_files import write_whole
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.runs.run import RunResult
 
@@ -82,15 +82,11 @@ def write_records(result: RunResult, store: Path, run_id: str) -> None:
         If they cannot be written.
     """
     path = records_file(store, run_id)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         path.parent.mkdir(exist_ok=True)
-        with open(temporary, "wb") as stream:  # pyarrow takes no path that is no text
-            records_of(result).to_parquet(stream, engine="pyarrow", compression="zstd")
-        os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise cannot_write(path, error) from None
+    write_whole(path, records_of(result).to_parquet(engine="pyarrow", compression="zstd"), force=True)
 
 
 def read_records(store: Path, run_id: str) -> pd.DataFrame:

@@ -145,7 +145,7 @@ class Store:
 
     def check_writable(self) -> None:
         """Raise `InputError` unless rows can be added."""
-        SegmentWriter(self.root / "segments").close()
+        self.writer().close()
 
     # ------------------------------------------------------------------ rows
 
@@ -220,7 +220,7 @@ class Store:
 
     def set_aside(self) -> str:
         """Return in words what earlier compactions have found damaged; empty if nothing."""
-        number = self._rows.set_aside()
+        number = len(list((self.root / "damaged").glob("*")))
         return f"{self.root}/damaged: {number} files were damaged" if number else ""
 
     def compact(self) -> None:

@@ -96,10 +96,6 @@ class StoredRows:
                 with open(folder / f"{stamp}-{path.name}", "wb") as stream:
                     stream.write(b"\n".join(line.text.rstrip(b"\n") for line in damaged) + b"\n")
 
-    def set_aside(self) -> int:
-        """Return how many files with damage were set aside so far."""
-        return len(list((self._root / "damaged").glob("*")))
-
     def _of_parquet(self, read: Callable[[Path], T]) -> dict[Path, T]:
         """Return what is read from each Parquet file that is whole, and no forgery."""
         while True:

@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, failed_row, finished_row
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, ended_row
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import RunRow, SegmentWriter
 from gridsched.compiled import told_of_compiling
 from gridsched.errors import EnvironmentFault, InputError, MissingDependency, ProcessLost, error_of_policy
-from gridsched.metrics import window_series
 from gridsched.metrics.run_metrics import series_of_notes
+from gridsched.metrics.window_metrics import window_series
 from gridsched.policy.policy_files import needs_own_process
 from gridsched.runs.energy_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, run
@@ -83,7 +83,7 @@ def perform(
         error = error_of_policy(raised)
         if isinstance(error, MissingDependency | EnvironmentFault):
             raise error from None
-        return failed_row(job, str(error), time.perf_counter() - began), None
+        return ended_row(job, time.perf_counter() - began, str(error)), None
 
 
 def _executed(
@@ -103,15 +103,13 @@ def _executed(
         result = _insistently(scenario)
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace
-    step_s = settings.get("series_step_s")
     series = series_of_notes(trace)
-    if step_s is not None:
+    if (step_s := settings.get("series_step_s")) is not None:
         series |= _series(result, step_s)
-    said: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
+    told: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
     if trace.delegated_to:
-        said["delegated_to"] = trace.delegated_to
-    total_s = time.perf_counter() - began
-    row = finished_row(job, metrics, result.timing, said, total_s)
+        told["delegated_to"] = trace.delegated_to
+    row = ended_row(job, time.perf_counter() - began, metrics=metrics, timing=result.timing, told=told)
     if series:
         row["series"] = series
     return row, result
@@ -135,9 +133,8 @@ def _optimized(maker: ScenarioMaker, job: Job, began: float) -> RunRow:
     from gridsched.runs.optimization import optimize  # scipy's solver is slow to load
 
     plan = optimize(maker.optimization(job.scenario))
-    said: dict[str, Any] = {"warnings": list(plan.notes)}
     total_s = time.perf_counter() - began
-    return finished_row(job, plan.metrics(), plan.timing, said, total_s)
+    return ended_row(job, total_s, metrics=plan.metrics(), timing=plan.timing, told={"warnings": list(plan.notes)})
 
 
 def _insistently(scenario: Any) -> RunResult:

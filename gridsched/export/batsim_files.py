@@ -16,6 +16,7 @@ from gridsched import metrics
 from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, busy_energy_j, task_energy_j
 from gridsched.files.csv_files import interval_set
+from gridsched.metrics import run_metrics, window_metrics
 from gridsched.metrics.run_metrics import of_deciding, trace_carbon
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
@@ -58,7 +59,7 @@ def batsim_state(trace: Trace) -> list[str]:
         TaskState.DROPPED: "REJECTED",
         TaskState.REJECTED: "REJECTED",
     }
-    started = metrics.deciding_execution(trace) >= 0
+    started = run_metrics.deciding_execution(trace) >= 0
     return [
         words.get(state, "COMPLETED_KILLED") if ran else "REJECTED"
         for state, ran in zip(trace.final_state.tolist(), started.tolist(), strict=True)
@@ -88,7 +89,7 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
     pstates = [None if k != k else int(k) for k in pstate.tolist()]
     hosts: list[int | str | None] = [
         None if h != h else interval_set(trace.hosts_of(run)) if trace.is_parallel else int(h)
-        for run, h in zip(metrics.deciding_execution(trace).tolist(), host.tolist(), strict=True)
+        for run, h in zip(run_metrics.deciding_execution(trace).tolist(), host.tolist(), strict=True)
     ]
     requested = tasks.requested_time_s
     types = ["task"] * n if tasks.task_type is None else [f"type{t}" for t in tasks.task_type]
@@ -107,7 +108,7 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
         "finish_time": end,
         "waiting_time": start - submit,
         "turnaround_time": turnaround,
-        "stretch": metrics.stretch(turnaround, length),
+        "stretch": run_metrics.stretch(turnaround, length),
         "allocated_resources": hosts,
         "consumed_energy": of_task(task_energy_j(trace)),
         "metadata": [""] * n,
@@ -131,7 +132,7 @@ def _some_columns(trace: Trace, pstates: list[int | None], scheduler_pstates: in
         columns["scheduler_pstate"] = [None if pstate is None else pstate % scheduler_pstates for pstate in pstates]
     if functions is not None:
         columns |= {
-            "utility": metrics.utility_earned(trace),
+            "utility": window_metrics.utility_earned(trace),
             "utility_possible": functions.priority,
             "priority": functions.priority,
             "urgency": functions.urgency,

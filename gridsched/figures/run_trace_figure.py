@@ -14,7 +14,7 @@ from gridsched.figures.axes import quantity_axis
 from gridsched.figures.marks import BUSY, IDLE
 from gridsched.figures.power_figure import Curve, draw_curves, finish_panels, stacked_panels
 from gridsched.figures.table import Drawn, register_figure
-from gridsched.metrics import MOST_STEPS, utility_between
+from gridsched.metrics.window_metrics import MOST_STEPS, utility_between
 from gridsched.model.trace import ExecutionEnd, Trace
 
 #: Length of a step in paper 000 [s]; runs of less than so many of them get as many shorter ones.

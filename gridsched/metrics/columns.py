@@ -6,7 +6,7 @@ The command line and notebooks write them alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
@@ -151,14 +151,21 @@ def written_columns(
         if column.kind in ("number", "rounded"):
             digits = DIGITS - (column.kind == "rounded")
             cells = numbers([v / factor if _is_known(v) else None for v in values], digits)
-        elif column.kind == "share":
-            cells = [share(value) for value in values]
-        elif column.kind == "percent":
-            cells = [percent(value) for value in values]
-        elif column.kind == "exponent":
-            cells = [_NOTHING if v is None else f"{v:.1e}" if v else "0" for v in values]
         else:
-            cells = [_NOTHING if value is None else str(value) for value in values]
-        header = column.header.replace("{unit}", letter + column.unit)
-        written.append((column, header, cells))
+            cells = list(map(_WRITERS.get(column.kind, _text), values))
+        written.append((column, column.header.replace("{unit}", letter + column.unit), cells))
     return written
+
+
+def _text(value: Any) -> str:
+    return _NOTHING if value is None else str(value)
+
+
+def _exponent(value: float | None) -> str:
+    if value is None:
+        return _NOTHING
+    return f"{value:.1e}" if value else "0"
+
+
+#: How values of a kind are written one by one.
+_WRITERS: dict[str, Callable[[Any], str]] = {"share": share, "percent": percent, "exponent": _exponent}

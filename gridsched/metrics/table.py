@@ -186,7 +186,15 @@ class Metric:
 
 
 def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: Any) -> Metric:
-    """Return a metric whose unit its id tells; `declared` are further fields of `Metric`."""
+    """Return a metric whose unit its id tells.
+
+    Parameters
+    ----------
+    id, sentence, function
+        As the fields of `Metric`.
+    **declared
+        Further fields of it.
+    """
     return Metric(id, unit_of(id), sentence, function, **declared)
 
 

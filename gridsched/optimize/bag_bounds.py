@@ -44,6 +44,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -163,10 +164,12 @@ def bag_bounds(
         platform, pstates, may_switch_off=may_switch_off, free_pstates=free_pstates, hosts_off=hosts_off
     )
     makespan = least_makespan_s(tasks, [each.speed for each in hosts], [each.cores for each in hosts])
-    counts = Counter((each.cores, each.off_w, each.states) for each in hosts)
     work = float(tasks.flops.sum())
     stay_w = 0.0 if may_switch_off else sum(platform.hosts[h].off_w for h in hosts_off)
-    base_w, rates, watts = _grid_power_curve(counts)
+    (base_w,), segments = power_segments(hosts, (0,) * len(platform), n_sites=1)
+    widths, heights = segments.hosts * segments.rate, segments.hosts * segments.watts
+    order = np.argsort(heights / widths, kind="stable")
+    rates, watts = np.cumsum(widths[order]), np.cumsum(heights[order])
     before_j = float(tasks.submit_time_s[0]) * (sum(each.rest_w for each in hosts) + stay_w)
 
     def front(makespan_s: float) -> float:
@@ -320,18 +323,42 @@ def host_power_curve(cores: int, states: Sequence[PState], off_w: float | None) 
     return [(0.0, least), *hull[max(lowest, 1) :]]
 
 
-def _grid_power_curve(counts: Counter[tuple[int, float | None, tuple[PState, ...]]]) -> tuple[float, Floats, Floats]:
-    """Power at rate 0 [W], and corners (rates [flop/s], powers above that [W]) of the grid's G."""
-    base_w, widths, heights = 0.0, [], []
-    for (cores, off_w, states), count in counts.items():
+class Segments(NamedTuple):
+    """Straight parts of the power curves of hosts, shape (segments,) each.
+
+    Attributes
+    ----------
+    site : ndarray of int64
+    hosts : ndarray of int64
+        Equal hosts that have it.
+    rate, watts : ndarray of float64
+        Its length [flop/s] and its rise [W], of one host.
+    """
+
+    site: Integers
+    hosts: Integers
+    rate: Floats
+    watts: Floats
+
+
+def power_segments(hosts: Sequence[UsableHost], site_of: Sequence[int], n_sites: int) -> tuple[Floats, Segments]:
+    """Return the power at rate 0 of each site [W], and the parts of the power curves above that.
+
+    Parameters
+    ----------
+    hosts : sequence of UsableHost
+    site_of : sequence of int
+        Of every host of the platform.
+    n_sites : int
+    """
+    base_w, segments = np.zeros(n_sites), []
+    counts = Counter((site_of[each.index], each.cores, each.states, each.off_w) for each in hosts)
+    for (site, cores, states, off_w), count in counts.items():
         corners = host_power_curve(cores, states, off_w)
-        base_w += count * corners[0][1]
+        base_w[site] += count * corners[0][1]
         for (rate, watts), (next_rate, next_watts) in pairwise(corners):
-            widths.append(count * (next_rate - rate))
-            heights.append(count * (next_watts - watts))
-    width, height = np.array(widths), np.array(heights)
-    order = np.argsort(height / width, kind="stable")
-    return base_w, np.cumsum(width[order]), np.cumsum(height[order])
+            segments.append((site, count, next_rate - rate, next_watts - watts))
+    return base_w, Segments(*map(np.array, zip(*segments, strict=True)))
 
 
 def _least_energy_per_flop(base_w: float, rates: Floats, watts: Floats, least: float, most: float) -> float:

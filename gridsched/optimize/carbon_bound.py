@@ -19,7 +19,6 @@ side only), so its least value up to a time is found by the sign of its slope.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -34,7 +33,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.signals import Signal
 from gridsched.model.site_signals import site_names
 from gridsched.model.tasks import Tasks
-from gridsched.optimize.bag_bounds import host_power_curve, least_makespan_s, usable_hosts
+from gridsched.optimize.bag_bounds import least_makespan_s, power_segments, usable_hosts
 
 #: Halvings of a stretch in which the best end lies: it is then known to the last digit.
 _HALVINGS = 60
@@ -99,27 +98,18 @@ class CarbonBound:
         site_of = signal.site if signal.sites else (0,) * len(platform)
         self.first_s, self.work = float(tasks.submit_time_s[0]), float(tasks.flops.sum())
         self.makespan_s = least_makespan_s(tasks, [each.speed for each in hosts], [each.cores for each in hosts])
-        #: power at rate 0 of all hosts of a site [W]
-        self.base_w: Floats = np.zeros(len(self.signals))
-        #: what they draw more until the first submission [W]
-        self.rest_w: Floats = np.zeros(len(self.signals))
-        for each in hosts:
-            self.rest_w[site_of[each.index]] += each.rest_w
-        segments = []
-        counts = Counter((site_of[each.index], each.cores, each.states, each.off_w) for each in hosts)
-        for (site, cores, states, off_w), count in counts.items():
-            corners = host_power_curve(cores, states, off_w)
-            self.base_w[site] += count * corners[0][1]
-            self.rest_w[site] -= count * corners[0][1]
-            for (rate, watts), (next_rate, next_watts) in pairwise(corners):
-                segments.append((site, count * (next_rate - rate), (next_watts - watts) / (next_rate - rate)))
+        base_w, segments = power_segments(hosts, site_of, len(self.signals))
+        resting = [site_of[each.index] for each in hosts], [each.rest_w for each in hosts]
+        #: what the hosts of a site draw until the first submission beyond their power at rate 0 [W]
+        self.rest_w: Floats = np.bincount(*resting, minlength=len(base_w)) - base_w
         for h in () if may_switch_off else hosts_off:
-            self.base_w[site_of[h]] += platform.hosts[h].off_w
-        sites, widths, slopes = zip(*segments, strict=True)
+            base_w[site_of[h]] += platform.hosts[h].off_w
+        #: power at rate 0 of all hosts of a site [W]
+        self.base_w: Floats = base_w
         #: of each segment of the curves: its site, rate [flop/s], and joules a flop
-        self.site: Integers = np.array(sites, dtype=np.int64)
-        self.width: Floats = np.array(widths)
-        self.slope: Floats = np.array(slopes)
+        self.site: Integers = segments.site
+        self.width: Floats = segments.hosts * segments.rate
+        self.slope: Floats = segments.watts / segments.rate
 
     def least_g(self, makespan_s: float) -> float:
         """Return the grams that no schedule of at most this makespan is below [g].

@@ -210,7 +210,7 @@ class ScenarioMaker:
         pstates = pstates_of(world.platform, pstate)
         return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
 
-    def _make_bag(self, keys: GeneratorKeys, name: str, pstate: int) -> NamedBag:
+    def _make_bag(self, keys: GeneratorKeys, name: str, pstate: int) -> TypedBag:
         from gridsched.optimize import named_bag
 
         return named_bag.bag_of_parameters(keys, name, pstate)

@@ -36,18 +36,17 @@ def trace_differences(first: Trace, second: Trace, tolerance: float = TOLERANCE)
         return [f"{len(first.executions)} and {len(second.executions)} executions"]
     order, other_order = _order(first.executions), _order(second.executions)
     one, other = first.executions[order], second.executions[other_order]
-    problems = []
-    for k, (mine, theirs) in enumerate(zip(order.tolist(), other_order.tolist(), strict=True)):
-        if not np.array_equal(first.hosts_of(mine), second.hosts_of(theirs)):
-            problems.append(f"execution {one[k]} and {other[k]}: hosts differ")
-            break
-    for name in ("task", "host", "pstate", "outcome"):
-        for k in np.flatnonzero(one[name] != other[name])[:1]:
-            problems.append(f"execution {one[k]} and {other[k]}: {name} differs")
-    for name in ("start", "end"):
-        distance = np.abs(one[name] - other[name])
-        for k in np.flatnonzero(distance > tolerance * np.maximum(1.0, one[name]))[:1]:
-            problems.append(f"execution {one[k]} and {other[k]}: {name} differs")
+    pairs = zip(order.tolist(), other_order.tolist(), strict=True)
+    differing = {
+        "set of hosts": [not np.array_equal(first.hosts_of(mine), second.hosts_of(theirs)) for mine, theirs in pairs],
+        **{name: one[name] != other[name] for name in ("task", "host", "pstate", "outcome")},
+        **{name: np.abs(one[name] - other[name]) > tolerance * np.maximum(1.0, one[name]) for name in ("start", "end")},
+    }
+    problems = [
+        f"execution {one[k]} and {other[k]}: {name} differs"
+        for name, marks in differing.items()
+        for k in np.flatnonzero(marks)[:1]
+    ]
     joules = trace_energy(first).total_j, trace_energy(second).total_j
     for h in np.flatnonzero(relative_difference(*joules) > tolerance)[:1]:
         name = trace_energy(first).names[h]
@@ -90,14 +89,14 @@ def check_drivers_agree(scheduler: Scheduler) -> None:
             expected = run(case.scenario(scheduler, driver="reference"))
             for way in ways:
                 result = run(case.scenario(scheduler, driver="simgrid", way=way))
-                problems = trace_differences(expected.trace, result.trace)
-                problems += metered_differences(result)
-                if (expected.trace.periods != result.trace.periods).any():
-                    problems.append("the energy account's periods")
-                if (expected.trace.times_postponed != result.trace.times_postponed).any():
-                    problems.append("what was postponed")
-                if not same_notes(expected.trace, result.trace):
-                    problems.append("what was noted")
+                first, second = expected.trace, result.trace
+                same = {
+                    "the energy account's periods": np.array_equal(first.periods, second.periods),
+                    "what was postponed": np.array_equal(first.times_postponed, second.times_postponed),
+                    "what was noted": same_notes(first, second),
+                }
+                problems = trace_differences(first, second) + metered_differences(result)
+                problems += [what for what, is_same in same.items() if not is_same]
                 if problems:
                     raise CheckFailed(
                         f"reference driver and SimGrid (way={way!r}) differ: {problems[0]}. Decide "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.base import Scheduler
 from gridsched.testing.parallel_cases import PARALLEL_CASES, PARALLEL_UTILITY_CASES
-from gridsched.testing.playing import CARBON, UNCERTAINTY, Case
+from gridsched.testing.playing import CARBON, UNCERTAINTY, Case, told
 
 
 def make_host(name: str, *speeds: float, cores: int = 1, busy_w: float = 40.0) -> Host:
@@ -281,6 +282,18 @@ def _stochastic_cases() -> tuple[Case, ...]:
 
 #: What every scheduler that needs distributions must cope with.
 STOCHASTIC_CASES = _stochastic_cases()
+
+
+def on_each_case(check: Callable[[Scheduler, Case], None]) -> Callable[[Scheduler], None]:
+    """Return a check of a scheduler on all its cases; what it finds names scheduler and case."""
+
+    @wraps(check)
+    def on_all_cases(scheduler: Scheduler) -> None:
+        for case in cases_for(scheduler):
+            with told(case, scheduler):
+                check(scheduler, case)
+
+    return on_all_cases
 
 
 def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:

@@ -10,47 +10,45 @@ import numpy as np
 
 from gridsched.energy import trace_energy
 from gridsched.errors import IncompleteRun
-from gridsched.metrics import makespan_s
+from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.task_types import TaskTypes
-from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.optimize.bag_bounds import bag_bounds
 from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import cases_for
-from gridsched.testing.playing import CheckFailed, play
+from gridsched.testing.cases import cases_for, on_each_case
+from gridsched.testing.playing import Case, CheckFailed, play
+from gridsched.testing.repetition import public_values
 
 
-def check_final_states(scheduler: Scheduler) -> None:
+@on_each_case
+def check_final_states(scheduler: Scheduler, case: Case) -> None:
     """Every task ends in one final state, and starts once unless the policy replicates."""
-    for case in cases_for(scheduler):
-        trace = play(case, scheduler.clone())
-        where = f"{scheduler!r} on the case {case.name!r}"
-        finishes = np.bincount(trace.of_outcome(ExecutionEnd.FINISHED)["task"], minlength=len(case.tasks))
-        starts = np.bincount(trace.executions["task"], minlength=len(case.tasks))
-        for task, state in enumerate(trace.final_state.tolist()):
-            label, name = case.tasks.labels[task], TaskState(state).name.lower()
-            if state < TaskState.FINISHED or state == TaskState.UNFINISHED:
-                raise CheckFailed(f"{where}: task {label} is {name} at the end; finish or drop it.")
-            if finishes[task] != (state == TaskState.FINISHED):
-                raise CheckFailed(f"{where}: task {label} is {name} and finished {finishes[task]} times.")
-            if starts[task] > 1 and not scheduler.traits.replicates:
-                raise CheckFailed(
-                    f"{where}: task {label} started {starts[task]} times; assign a task once, or "
-                    "set Traits(replicates=True)."
-                )
+    trace = play(case, scheduler.clone())
+    finishes = np.bincount(trace.of_outcome(ExecutionEnd.FINISHED)["task"], minlength=len(case.tasks))
+    starts = np.bincount(trace.executions["task"], minlength=len(case.tasks))
+    for task, state in enumerate(trace.final_state.tolist()):
+        label, name = case.tasks.labels[task], TaskState(state).name.lower()
+        if state < TaskState.FINISHED or state == TaskState.UNFINISHED:
+            raise CheckFailed(f"task {label} is {name} at the end; finish or drop it.")
+        if finishes[task] != (state == TaskState.FINISHED):
+            raise CheckFailed(f"task {label} is {name} and finished {finishes[task]} times.")
+        if starts[task] > 1 and not scheduler.traits.replicates:
+            raise CheckFailed(
+                f"task {label} started {starts[task]} times; assign a task once, or set Traits(replicates=True)."
+            )
 
 
-def check_legal_places(scheduler: Scheduler) -> None:
+@on_each_case
+def check_legal_places(scheduler: Scheduler, case: Case) -> None:
     """Tasks run on existing hosts and P-states, that are on, one task for each core."""
-    for case in cases_for(scheduler):
-        trace = play(case, scheduler.clone())
-        for problem in illegal_places(trace, case.system().estimates):
-            raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
+    for problem in illegal_places(play(case, scheduler.clone()), case.system().estimates):
+        raise CheckFailed(problem)
 
 
 def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str]:
@@ -111,94 +109,55 @@ def check_all_hosts_off(scheduler: Scheduler) -> None:
         raise CheckFailed(f"{scheduler!r} finishes tasks although all hosts are off.")
 
 
-def check_budget(scheduler: Scheduler) -> None:
+@on_each_case
+def check_budget(scheduler: Scheduler, case: Case) -> None:
     """No period draws more than its budget, but for what began before it."""
-    for case in cases_for(scheduler):
-        for period in play(case, scheduler.clone()).periods:
-            drawn = period["consumed_j"] - period["carried_over_j"]
-            if drawn > period["budget_j"] * (1 + 1e-9):
-                raise CheckFailed(
-                    f"{scheduler!r} on the case {case.name!r}: the period from "
-                    f"{period['start']:g} s draws {drawn:g} J, its budget is "
-                    f"{period['budget_j']:g} J. Assign nothing beyond state.energy.remaining_j."
-                )
+    for period in play(case, scheduler.clone()).periods:
+        drawn = period["consumed_j"] - period["carried_over_j"]
+        if drawn > period["budget_j"] * (1 + 1e-9):
+            raise CheckFailed(
+                f"the period from {period['start']:g} s draws {drawn:g} J, its budget is "
+                f"{period['budget_j']:g} J. Assign nothing beyond state.energy.remaining_j."
+            )
 
 
-def check_state_untouched(scheduler: Scheduler) -> None:
+@on_each_case
+def check_state_untouched(scheduler: Scheduler, case: Case) -> None:
     """The policy changes neither the state nor the system nor the tasks."""
-    for case in cases_for(scheduler):
-        watched = scheduler.clone()
-        system = case.system()
+    system = case.system()
 
-        def around(state: State, ask: Callable[[], Iterable[Decision]], system: System = system) -> Iterable[Decision]:
-            before = picture(state, system)
-            answer = ask()
-            answer = answer if answer is None else list(answer)
-            changed = differences(before, picture(state, system))
-            if changed:
-                raise CheckFailed(
-                    f"schedule() changes {', '.join(changed)} at t = {state.now:g} s; the state is "
-                    "only to look at. Change a copy."
-                )
-            return answer
+    def around(state: State, ask: Callable[[], Iterable[Decision]]) -> Iterable[Decision]:
+        before = picture(state, system)
+        answer = ask()
+        answer = answer if answer is None else list(answer)
+        after = picture(state, system)
+        if changed := [name for name, value in before.items() if value != after.get(name)]:
+            raise CheckFailed(
+                f"schedule() changes {', '.join(changed)} at t = {state.now:g} s; the state is "
+                "only to look at. Change a copy."
+            )
+        return answer
 
-        play(case, watched, system=system, around=around)
+    play(case, scheduler.clone(), system=system, around=around)
 
 
-#: Properties of the state that only workloads with input files have.
-_OF_FILES = ("file_available", "uplink_free")
-
-
-def picture(state: State, system: System) -> dict[str, Any]:
-    """Return a copy of all that a policy can see, by name."""
-    seen: dict[str, Any] = {"state.now": state.now, "state.tasks_to_arrive": state.tasks_to_arrive}
-    for name in dir(State):
-        is_property = isinstance(getattr(State, name), property)
-        if is_property and name != "nodes" and not (name in _OF_FILES and state.tasks.files is None):
-            seen[f"state.{name}"] = np.copy(getattr(state, name))
+def picture(state: State, system: System) -> dict[str, object]:
+    """Return all that a policy can see, by name."""
+    pairs = np.arange(len(state.tasks)), np.arange(len(system.platform)), system.pstates
+    owners = {"state": state, "tasks": state.tasks, "platform": system.platform}
     if state.tasks.width is not None:
-        for name in ("free", "estimated_end", "width", "free_at"):
-            seen[f"state.nodes.{name}"] = getattr(state.nodes, name).copy()
-        for name in ("task", "start", "end", "offsets", "hosts"):
-            seen[f"state.nodes.reserved.{name}"] = getattr(state.nodes.reserved, name).copy()
-    seen.update(_arrays_of("tasks", state.tasks))
-    platform = system.platform
-    for name in ("cores", "n_pstates", "speed", "idle_w", "epsilon_w", "busy_w", "cluster_of"):
-        seen[f"platform.{name}"] = getattr(platform, name).copy()
-    seen["platform.hosts"] = platform.hosts
-    tasks, hosts = np.arange(len(state.tasks)), np.arange(len(platform))
-    seen["estimates.etc"] = np.copy(state.estimates.etc(tasks, hosts, system.pstates))
-    seen["estimates.apc"] = np.copy(state.estimates.apc(tasks, hosts, system.pstates))
-    return seen
+        owners |= {"state.nodes": state.nodes, "state.nodes.reserved": state.nodes.reserved}
+    matrices = {"estimates.etc": state.estimates.etc(*pairs), "estimates.apc": state.estimates.apc(*pairs)}
+    return public_values({**owners, **matrices}, levels=1)
 
 
-def _arrays_of(owner: str, tasks: Tasks) -> dict[str, np.ndarray]:
-    return {f"{owner}.{name}": value.copy() for name, value in vars(tasks).items() if isinstance(value, np.ndarray)}
-
-
-def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """Return the names of what differs between two pictures."""
-    return [
-        name
-        for name, value in before.items()
-        if not (_same(value, after[name]) if isinstance(value, np.ndarray) else value == after[name])
-    ]
-
-
-def _same(first: np.ndarray, second: np.ndarray) -> bool:
-    if first.dtype.kind != "f":
-        return np.array_equal(first, second)
-    return np.array_equal(first, second, equal_nan=True)
-
-
-def check_lower_bounds(scheduler: Scheduler) -> None:
+@on_each_case
+def check_lower_bounds(scheduler: Scheduler, case: Case) -> None:
     """No makespan and no energy lies below what physics allows."""
-    for case in cases_for(scheduler):
-        # the bounds go by flops and speeds, or by types; where the truth is another, none holds
-        if case.estimates is None and case.estimates_of is None and case.run_times is None:
-            trace = play(case, scheduler.clone())
-            for problem in below_bounds(trace, scheduler.traits, case.pstate, case.types):
-                raise CheckFailed(f"{scheduler!r} on the case {case.name!r}: {problem}")
+    # the bounds go by flops and speeds, or by types; where the truth is another, none holds
+    if case.estimates is None and case.estimates_of is None and case.run_times is None:
+        for problem in below_bounds(play(case, scheduler.clone()), scheduler.traits, case.pstate, case.types):
+            raise CheckFailed(problem)
 
 
 def below_bounds(trace: Trace, traits: Traits, pstate: int = 0, types: TaskTypes | None = None) -> list[str]:
@@ -220,11 +179,11 @@ def below_bounds(trace: Trace, traits: Traits, pstate: int = 0, types: TaskTypes
     if not finished.all():  # the others leave no gap that could be counted on
         task_type = None if tasks.task_type is None else tasks.task_type[finished]
         tasks = make_tasks(tasks.flops[finished], task_type=task_type)
-    may_switch_off, free_pstates = traits.powers_hosts, traits.uses_dvfs
+    limits: dict[str, Any] = {"may_switch_off": traits.powers_hosts, "free_pstates": traits.uses_dvfs}
     if types is None:
-        bounds = bag_bounds(trace.platform, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates)
+        bounds = bag_bounds(trace.platform, tasks, pstate, **limits)
     else:
-        bounds = typed_bounds(types, tasks, pstate, may_switch_off=may_switch_off, free_pstates=free_pstates)
+        bounds = typed_bounds(types, tasks, pstate, **limits)
     length_s = makespan_s(trace)
     found = (
         ("makespan", "s", length_s, bounds.makespan_s, ""),

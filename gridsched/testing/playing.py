@@ -165,9 +165,7 @@ class Watched(Scheduler):
                 f"it was asked {MAX_MAPPING_EVENTS} times and {len(state.mappable)} tasks still "
                 "wait; assign them, or drop them, instead of waking up again."
             )
-        if self._around is None:
-            return asked(state)
-        return self._around(state, lambda: asked(state))
+        return asked(state) if self._around is None else self._around(state, lambda: asked(state))
 
 
 @contextmanager
@@ -177,20 +175,18 @@ def told(case: Case, scheduler: Scheduler) -> Iterator[None]:
     try:
         yield
     except CheckFailed as error:
+        if str(error).startswith(where):  # what `play` found in it
+            raise
         raise CheckFailed(f"{where}: {error}") from error
     except IncompleteRun as error:
         needed = "an Assign, a place in a Plan, or a Drop."
         if scheduler.traits.parallel:
-            needed = (
-                "an Allocate, a place in a Plan, or a Drop. Place-holders are withdrawn before each ask: plan again."
-            )
+            needed = f"{needed.replace('Assign', 'Allocate')} Place-holders are withdrawn before each ask: plan again."
         raise CheckFailed(f"{where}: {error} Every task needs {needed}") from error
     except GridschedError as error:
         raise CheckFailed(f"{where}: {type(error).__name__}: {error}") from error
     except Exception as error:
-        hint = ""
-        if "read-only" in str(error):
-            hint = " Arrays of the state cannot be written to; change a copy of them."
+        hint = " Arrays of the state cannot be written to; change a copy." if "read-only" in str(error) else ""
         raise CheckFailed(f"{where}: it raised {type(error).__name__}: {error}.{hint}") from error
 
 

@@ -16,7 +16,14 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.testing.cases import WORTH_WITHOUT_TIES, cases_for, make_host, make_stochastic_case, make_utility_case
+from gridsched.testing.cases import (
+    WORTH_WITHOUT_TIES,
+    cases_for,
+    make_host,
+    make_stochastic_case,
+    make_utility_case,
+    on_each_case,
+)
 from gridsched.testing.parallel_cases import UTILITY_WITHOUT_TIES, WITHOUT_TIES
 from gridsched.testing.playing import Case, CheckFailed, Watched, play
 
@@ -68,17 +75,15 @@ def _without_ties(scheduler: Scheduler) -> Case:
     return _NO_TYPED_TIES if scheduler.traits.needs_utility else _NO_TIES
 
 
-def check_same_seed(scheduler: Scheduler) -> None:
+@on_each_case
+def check_same_seed(scheduler: Scheduler, case: Case) -> None:
     """The same seed gives the same run, to the last bit."""
-    for case in cases_for(scheduler):
-        first = play(case, scheduler.clone(), seed=7)
-        second = play(case, scheduler.clone(), seed=7)
-        if not same_run(first, second):
-            raise CheckFailed(
-                f"{scheduler!r} on the case {case.name!r}: two runs with the same seed differ. "
-                "Draw from the rng that prepare() gets and from nothing else; do not rely on the "
-                "order of a set."
-            )
+    first, second = (play(case, scheduler.clone(), seed=7) for _ in range(2))
+    if not same_run(first, second):
+        raise CheckFailed(
+            "two runs with the same seed differ. Draw from the rng that prepare() gets and from nothing "
+            "else; do not rely on the order of a set."
+        )
 
 
 def check_seed_irrelevant(scheduler: Scheduler) -> None:
@@ -127,12 +132,8 @@ def _in_order(case: Case, order: Sequence[int]) -> Case:
 
 def same_run(first: Trace, second: Trace) -> bool:
     """Whether two traces hold the same records, bit by bit."""
-    return (
-        np.array_equal(first.executions, second.executions)
-        and np.array_equal(first.host_ids, second.host_ids)
-        and np.array_equal(first.host_changes, second.host_changes)
-        and np.array_equal(first.final_state, second.final_state)
-    )
+    names = ("executions", "host_ids", "host_changes", "final_state")
+    return all(np.array_equal(getattr(first, name), getattr(second, name)) for name in names)
 
 
 def by_name(trace: Trace) -> list[tuple[Any, ...]]:
@@ -141,33 +142,27 @@ def by_name(trace: Trace) -> list[tuple[Any, ...]]:
     return sorted((task, names[host], *rest) for task, host, *rest in trace.executions.tolist())
 
 
-def check_sees_no_future(scheduler: Scheduler) -> None:
+@on_each_case
+def check_sees_no_future(scheduler: Scheduler, case: Case) -> None:
     """What is submitted later changes nothing seen or decided before; only its number is known."""
-    for case in cases_for(scheduler):
-        if case.estimates is not None:  # they belong to the very tasks of the case
-            continue
-        for time in np.unique(case.tasks.submit_time_s)[1:].tolist():
-            decided, seen = before(time, case, scheduler.clone())
-            tasks = with_other_future(case.tasks, time)
-            other = replace(
-                case,
-                name=f"{case.name}, others from {time:g} s on",
-                tasks=tasks,
-                logged=_within_estimates(case.logged, tasks),
-            )
-            decided_then, seen_then = before(time, other, scheduler.clone())
-            for first, second in zip(seen, seen_then, strict=False):
-                if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
-                    raise CheckFailed(
-                        f"{scheduler!r} on the case {case.name!r}: {differing[0]} shows before t = "
-                        f"{time:g} s what is submitted from then on. Conceal it."
-                    )
-            if decided_then != decided:
+    if case.estimates is not None:  # they belong to the very tasks of the case
+        return
+    for time in np.unique(case.tasks.submit_time_s)[1:].tolist():
+        decided, seen = before(time, case, scheduler.clone())
+        tasks = with_other_future(case.tasks, time)
+        name = f"{case.name}, others from {time:g} s on"
+        other = replace(case, name=name, tasks=tasks, logged=_within_estimates(case.logged, tasks))
+        decided_then, seen_then = before(time, other, scheduler.clone())
+        for first, second in zip(seen, seen_then, strict=False):
+            if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
                 raise CheckFailed(
-                    f"{scheduler!r} on the case {case.name!r}: what is submitted from t = "
-                    f"{time:g} s on changes what it decides before. Use nothing of tasks that "
-                    "have not arrived."
+                    f"{differing[0]} shows before t = {time:g} s what is submitted from then on. Conceal it."
                 )
+        if decided_then != decided:
+            raise CheckFailed(
+                f"what is submitted from t = {time:g} s on changes what it decides before. Use nothing of "
+                "tasks that have not arrived."
+            )
 
 
 def _within_estimates(logged: Sequence[float] | None, tasks: Tasks) -> Sequence[float] | None:
@@ -261,12 +256,12 @@ def with_other_future(tasks: Tasks, time: float) -> Tasks:
     deadline = tasks.deadline_s
     if deadline is not None:
         deadline = np.where(late, later + (deadline - submitted)[order], deadline)
-    width, requested = tasks.width, tasks.requested_time_s
+    requested = tasks.requested_time_s
     if requested is not None:
         requested = np.where(late, requested[order] * 1.5 + 10.0, requested)
     return replace(
         tasks,
-        width=None if width is None else width[order],
+        width=None if tasks.width is None else tasks.width[order],
         requested_time_s=requested,
         flops=flops,
         deadline_s=deadline,

@@ -18,7 +18,7 @@ import pytest
 from campaign_cases import ROOT, campaign, check_complete, command, comparable, outcome, write_study, write_troubled
 
 from gridsched.campaign.local_pool import Performer, WorkerProcess
-from gridsched.campaign.messages import Job, Orders, failed_row
+from gridsched.campaign.messages import Job, Orders, ended_row
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.store import Store
@@ -142,7 +142,7 @@ def test_a_worker_that_dies_is_not_waited_for(tmp_path: Path):
     assert not worker.is_alive
     how = worker.end()
     assert how.startswith("exit status 3: yyy")
-    error = failed_row(job, how)["error"]
+    error = ended_row(job, error=how)["error"]
     assert error.endswith("yyy the end")
     assert len(error) < 600
     wait_for_the_end_of(int((tmp_path / "child").read_text()))

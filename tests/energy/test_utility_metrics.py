@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gridsched import metrics
 from gridsched.energy import carried_over_energy, trace_energy
 from gridsched.errors import InputError
-from gridsched.metrics import METRICS, known_metrics, summary
+from gridsched.metrics import METRICS, known_metrics, summary, window_metrics
 from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.window_metrics import energy_in
 from gridsched.model.estimates import FlopsEstimates, TypedEstimates
@@ -73,7 +73,7 @@ def test_utility_is_that_of_the_time_since_submission():
     runs = [(0, 0, 0, 360.0, 660.0, by_hand.FINISHED), (1, 0, 0, 660.0, 700.0, by_hand.KILLED)]
     state = [TaskState.FINISHED, TaskState.KILLED]
     trace = day_trace(runs, tasks, final_state=state)
-    earned = metrics.utility_earned(trace)
+    earned = window_metrics.utility_earned(trace)
     assert earned[0] == pytest.approx(8 * math.exp(-0.1), rel=1e-14)
     assert round(earned[0], 4) == 7.2387
     assert earned[1] == 0.0
@@ -89,7 +89,7 @@ def test_the_order_of_the_utility_functions_is_that_of_submission():
     tasks = make_tasks([10.0, 10.0], [50.0, 0.0], utility=flat(2.0, 7.0))
     runs = [(0, 0, 0, 0.0, 10.0, by_hand.FINISHED)]
     trace = day_trace(runs, tasks, final_state=[TaskState.FINISHED, TaskState.DROPPED])
-    assert metrics.utility_earned(trace).tolist() == [7.0, 0.0]
+    assert window_metrics.utility_earned(trace).tolist() == [7.0, 0.0]
 
 
 def test_without_utility_the_keys_are_those_of_old():
@@ -101,7 +101,7 @@ def test_without_utility_the_keys_are_those_of_old():
     assert found.keys() - plain.keys() == {"window_energy_j"}
     assert found["window_energy_j"] == 10 * (50 + 20 + 5)
     with pytest.raises(InputError, match=r"EX-A.*utility"):
-        metrics.utility_earned(trace)
+        window_metrics.utility_earned(trace)
 
 
 def test_a_window_counts_idle_hosts_too():
@@ -116,7 +116,7 @@ def test_a_window_counts_idle_hosts_too():
 
 def test_the_series_of_a_window_ends_at_its_totals():
     """Steps of 20 minutes over the second day; the task of B7 ends with the first of them."""
-    series = metrics.window_series(midnight(), (DAY, 2 * DAY))
+    series = window_metrics.window_series(midnight(), (DAY, 2 * DAY))
     assert series["time_s"].tolist() == [DAY + 1200 * k for k in range(73)]
     assert series["utility"][:3] == pytest.approx([0.0, 2.0, 2.0])
     assert series["energy_j"][:3] == pytest.approx([0.0, 60e3, 60e3])
@@ -134,7 +134,7 @@ def test_the_series_of_a_window_ends_at_its_totals():
 )
 def test_the_last_step_ends_with_the_window(window, step, times):
     """Steps need not divide the window; rounding adds none."""
-    series = metrics.window_series(by_hand.work_queue(), window, step)
+    series = window_metrics.window_series(by_hand.work_queue(), window, step)
     assert series["time_s"] == pytest.approx(times)
     assert series["utility"].tolist() == [0.0] * len(times)
 
@@ -155,7 +155,7 @@ def test_the_last_step_ends_with_the_window(window, step, times):
 def test_a_window_of_no_or_too_many_steps_is_refused(window, step):
     """The message tells window and step."""
     with pytest.raises(InputError, match=r"Window \["):
-        metrics.window_series(by_hand.work_queue(), window, step)
+        window_metrics.window_series(by_hand.work_queue(), window, step)
 
 
 def test_the_excess_over_a_budget_leaves_out_what_was_carried_over():
@@ -245,7 +245,7 @@ def test_days_add_up_and_series_end_at_the_totals(n_hosts, n_tasks, cores, seed)
     assert sum(row["window_energy_j"] for row in rows) == pytest.approx(total, rel=1e-9)
     for pair, row in zip(itertools.pairwise(days), rows, strict=True):
         if pair[1] > pair[0]:
-            series = metrics.window_series(trace, pair, (pair[1] - pair[0]) / 7.3)
+            series = window_metrics.window_series(trace, pair, (pair[1] - pair[0]) / 7.3)
             assert series["utility"][-1] == pytest.approx(row["window_utility"], abs=1e-9)
             assert series["energy_j"][-1] == pytest.approx(row["window_energy_j"], rel=1e-9)
             assert (np.diff(series["energy_j"]) >= 0).all()

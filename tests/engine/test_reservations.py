@@ -9,7 +9,7 @@ from scripted import PARALLEL, Scripted, at, at_times, controller_of, hosts, nod
 
 from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InvalidDecision
-from gridsched.metrics import wasted_flops
+from gridsched.metrics.run_metrics import wasted_flops
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits

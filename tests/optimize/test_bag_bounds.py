@@ -13,7 +13,8 @@ from gridsched.energy import trace_energy
 from gridsched.engine import Controller
 from gridsched.engine.reference import simulate
 from gridsched.errors import InputError
-from gridsched.metrics import makespan_s, share_above
+from gridsched.metrics.derived_entries import share_above
+from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.carbon import Carbon, carbon_signal
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.seeds import random_stream

@@ -15,7 +15,7 @@ from scheduler_cases import b6_scenario, day, exponential_tasks
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.metrics import window_series
+from gridsched.metrics.window_metrics import window_series
 from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sim_cases import deciding
 
-from gridsched.metrics import summary, utility_earned
+from gridsched.metrics import summary
+from gridsched.metrics.window_metrics import utility_earned
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
