@@ -144,33 +144,15 @@ def read_run_times(path: str | Path, host_types: Sequence[str], pstates: int) ->
     for row, pstate in enumerate(table["pstate"]):
         if pstate >= pstates:
             raise table.fail(row, "pstate", f"the hosts have 0 to {pstates - 1}")
-    times = read_measured_times(path, names, host_types)
+    times = _listed_times(table, names, host_types)
     return MeasuredTimes(names, times, times.means((len(names), len(host_types), pstates)))
 
 
-def read_measured_times(
-    path: str | Path, task_types: Sequence[str], host_types: Sequence[str], *, step_s: float | None = None
-) -> ListedTimes:
-    """Read measured run times, one line for each measurement.
-
-    Parameters
-    ----------
-    path : path
-        CSV ``task_type,host_type,pstate,time_s``.
-    task_types, host_types : sequence of str
-        Names of the rows and columns of ETC.
-    step_s : float, optional
-        Puts the times on the nearest multiples of it [s]; default: as measured.
-
-    Raises
-    ------
-    InputError
-        Naming file, line and column of the first bad value, or the file if it is empty.
-    """
-    table = RUN_TIMES.read(path)
-    rows = table.places("task_type", task_types, "the ETC matrix")
+def _listed_times(table: Table, task_types: Sequence[str], host_types: Sequence[str]) -> ListedTimes:
+    """Gather the measurements of each task type on each host type, as they are."""
+    rows = table.places("task_type", task_types, table.path)
     columns = table.places("host_type", host_types, "the ETC matrix")
     samples = defaultdict(list)
     for *key, time_s in zip(rows, columns, table["pstate"], table["time_s"], strict=True):
         samples[tuple(key)].append(time_s)
-    return ListedTimes({key: from_samples(times, step_s) for key, times in samples.items()})
+    return ListedTimes({key: from_samples(times) for key, times in samples.items()})

@@ -27,7 +27,7 @@ _EVERYONE = "*"
 _NUMBER = Number()
 
 
-def read_site_series(path: str | Path, value: str, text: str | None = None) -> SiteSeries:
+def read_site_series(path: str | Path, value: str) -> SiteSeries:
     """Read values by time and site, one line for each change.
 
     Parameters
@@ -37,8 +37,6 @@ def read_site_series(path: str | Path, value: str, text: str | None = None) -> S
         without the column all hosts.
     value : str
         Name of the column of values.
-    text : str, optional
-        Content of the file, where it has been read already.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def read_site_series(path: str | Path, value: str, text: str | None = None) -> S
         Naming file, line and column of the first bad value.
     """
     columns = {"host": Text(is_name=True, default=_EVERYONE), "time_s": Number(), value: Number()}
-    table = Format(columns, rows="rows").read(path, text)
+    table = Format(columns, rows="rows").read(path)
     return _by_host(table, table["host"], table["time_s"], table[value], "time_s")
 
 

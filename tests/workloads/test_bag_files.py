@@ -23,7 +23,7 @@ from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.workloads.bag import BagOfTasks, generate_bag, write_bag
 from gridsched.workloads.load import read_system_workload, read_workload
-from gridsched.workloads.measurements import read_measured_times
+from gridsched.workloads.measurements import read_run_times
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.utility_day import UtilityDay
 
@@ -121,7 +121,7 @@ def written(tmp_path, text: str):
 def test_measurements_of_a_group_have_equal_mass(tmp_path):
     """Four runs of a on h: 10 once, 20 twice, 30 once."""
     path = written(tmp_path, "a,h,0,20\na,h,0,10\nb,g,1,7.5\na,h,0,30\na,h,0,20\n")
-    listed = read_measured_times(path, ["a", "b"], ["g", "h"])
+    listed = read_run_times(path, ["g", "h"], 2).times
     found = listed.pmf(0, 1, 0)
     assert found.times.tolist() == [10.0, 20.0, 30.0]
     assert found.masses.tolist() == [0.25, 0.5, 0.25]
@@ -133,12 +133,13 @@ def test_measurements_of_a_group_have_equal_mass(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"), [("a,h,0,0", "time_s"), ("c,h,0,1", "'c'"), ("a,h,-1,1", "pstate"), ("", "no measurements")]
+    ("line", "message"),
+    [("a,h,0,0", "time_s"), ("a,c,0,1", "'c'"), ("a,h,-1,1", "pstate"), ("a,h,2,1", "0 to 1"), ("", "no measurements")],
 )
 def test_bad_measurements_are_refused(tmp_path, line, message):
     """The message names what is wrong."""
     with pytest.raises(InputError, match=message):
-        read_measured_times(written(tmp_path, line), ["a", "b"], ["g", "h"])
+        read_run_times(written(tmp_path, line), ["g", "h"], 2)
 
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "measured.toml"
