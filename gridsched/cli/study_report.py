@@ -66,7 +66,7 @@ def report(
     gridsched study report tiny-results -o tiny.html
     """
     from gridsched.page.study_report import check_report_target
-    from gridsched.reproduction.report import write_report
+    from gridsched.reproduction.claims_tables import write_report
 
     check_report_target(output, force=force)
     results = load_results(store, study, trust=trust)
@@ -134,7 +134,7 @@ def reproduce(
     from gridsched.campaign.campaign import Options, run_campaign
     from gridsched.campaign.store import Store
     from gridsched.page.study_report import check_report_target, files_folder
-    from gridsched.reproduction.report import write_report
+    from gridsched.reproduction.claims_tables import write_report
     from gridsched.runs.study import Study
 
     design = Study.find(study)

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from small_study import of_metrics, study_in
 
-from gridsched.analysis.rankings import ranking_of, rankings
+from gridsched.analysis.claim_values import ranking_of, rankings
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, axis_name, axis_text, axis_value, number_text
 from gridsched.cli.app import main
@@ -33,7 +33,7 @@ from gridsched.page.study_tables import (
     ranking_words,
 )
 from gridsched.reproduction.claims import judge
-from gridsched.reproduction.report import write_report as write_judged_report
+from gridsched.reproduction.claims_tables import write_report as write_judged_report
 from gridsched.runs.study import Study
 
 _VOID = {"meta", "link", "img", "br", "hr"}

@@ -33,7 +33,7 @@ from gridsched.runs.energy_agreement import carbon_check
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_c_library
 from gridsched.sim.world import has_carbon_plugin
 from gridsched.testing import trace_differences
-from gridsched.testing.agreement import metered_differences
+from gridsched.testing.suite import metered_differences
 from gridsched.workloads.traces.formats import TraceOptions
 
 # Jobs that draw what was measured: shares of a node's range, alike on both drivers and by the plugin.

@@ -156,6 +156,10 @@ class JobTable:
         """Size of the machine by the log's header: ``MaxProcs``, else ``MaxNodes``."""
         return self.size_of_machine()
 
+    def that_fit(self, n_nodes: int) -> JobTable:
+        """Return the jobs that a machine of `n_nodes` can run at all; the others are dropped."""
+        return self.without(self.width > n_nodes, f"wider than the machine's {n_nodes:,} nodes")
+
     def runnable(self) -> JobTable:
         """Return the jobs that ran for some time on some nodes; the others are dropped."""
         table = self.without(~(self.run_time_s > 0), "no run time greater than 0 s")
