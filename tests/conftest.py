@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from hypothesis import settings
 
 from gridsched.engine import Controller
 from gridsched.engine.dispatch import Dispatch
+from gridsched.metrics import METRICS
+from gridsched.policy import registry
+from gridsched.runs import figure_kinds
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # a shell without job control has Ctrl-C ignored in what it starts in the background, and the
 # commands that tests start and interrupt would inherit that
@@ -28,6 +34,45 @@ settings.register_profile("unattended", derandomize=True, deadline=None, print_b
 settings.register_profile("wide", max_examples=400, derandomize=True, deadline=None, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("unattended")
+
+
+@pytest.fixture(autouse=True)
+def _registered_by_gridsched() -> Iterator[None]:
+    """Forget the schedulers, metrics, kinds of figures and policies' modules of a test."""
+    tables = registry._ENTRIES, METRICS, figure_kinds._table()
+    entries, modules = [dict(table) for table in tables], set(sys.modules)
+    yield
+    for table, before in zip(tables, entries, strict=True):
+        table.clear()
+        table.update(before)
+    for name in set(sys.modules) - modules:
+        if hasattr(sys.modules[name], "__gridsched_policy__"):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def shared_data() -> Callable[[str], Path]:
+    """Return a file of the folder 'shared' beside the checkout; skips where it is absent."""
+
+    def find(name: str) -> Path:
+        path = DATA / name
+        if not path.exists():
+            pytest.skip(f"shared/data/{name} is not beside the checkout")
+        return path
+
+    return find
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
+    """Write a file into the test's folder and return its path."""
+
+    def write_file(name: str, content: str | bytes) -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write_file
 
 
 @pytest.fixture

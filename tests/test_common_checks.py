@@ -1,11 +1,62 @@
-"""Every registered scheduler passes the common checks."""
+"""Every registered scheduler passes the common checks; a policy that breaks the contract fails the right one."""
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+
 import pytest
+from broken_policies import (
+    AssumesFeasible,
+    BeyondTheLast,
+    ByPosition,
+    ChangesPlatform,
+    Converts,
+    Counts,
+    DecidesByDriver,
+    Dozes,
+    DrawsElsewhere,
+    FreesNodes,
+    HoldsALock,
+    IgnoresPower,
+    ImportsSimGrid,
+    Leaves,
+    LooksAhead,
+    Nameless,
+    NeedsAParameter,
+    NeverForgets,
+    Overspends,
+    PlansInThePast,
+    PlansOnce,
+    Remembers,
+    Repeats,
+    ReservesBusyNodes,
+    Secretive,
+    Sound,
+    SoundParallel,
+    TakesOneNodeMore,
+    Tunes,
+    Undocumented,
+    WithoutSource,
+    Writes,
+    WritesReadOnly,
+)
 
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
-from gridsched.testing import parametrize_with_checks
+from gridsched.testing import (
+    CHECKS,
+    TINY_CASES,
+    CheckFailed,
+    StyleWarning,
+    applicable_checks,
+    check_scheduler,
+    parametrize_with_checks,
+    play,
+    trace_differences,
+)
+from gridsched.testing.contract import below_bounds
+
+# Every registered scheduler passes the common checks.
 
 VARIANTS = (
     ("wqr", {"pick": "random"}),
@@ -43,3 +94,132 @@ ALL = OWN + [make_scheduler(id, given) for id, given in VARIANTS]
 def test_common_checks(scheduler, check):
     """The scheduler passes the check."""
     check(scheduler)
+
+
+# A policy that breaks the contract fails the right check, with words that help to mend it.
+
+BROKEN = [
+    (NeedsAParameter, "default_construction", "Give every parameter of __init__ a default"),
+    (Converts, "init_only_stores", "must store the parameter 'depth' as self.depth"),
+    (Counts, "init_only_stores", "sets self.count_, which is no parameter; set it in prepare"),
+    (HoldsALock(threading.Lock()), "pickle", "cannot be pickled"),
+    (Nameless, "repr", "it must show 'Nameless'"),
+    (Undocumented, "docstring", "must describe 'depth' in a numpydoc section 'Parameters'"),
+    (WithoutSource, "docstring", "needs a numpydoc section 'References'"),
+    (Tunes, "memory", "changes its parameter 'depth' during a run"),
+    (Remembers, "memory", "remembers self.last from a run; give it a name that ends in '_'"),
+    (Leaves, "final_states", "Every task needs an Assign, a place in a Plan, or a Drop"),
+    (Dozes, "final_states", "assign them, or drop them, instead of waking up again"),
+    (Repeats, "legal_places", "Assign of a running task needs the trait 'replicates'"),
+    (BeyondTheLast, "legal_places", "there are hosts 0 to"),
+    (IgnoresPower, "all_hosts_off", "Where no host is on"),
+    (AssumesFeasible, "legal_places", "the task cannot run on this host"),
+    (Overspends, "budget", "would draw .* until the period's end .* remain"),
+    (Writes, "state_untouched", "schedule.. changes state.(core_)?ready_time"),
+    (WritesReadOnly, "state_untouched", "Arrays of the state cannot be written to"),
+    (ChangesPlatform, "state_untouched", "changes platform.cores"),
+    (LooksAhead, "sees_no_future", "Use nothing of tasks that have not arrived"),
+    (DrawsElsewhere, "same_seed", "Draw from the rng that prepare"),
+    (Secretive, "seed_irrelevant", r"set Traits\(uses_rng=True\)"),
+    (NeverForgets, "reuse", "Set everything it remembers anew in prepare"),
+    (ByPosition, "host_order", r"set Traits\(platform_order_matters=True\)"),
+    (ImportsSimGrid, "without_simgrid", "A policy decides from the state it is given"),
+    (DecidesByDriver, "drivers_agree", "reference driver and SimGrid .* differ"),
+    (ReservesBusyNodes, "legal_places", "host 0 is reserved from .*, as state.nodes.reserved tells"),
+    (PlansInThePast, "legal_places", "Plan.starts holds .* it must lie at or after now"),
+    (PlansOnce, "final_states", "a place in a Plan, or a Drop. Place-holders"),
+    (TakesOneNodeMore, "legal_places", "the task takes 3 nodes, not 4"),
+    (FreesNodes, "state_untouched", "Arrays of the state cannot be written to"),
+]
+
+
+def case_id(value) -> str:
+    """Return the class or check a case is about."""
+    if isinstance(value, str):
+        return value if value.isidentifier() else ""
+    return value.__name__ if isinstance(value, type) else type(value).__name__
+
+
+@pytest.mark.parametrize(("broken", "name", "message"), BROKEN, ids=case_id)
+def test_a_broken_policy_fails_the_right_check(broken, name, message):
+    """The check fails, and its message tells what to mend; style is a warning (here an error)."""
+    check = next(check for check in applicable_checks(broken) if check.name == name)
+    with pytest.raises((CheckFailed, StyleWarning), match=message):
+        check(broken)
+
+
+def test_a_sound_policy_passes_and_says_what_was_checked():
+    """`check_scheduler` returns the names of the checks."""
+    results = check_scheduler(Sound)
+    names = [result.name for result in results]
+    assert names == [check.name for check in applicable_checks(Sound)]
+    assert [result.skipped for result in results] == [""] * len(results)
+
+
+def test_a_sound_policy_of_parallel_jobs_passes():
+    """On cases of its own."""
+    check_scheduler(SoundParallel)
+
+
+def test_check_scheduler_tells_all_failures_at_once():
+    """One line for each check that failed."""
+    with pytest.raises(CheckFailed) as caught:
+        check_scheduler(Tunes)
+    failed = [line.split(":")[0] for line in str(caught.value).splitlines()]
+    assert "memory" in failed
+    assert "docstring" not in failed
+
+
+def test_style_warns_and_passes():
+    """A docstring that lacks a section is told in a warning; the behaviour is what counts."""
+    with pytest.warns(StyleWarning, match=r"docstring.*'depth'"):
+        results = check_scheduler(Undocumented)
+    assert [result.name for result in results] == [check.name for check in applicable_checks(Undocumented)]
+
+
+def test_traits_decide_which_checks_apply():
+    """A policy with the trait is not checked for its absence."""
+    names = {check.name for check in applicable_checks("wqr")}
+    assert "seed_irrelevant" not in names
+    assert "host_order" not in names
+    assert "all_hosts_off" not in {check.name for check in applicable_checks("lecsa")}
+    assert len(applicable_checks("mct")) == len(CHECKS)
+    assert "budget" in {check.name for check in applicable_checks("max_max_upe")}
+
+
+def test_traits_must_be_traits():
+    """A class without traits is told so, first of all."""
+
+    class Traitless(Sound):
+        """Has no traits."""
+
+        traits = "event"
+
+    with pytest.raises(CheckFailed, match="Traits"):
+        check_scheduler(Traitless)
+
+
+def test_a_trace_below_its_bounds_is_found():
+    """Executions that are too short show in both bounds."""
+    trace = play(TINY_CASES[1], Sound())
+    assert below_bounds(trace, Sound.traits) == []
+    short = trace.executions.copy()
+    short["end"] = 0.5
+    problems = below_bounds(replace(trace, executions=short, horizon_s=0.5), Sound.traits)
+    assert len(problems) == 2
+    assert problems[0].startswith("makespan 0.5 s is less than the least possible, 7 s")
+
+
+def test_differences_of_traces_are_found():
+    """Times, places, outcomes, states and joules are all compared."""
+    trace = play(TINY_CASES[2], Sound())
+    assert trace_differences(trace, trace) == []
+    for column, by in (("start", 1e-6), ("end", 1e-6), ("host", 1), ("pstate", 0), ("outcome", 1)):
+        other = trace.executions.copy()
+        other[column][1] += by
+        found = trace_differences(trace, replace(trace, executions=other))
+        assert bool(found) == bool(by), column
+    fewer = replace(trace, executions=trace.executions[1:])
+    assert trace_differences(trace, fewer) == ["5 and 4 executions"]
+    states = replace(trace, final_state=trace.final_state + 1)
+    assert "final states" in trace_differences(trace, states)[0]

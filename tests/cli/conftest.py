@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import json
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ import pytest
 from cli_cases import ROOT
 
 from gridsched.cli.app import main
-from gridsched.metrics import METRICS
-from gridsched.policy import registry
 
 NOBODY = 65534
 
@@ -40,20 +37,6 @@ class Outcome:
     def complaints(self) -> list[str]:
         """The lines on stderr."""
         return self.err.splitlines()
-
-
-@pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
-    """Forget the schedulers, metrics and modules of a test."""
-    known, modules, metrics = dict(registry._ENTRIES), set(sys.modules), dict(METRICS)
-    yield
-    METRICS.clear()
-    METRICS.update(metrics)
-    registry._ENTRIES.clear()
-    registry._ENTRIES.update(known)
-    for name in set(sys.modules) - modules:
-        if hasattr(sys.modules[name], "__gridsched_policy__"):
-            del sys.modules[name]
 
 
 @pytest.fixture
@@ -107,18 +90,6 @@ def ex_a() -> list[str]:
     """Return the options that name EX-A's platform and workload (algorithms A0)."""
     platform, workload = ROOT / "platforms" / "ex_a.xml", ROOT / "examples" / "ex_a.csv"
     return ["--platform", str(platform), "--workload", str(workload)]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
-    """Write a file into the test's folder and return its path."""
-
-    def write_file(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write_file
 
 
 @pytest.fixture

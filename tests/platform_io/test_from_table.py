@@ -34,11 +34,11 @@ LEVELS = "name,speed,efficiency\n" + "".join(f"s{s},{s},{e}\n" for s, e in TABLE
 
 
 @pytest.fixture
-def build(written):
+def build(write):
     """Build a platform from a text and a recipe's options."""
 
     def make(text=GREEN, **options):
-        return platform_from_table(read_machine_table(written(text)), PlatformRecipe(**options))
+        return platform_from_table(read_machine_table(write("file.txt", text)), PlatformRecipe(**options))
 
     return make
 
@@ -115,7 +115,7 @@ def test_of_two_equally_near_levels_the_lower_counts(build):
     assert platform.efficiency() == pytest.approx([0.045, 0.045])
 
 
-def test_idle_power_range_share_and_table(build, written):
+def test_idle_power_range_share_and_table(build, write):
     """A drawn range is equal in all P-states, a share follows each P-state's busy power."""
     states = ((1.0, 1.0), (0.5, 0.4))
     drawn = build(idle_power_w=(4, 12), pstates=states, seed=5)

@@ -45,8 +45,8 @@ def run(*arguments: str | Path, status: int = 0):
 
 
 @pytest.fixture
-def table(written) -> Path:
-    return written("name,speed,efficiency,idle_power_w\na,100,2,4\nb,50,2.5,4\n", "t.csv")
+def table(write) -> Path:
+    return write("t.csv", "name,speed,efficiency,idle_power_w\na,100,2,4\nb,50,2.5,4\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[shlex.split(c)[5] for c in COMMANDS])
@@ -200,14 +200,14 @@ def test_existing_platforms_are_kept(table, tmp_path):
     assert output.read_text() == "mine"
 
 
-def test_check_tells_problems_and_ends_with_1(written):
+def test_check_tells_problems_and_ends_with_1(write):
     """All problems at once, in words and as JSON."""
-    path = written(
+    path = write(
+        "bad.xml",
         '<platform version="4.1"><zone id="z" routing="Full">'
         '<host id="a" speed="1f,2f"><prop id="wattage_per_state" value="1:2"/></host>'
         '<host id="b" speed="1f"/><host id="b" speed="1f"/><host id="c" speed="-1f"/>'
         "</zone></platform>",
-        "bad.xml",
     )
     result = run("check", path, status=1)
     flat = result.output.replace("\n", " ")
@@ -217,14 +217,15 @@ def test_check_tells_problems_and_ends_with_1(written):
     assert not report["fine"]
     assert [host["name"] for host in report["hosts"]] == ["a", "b"]
     with pytest.raises(InputError, match="not well-formed"):
-        run("check", written("<platform", "broken.xml"))
+        run("check", write("broken.xml", "<platform"))
 
 
-def test_check_tells_of_profiles(written, tmp_path):
+def test_check_tells_of_profiles(write, tmp_path):
     """Hosts that change with time are a note; what is wrong with a profile has its line."""
     (tmp_path / "p.txt").write_text("0 1\n5 0.5\n")
     watts = '<prop id="wattage_per_state" value="1:2"/>'
-    path = written(
+    path = write(
+        "p.xml",
         '<platform version="4.1">\n<zone id="z" routing="Full">\n'
         f'<host id="a" speed="1f" speed_file="p.txt" state_file="p.txt">{watts}</host>\n'
         f'<host id="b" speed="1f" state_file="">{watts}</host>\n'
@@ -234,7 +235,6 @@ def test_check_tells_of_profiles(written, tmp_path):
         '<trace_connect kind="SPEED" trace="t" element="b"/>\n'
         '<trace_connect kind="SPEED" trace="u" element="b"/>\n'
         "</zone>\n</platform>",
-        "p.xml",
     )
     report = json.loads(run("check", path, "--json", status=1).output)
     found = [each for each in report["problems"] if each.startswith(str(path))]
@@ -295,27 +295,27 @@ def test_check_tells_the_network():
     assert ways["frontend", "old-1"]["bandwidth"] == 125e6
 
 
-def test_check_reads_a_deployment_beside_the_platform(written):
+def test_check_reads_a_deployment_beside_the_platform(write):
     """What is wrong with it is a problem; a deployment in the platform's place is told so."""
     campus, deployment = ROOT / "examples/campus.xml", ROOT / "examples/campus_deployment.xml"
     assert "3 worker(s) on 6" in run("check", campus, "--deployment", deployment).output
-    wrong = written(deployment.read_text().replace("new-1", "new-9"), "d.xml")
+    wrong = write("d.xml", deployment.read_text().replace("new-1", "new-9"))
     assert "no host 'new-9'" in run("check", campus, "--deployment", wrong, status=1).output
     with pytest.raises(InputError, match="--deployment"):
         run("check", deployment)
 
 
-def test_a_missing_document_type_is_told(written):
+def test_a_missing_document_type_is_told(write):
     """SimGrid's own message speaks of a character in a prolog."""
     if not is_installed():
         pytest.skip("SimGrid is not installed")
-    path = written('<platform version="4.1"><host id="a" speed="1f"/></platform>', "p.xml")
+    path = write("p.xml", '<platform version="4.1"><host id="a" speed="1f"/></platform>')
     assert "needs the line <!DOCTYPE platform SYSTEM" in inspect_platform(path).message
 
 
-def test_what_was_taken_is_told_row_by_row(written):
+def test_what_was_taken_is_told_row_by_row(write):
     """2 GFlops/W are listed beside 100 TFlop/s and 45 kW: 2.22 by the power, 11 % more."""
-    list_file = written("Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n1,a,100,50,2\n2,b,100,45,2\n", "list.csv")
+    list_file = write("list.csv", "Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n1,a,100,50,2\n2,b,100,45,2\n")
     for trust, watts in (("efficiency", 50_000), ("power", 45_000)):
         output = list_file.with_suffix(f".{trust}.xml")
         summary = json.loads(run("from-table", list_file, "--trust", trust, "-o", output, "--json").output)

@@ -230,11 +230,12 @@ UNITS = [
 
 
 @needs_simgrid
-def test_everything_simgrid_reads_is_read_alike(written):
+def test_everything_simgrid_reads_is_read_alike(write):
     """Units to the last bit, all four topologies, cabinets, peers, nested zones, quoting."""
     common = 'speed="1.1Gf,0.3Gf" core="2" bw="1GBps" lat="1us"'
     hosts = "".join(f'<host id="u{k}" speed=" {u}, 1f"/>' for k, u in enumerate(UNITS))
-    path = written(
+    path = write(
+        "all.xml",
         f"""
 <?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -257,7 +258,6 @@ def test_everything_simgrid_reads_is_read_alike(written):
   </zone>
 </AS>
 </platform>""".lstrip("\n"),
-        "all.xml",
     )
     report = with_inspection(check_platform_file(path), inspect_platform(path))
     assert len(report.hosts) == len(UNITS) + 1 + 4 + 8 + 16 + 3 * 3 * 3 * 2 + 2 + 1

@@ -45,9 +45,9 @@ def test_all_real_header_variants(shared_data):
         assert ("cores" in found) == any(h in ("Cores", "Total Cores", "Processors") for h in headers)
 
 
-def test_units_and_columns(written):
+def test_units_and_columns(write):
     """Mflops/Watt, kW and, in 2011, GFlop/s become SI values; the year's source is noted."""
-    table = read_machine_table(written(GREEN, "t.csv"))
+    table = read_machine_table(write("t.csv", GREEN))
     assert tuple(table.frame.columns) == (*CANONICAL, "taken")
     first = table.frame.iloc[0]
     assert first["computer"] == "Big, blue"
@@ -72,33 +72,33 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_all_spellings_of_a_file_give_one_table(written, name):
+def test_all_spellings_of_a_file_give_one_table(write, name):
     """Byte order mark, line ends, encodings, preambles and delimiters make no difference."""
-    expected = read_machine_table(written(GREEN, "a.csv")).frame
-    pd.testing.assert_frame_equal(read_machine_table(written(VARIANTS[name], "b")).frame, expected)
+    expected = read_machine_table(write("a.csv", GREEN)).frame
+    pd.testing.assert_frame_equal(read_machine_table(write("b", VARIANTS[name])).frame, expected)
 
 
-def test_spreadsheets_by_content(written):
+def test_spreadsheets_by_content(write):
     """An XLSX file is read whatever its name, from the sheet that has the header."""
     rows = [line.split(",") for line in GREEN.replace('"Big, blue"', "Big").splitlines()]
     data = xlsx([[["nothing"], ["here"]], [["The list"], *rows]])
-    table = read_machine_table(written(data, "misnamed.csv"))
+    table = read_machine_table(write("misnamed.csv", data))
     assert table.frame["power_w"].tolist() == [5e4, 1e5]
     assert table.frame["computer"].tolist() == ["Big", "Grün"]
     with pytest.raises(InputError, match="header"):
-        read_machine_table(written(xlsx([[["nothing"]]]), "empty.xlsx"))
+        read_machine_table(write("empty.xlsx", xlsx([[["nothing"]]])))
     bad = xlsx([[[*rows[0]], ["1", "A", "fast", "1"]]])
     with pytest.raises(InputError, match=r"line 2.*'Mflops/Watt'.*'fast'"):
-        read_machine_table(written(bad, "bad.xlsx"))
+        read_machine_table(write("bad.xlsx", bad))
 
 
-def test_speed_power_and_efficiency_complete_each_other(written):
+def test_speed_power_and_efficiency_complete_each_other(write):
     """Two of three give the third; what is short of two stays and is counted."""
     text = (
         "Green500_Rank,Rmax [TFlop/s],Power (kW),Mflops/Watt\n"
         "1,,50,2000\n2,100,50,\n3,100,,2000\n4,100,,\n5,100,50,1000\n6,100,0,2000\n"
     )
-    table = read_machine_table(written(text))
+    table = read_machine_table(write("file.txt", text))
     frame = table.frame
     assert np.allclose(frame["rmax_flops"], 1e14)
     assert frame["efficiency_flop_per_j"].tolist()[:3] == [2e9, 2e9, 2e9]
@@ -116,7 +116,7 @@ def test_speed_power_and_efficiency_complete_each_other(written):
         assert part in told
 
 
-def test_an_efficiency_a_factor_off_is_not_believed(written):
+def test_an_efficiency_a_factor_off_is_not_believed(write):
     """Camphor 3's row: 1,026.64 kW are listed, its efficiency would make 1.03 GW of them."""
     text = (
         "Rank,Name,Computer,Rmax [TFlop/s],Power (kW),Energy Efficiency [GFlops/Watts]\n"
@@ -127,14 +127,14 @@ def test_an_efficiency_a_factor_off_is_not_believed(written):
         "5,,warned,100,50,2.3\n"
         "6,kept,d,100,50,2.1\n"
     )
-    table = read_machine_table(written(text))
+    table = read_machine_table(write("file.txt", text))
     frame = table.frame
     assert frame["power_w"].tolist() == pytest.approx([5e4, 1026640, 5e4, 5e4, 5e4, 5e4])
     efficiency = [2e9, 3974e12 / 1026640, 2e9, 4e9, 2.3e9, 2.1e9]
     assert frame["efficiency_flop_per_j"].tolist() == pytest.approx(efficiency, rel=1e-12)
     assert frame["taken"].tolist() == ["", "power", "power", "efficiency", "efficiency", "efficiency"]
     for trust in ("power", "efficiency"):
-        settled = read_machine_table(written(text), trust=trust).frame["taken"].tolist()
+        settled = read_machine_table(write("file.txt", text), trust=trust).frame["taken"].tolist()
         assert settled == ["", *[trust] * 5]
     wrong, kept = table.notes
     assert "2 rows have an efficiency more than a factor of 2 off Rmax / power" in wrong
@@ -145,10 +145,10 @@ def test_an_efficiency_a_factor_off_is_not_believed(written):
     assert hosts[1].pstates[0].busy_w == pytest.approx(1026640)
 
 
-def test_many_rows_that_disagree_are_named_in_part(written):
+def test_many_rows_that_disagree_are_named_in_part(write):
     """Five by name, the others by their number."""
     rows = "".join(f"{k},m{k},100,50,9\n" for k in range(1, 9))
-    table = read_machine_table(written(f"Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n{rows}"))
+    table = read_machine_table(write("file.txt", f"Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n{rows}"))
     assert "rank 5 ('m5', 4.5 times) and 3 more." in table.notes[0]
     assert (table.frame["efficiency_flop_per_j"] == 2e9).all()
 
@@ -172,26 +172,26 @@ def test_a_real_row_that_is_off(shared_data):
         ("list.csv", "", 2012, 1e9),
     ],
 )
-def test_unit_of_rmax_by_year(written, name, year_column, given, expected):
+def test_unit_of_rmax_by_year(write, name, year_column, given, expected):
     """GFlop/s through 2016, TFlop/s from 2017: --year, the Year column, or the file's name."""
     text = f"Rank,Rmax,Power,Year\n1,5,3,{year_column}\n"
-    frame = read_machine_table(written(text, name), year=given).frame
+    frame = read_machine_table(write(name, text), year=given).frame
     assert frame["rmax_flops"][0] == 5 * expected
 
 
-def test_a_wrong_year_is_noticed(written):
+def test_a_wrong_year_is_noticed(write):
     """Where efficiency x power contradicts the unit by a thousand, the year is asked for."""
     text = "Green500_Rank,Rmax,Power,Mflops/Watt,Year\n1,100,50,2000,2015\n"
     with pytest.raises(InputError, match="--year"):
-        read_machine_table(written(text, "a.csv"))
-    assert read_machine_table(written(text, "b.csv"), year=2018).frame["rmax_flops"][0] == 1e14
+        read_machine_table(write("a.csv", text))
+    assert read_machine_table(write("b.csv", text), year=2018).frame["rmax_flops"][0] == 1e14
 
 
-def test_join_brings_cores_and_rmax(written):
+def test_join_brings_cores_and_rmax(write):
     """Rows meet on the TOP500 rank; those without a partner stay."""
     green = "Green500_Rank,Computer,Mflops/Watt,Power,Top500_Rank\n1,A,2000,50,7\n2,B,1000,100,9\n"
     top = "Rank,Name,Total Cores,Rmax,Rpeak,Year\n3,x,1,1,1,2011\n7,seven,4096,99000,120000,2011\n"
-    table = read_machine_table(written(green, "g.csv"), join=written(top, "t.csv"))
+    table = read_machine_table(write("g.csv", green), join=write("t.csv", top))
     a, b = table.frame.iloc[0], table.frame.iloc[1]
     assert (a["cores"], a["rmax_flops"], a["rpeak_flops"]) == (4096, 9.9e13, 1.2e14)
     assert (a["name"], a["computer"]) == ("seven", "A")
@@ -207,9 +207,9 @@ OWN = (
 )
 
 
-def test_own_format(written):
+def test_own_format(write):
     """Efficiency or busy power; everything else may be empty."""
-    table = read_machine_table(written(OWN))
+    table = read_machine_table(write("file.txt", OWN))
     assert table.own_format
     frame = table.frame
     assert frame["rmax_flops"].tolist() == [1000, 500]
@@ -252,26 +252,26 @@ def test_own_format(written):
         ("name,speed,efficiency\n", "no rows"),
     ],
 )
-def test_bad_tables_are_refused_in_one_line(written, text, part):
+def test_bad_tables_are_refused_in_one_line(write, text, part):
     """Each defect gives one line that names file, line or column."""
     with pytest.raises(InputError) as caught:
-        read_machine_table(written(text, "table.csv"))
+        read_machine_table(write("table.csv", text))
     message = str(caught.value)
     assert part in message
     assert "table.csv" in message
     assert "\n" not in message
 
 
-def test_bad_joins_and_options_are_refused(written, tmp_path):
+def test_bad_joins_and_options_are_refused(write, tmp_path):
     """A join needs ranks on both sides, something to bring, and the same list."""
-    green = written(GREEN, "g.csv")
-    own = written(OWN, "own.csv")
+    green = write("g.csv", GREEN)
+    own = write("own.csv", OWN)
     for first, second, part in (
         (own, green, "own format"),
         (green, own, "own format"),
-        (green, written("Rank,Name,Site,Power\n7,a,b,1\n", "p.csv"), "neither cores nor Rmax"),
-        (green, written("Rank,Name,Cores\n99,a,5\n", "q.csv"), "shares no TOP500 rank"),
-        (green, written("Green500_Rank,Cores,Mflops/Watt\n1,5,3\n", "r.csv"), "no column with"),
+        (green, write("p.csv", "Rank,Name,Site,Power\n7,a,b,1\n"), "neither cores nor Rmax"),
+        (green, write("q.csv", "Rank,Name,Cores\n99,a,5\n"), "shares no TOP500 rank"),
+        (green, write("r.csv", "Green500_Rank,Cores,Mflops/Watt\n1,5,3\n"), "no column with"),
         (green, tmp_path / "none", "cannot be read"),
     ):
         with pytest.raises(InputError, match=part):
@@ -280,12 +280,12 @@ def test_bad_joins_and_options_are_refused(written, tmp_path):
         read_machine_table(green, year=11)
 
 
-def test_numbers_with_thousands_and_decimal_commas(written):
+def test_numbers_with_thousands_and_decimal_commas(write):
     """1,234.5 is a number, and 1,5 where semicolons part the columns."""
     text = 'Rank,Computer,Power,Rmax [TFlop/s]\n1,A,"1,234.5",3\n'
-    assert read_machine_table(written(text, "a")).frame["power_w"][0] == 1234500
+    assert read_machine_table(write("a", text)).frame["power_w"][0] == 1234500
     text = "Rank;Computer;Power;Rmax [TFlop/s]\n1;A;1,5;3\n"
-    assert read_machine_table(written(text, "b")).frame["power_w"][0] == 1500
+    assert read_machine_table(write("b", text)).frame["power_w"][0] == 1500
 
 
 @pytest.mark.parametrize(
@@ -312,9 +312,9 @@ def test_real_lists(shared_data, name, join, rows, usable, first):
         assert frame.loc[0, "cores"] == 16384
 
 
-def test_what_is_trusted_counts(written):
+def test_what_is_trusted_counts(write):
     """100 GFlop/s at 1 kW are 0.1 GFlop/J; 0.11 and 0.5 are listed."""
-    table = written("Rank,Name,Rmax (GFlop/s),Power (kW),GFlops/Watt\n1,a,100,1,0.11\n2,b,100,1,0.5\n")
+    table = write("file.txt", "Rank,Name,Rmax (GFlop/s),Power (kW),GFlops/Watt\n1,a,100,1,0.11\n2,b,100,1,0.5\n")
 
     def efficiencies(trust: str | None) -> list[float]:
         frame = read_machine_table(table, trust=trust).frame
@@ -328,12 +328,12 @@ def test_what_is_trusted_counts(written):
 
 
 @pytest.mark.parametrize(("n_rows", "n_bad"), [(100, 1), (300, 3), (100, 2), (99, 1)])
-def test_rows_with_a_shifted_comma_are_left_out(written, n_rows: int, n_bad: int):
+def test_rows_with_a_shifted_comma_are_left_out(write, n_rows: int, n_bad: int):
     """One in a hundred at most, each named; with more of them the list is refused at the first."""
     rows = [f"{k},m{k},100,50,2" for k in range(1, n_rows + 1)]
     for k in range(n_bad):
         rows[10 * k] = f"{10 * k + 1},Big, blue,100,50,2"
-    path = written("Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n" + "\n".join(rows) + "\n")
+    path = write("file.txt", "Rank,Name,Rmax [TFlop/s],Power (kW),GFlops/W\n" + "\n".join(rows) + "\n")
     faults = [f"line {10 * k + 2}: column 'Rmax [TFlop/s]' is ' blue'" for k in range(n_bad)]
     if n_bad > n_rows / 100:
         with pytest.raises(InputError) as caught:

@@ -16,13 +16,13 @@ from gridsched.platform_io.xml_units import escape_text, expand_radical, parse_q
 HOST = '<host id="a" speed="1f"/>'
 
 
-def read(written, text):
-    return read_platform(written(text, "p.xml"))
+def read(write, text):
+    return read_platform(write("p.xml", text))
 
 
-def refused(written, text) -> str:
+def refused(write, text) -> str:
     with pytest.raises(InputError) as caught:
-        read(written, text)
+        read(write, text)
     message = str(caught.value)
     assert "\n" not in message
     assert "p.xml" in message
@@ -61,10 +61,10 @@ def test_what_is_no_speed_is_refused(text):
         parse_quantity(text, "speed")
 
 
-def test_nested_zones_hosts_and_energy(written):
+def test_nested_zones_hosts_and_energy(write):
     """Hosts come in document order with cores, P-states, powers and the zone that holds them."""
     platform = read(
-        written,
+        write,
         platform_text("""
 <config><prop id="network/model" value="CM02"/></config>
 <AS id="root" routing="Full">
@@ -92,11 +92,11 @@ def test_nested_zones_hosts_and_energy(written):
     assert "no wattage_per_state" in platform.warnings[0]
 
 
-def test_cluster_cabinet_and_topologies(written):
+def test_cluster_cabinet_and_topologies(write):
     """Radicals, prefixes and suffixes spell hosts out; a torus makes no more than its nodes."""
     common = 'speed="1Gf" bw="1GBps" lat="1us"'
     platform = read(
-        written,
+        write,
         platform_text(f"""
 <zone id="root" routing="Floyd">
   <cluster id="c" prefix="n-" suffix=".x" radical="0-2,7" core="2" {common}
@@ -116,10 +116,10 @@ def test_cluster_cabinet_and_topologies(written):
     assert platform.hosts[0].cores == 2
 
 
-def test_uplink_and_master(written):
+def test_uplink_and_master(write):
     """The uplink property names a link; the master is no computing host."""
     platform = read(
-        written,
+        write,
         zone_xml("""<prop id="uplink" value="wan"/>
 <host id="m" speed="1f"><prop id="role" value="master"/></host>
 <host id="a" speed="1f"/><link id="wan" bandwidth="10Bps" latency="3ms"/>"""),
@@ -130,7 +130,7 @@ def test_uplink_and_master(written):
     assert (platform.clusters[0].bandwidth, platform.clusters[0].latency_s) == (10.0, 3 * 1e-3)
 
 
-def test_host_id_orders_hosts_across_zones(written):
+def test_host_id_orders_hosts_across_zones(write):
     """The property host_id numbers hosts where clusters would force another order."""
     text = zone_xml(
         "".join(
@@ -138,22 +138,22 @@ def test_host_id_orders_hosts_across_zones(written):
             for name, k in (("x", 2), ("y", 0), ("z1", 1))
         )
     )
-    platform = read(written, text)
+    platform = read(write, text)
     assert [host.name for host in platform.hosts] == ["y", "z1", "x"]
     assert platform.clusters[0].hosts == (2, 0, 1)
-    assert "host_id" in refused(written, text.replace('value="2"', 'value="1"'))
+    assert "host_id" in refused(write, text.replace('value="2"', 'value="1"'))
 
 
-def test_blank_lines_before_the_declaration(written):
+def test_blank_lines_before_the_declaration(write):
     """SimGrid accepts them, and line numbers still count them."""
-    assert len(read(written, "\n\n" + zone_xml(HOST))) == 1
-    assert "line 7" in refused(written, "\n\n" + zone_xml('<host id="a" speed="1x"/>'))
+    assert len(read(write, "\n\n" + zone_xml(HOST))) == 1
+    assert "line 7" in refused(write, "\n\n" + zone_xml('<host id="a" speed="1x"/>'))
 
 
-def test_wattage_count_mismatch_has_the_agreed_text(written):
+def test_wattage_count_mismatch_has_the_agreed_text(write):
     """The error names host, both counts and what SimGrid needs."""
     message = refused(
-        written,
+        write,
         zone_xml('<host id="n3" speed="5f,4f,3f,2f,1f"><prop id="wattage_per_state" value="1:2,1:2,1:2,1:2"/></host>'),
     )
     assert message.endswith(
@@ -239,9 +239,9 @@ def host_with(prop: str, value: str) -> str:
         (zone_xml('<cluster id="c" prefix="h" suffix="" radical="a-b" speed="1f" bw="1Bps" lat="0"/>'), "0-9,12"),
     ],
 )
-def test_bad_files_are_refused_in_one_line(written, text, part):
+def test_bad_files_are_refused_in_one_line(write, text, part):
     """Each defect gives one line that names the file and what is wrong."""
-    assert part in refused(written, text)
+    assert part in refused(write, text)
 
 
 @pytest.mark.parametrize(
@@ -253,40 +253,40 @@ def test_bad_files_are_refused_in_one_line(written, text, part):
         '<!DOCTYPE platform SYSTEM "elsewhere.dtd">',
     ],
 )
-def test_entities_are_refused(written, prolog):
+def test_entities_are_refused(write, prolog):
     """Entities that expand or reach outside the file are not followed."""
     body = '<zone id="z" routing="Full"><host id="&e;" speed="1f"/></zone>'
     text = f'{prolog}<platform version="4.1">{body}</platform>'
-    assert "entit" in refused(written, text)
+    assert "entit" in refused(write, text)
 
 
-def test_billion_laughs_do_not_expand(written):
+def test_billion_laughs_do_not_expand(write):
     """Nested entities are refused at their declaration."""
     text = '<!DOCTYPE p [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><platform version="4.1"/>'
-    assert "entit" in refused(written, text)
+    assert "entit" in refused(write, text)
 
 
-def test_missing_folder_and_huge_files_are_refused(tmp_path, written, monkeypatch):
+def test_missing_folder_and_huge_files_are_refused(tmp_path, write, monkeypatch):
     """A file that is absent, a folder or too large is named."""
     for path in (tmp_path / "none.xml", tmp_path):
         with pytest.raises(InputError, match="cannot be read"):
             read_platform(path)
     monkeypatch.setattr(xml_document, "MAX_BYTES", 10)
-    assert "MB" in refused(written, zone_xml(HOST))
+    assert "MB" in refused(write, zone_xml(HOST))
 
 
-def test_deep_nesting_is_refused(written):
+def test_deep_nesting_is_refused(write):
     """Nesting beyond any platform ends in one line, not in a recursion error."""
     deep = "".join(f'<zone id="z{k}" routing="Full">' for k in range(200))
-    assert "nest deeper" in refused(written, platform_text(deep))
+    assert "nest deeper" in refused(write, platform_text(deep))
 
 
-def test_the_limit_on_hosts_counts_all_clusters(written, monkeypatch):
+def test_the_limit_on_hosts_counts_all_clusters(write, monkeypatch):
     """Several clusters together may not pass the limit."""
     monkeypatch.setattr(xml_entries, "MAX_HOSTS", 5)
     cluster = '<cluster id="{0}" prefix="{0}" suffix="" radical="1-3" speed="1f" bw="1Bps" lat="0"/>'
     text = platform_text(f'<zone id="z" routing="Full">{cluster.format("c")}{cluster.format("d")}</zone>')
-    assert "exceed 5 hosts" in refused(written, text)
+    assert "exceed 5 hosts" in refused(write, text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 10)), min_size=1, max_size=6))
@@ -307,35 +307,35 @@ def test_arbitrary_bytes_never_crash_the_reader(tmp_path_factory, data):
 
 
 @pytest.mark.parametrize("cut", range(0, 400, 37))
-def test_truncated_files_are_refused(written, cut):
+def test_truncated_files_are_refused(write, cut):
     """A file cut anywhere before its end is not well-formed."""
     text = zone_xml(HOST * 1 + "".join(f'<host id="h{k}" speed="1f"/>' for k in range(9)))
-    assert "p.xml" in refused(written, text[: len(text) - 2 - cut])
+    assert "p.xml" in refused(write, text[: len(text) - 2 - cut])
 
 
-def test_infinite_uplinks_are_the_default(written):
+def test_infinite_uplinks_are_the_default(write):
     """Without the property the uplink is ideal."""
-    cluster = read(written, zone_xml(HOST)).clusters[0]
+    cluster = read(write, zone_xml(HOST)).clusters[0]
     assert (cluster.bandwidth, cluster.latency_s) == (math.inf, 0.0)
 
 
-def test_role_of_a_cluster_marks_its_first_host(written):
+def test_role_of_a_cluster_marks_its_first_host(write):
     """All hosts of a cluster have its properties; one of them is the master."""
     body = (
         '<cluster id="k" prefix="k" suffix="" radical="5-7" speed="1f" bw="1GBps" lat="0s">'
         '<prop id="role" value="master"/><prop id="wattage_per_state" value="1:2"/></cluster>'
     )
-    platform = read_platform(written(platform_text(body)))
+    platform = read_platform(write("file.txt", platform_text(body)))
     assert platform.master.name == "k5"
     assert [host.name for host in platform.hosts] == ["k6", "k7"]
 
 
-def test_comments_may_hold_two_hyphens(written):
+def test_comments_may_hold_two_hyphens(write):
     """XML has none, SimGrid takes them, and people draw with them; lines stay what they were."""
     body = '<host id="a" speed="1f"/>\n<!---- two --\n -- lines --->\n<host id="b" speed="0q"/>'
     with pytest.raises(InputError, match=r"line 8.*'b'"):
-        read_platform(written(zone_xml(body)))
-    assert len(read_platform(written(zone_xml(body.replace("0q", "1f")))).hosts) == 2
+        read_platform(write("file.txt", zone_xml(body)))
+    assert len(read_platform(write("file.txt", zone_xml(body.replace("0q", "1f")))).hosts) == 2
 
 
 @pytest.mark.parametrize("text", ["", "a", "a&b<c>", "'", '"', "\"'&amp;", "\n\t\r \u00e9"])

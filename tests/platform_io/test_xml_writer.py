@@ -139,9 +139,9 @@ def host_xml(speed: str = "100f,50f,0f,0f", watts: str | None = WATTS, pstate="0
     return zone_xml(f'<host id="a" speed="{speed}" pstate="{pstate}">{props}</host>')
 
 
-def test_what_is_read_and_written_again(written, tmp_path):
+def test_what_is_read_and_written_again(write, tmp_path):
     """Two P-states compute, two are for switching; times and powers are facts of the host."""
-    (host,) = read_platform(written(host_xml(**BOTH), "p.xml")).hosts
+    (host,) = read_platform(write("p.xml", host_xml(**BOTH))).hosts
     assert [state.speed for state in host.pstates] == [100.0, 50.0]
     assert [state.speed for state in host.switch_pstates] == [0.0, 0.0]
     assert (host.boot_time_s, host.boot_w, host.boot_pstate) == (5.0, 60.0, 2)
@@ -153,14 +153,14 @@ def test_what_is_read_and_written_again(written, tmp_path):
     assert report.notes == ("1 host(s) ('a') boot in 5 s at 60 W (P-state 2) and shut down in 2 s at 30 W (P-state 3)",)
 
 
-def test_one_pstate_for_both_and_times_without_any(written):
+def test_one_pstate_for_both_and_times_without_any(write):
     """The same P-state may serve both ways; without one the idle power counts."""
     both = {**BOTH, "shutdown_pstate": "2"}
     text = host_xml("100f,50f,0f", "10:20, 8:20, 50:60", **both)
-    (host,) = read_platform(written(text, "p.xml")).hosts
+    (host,) = read_platform(write("p.xml", text)).hosts
     assert (host.boot_w, host.shutdown_w) == (60.0, 60.0)
     text = host_xml("100f", "10:20", shutdown_time_s="2")
-    (host,) = read_platform(written(text, "q.xml")).hosts
+    (host,) = read_platform(write("q.xml", text)).hosts
     assert (host.shutdown_time_s, host.shutdown_w, host.boot_time_s) == (2.0, None, 0.0)
 
 
@@ -181,20 +181,20 @@ def test_one_pstate_for_both_and_times_without_any(written):
         (host_xml(watts="10:20,8:20", **BOTH), "has 4 speeds but 2 wattage_per_state entries"),
     ],
 )
-def test_what_is_refused_in_one_line(written, text: str, part: str):
+def test_what_is_refused_in_one_line(write, text: str, part: str):
     """A P-state of speed 0 says what it is for, or the file is refused."""
     with pytest.raises(InputError) as caught:
-        read_platform(written(text, "p.xml"))
+        read_platform(write("p.xml", text))
     assert part in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert not check_platform_file(written(text, "p.xml")).is_fine
+    assert not check_platform_file(write("p.xml", text)).is_fine
 
 
-def test_power_that_is_given_says_nothing_of_them(written):
+def test_power_that_is_given_says_nothing_of_them(write):
     """They keep their own power, or draw what P-state 0 draws idle where nothing is known."""
     given = GivenPower.read(["95:100:200"])
     for watts, boot_w, shutdown_w in ((WATTS, 60.0, 30.0), (None, 95.0, 95.0)):
-        path = written(host_xml(watts=watts, **BOTH), "p.xml")
+        path = write("p.xml", host_xml(watts=watts, **BOTH))
         host = read_platform(path, given).hosts[0]
         assert (host.pstates[1].busy_w, host.boot_w, host.shutdown_w) == (200, boot_w, shutdown_w)
         assert with_power(read_platform(path), given).hosts == (host,)
@@ -229,8 +229,8 @@ BODY = """<zone id="site" routing="Full">
 
 
 @pytest.fixture
-def platform(written) -> Path:
-    return written(platform_text(BODY), "p.xml")
+def platform(write) -> Path:
+    return write("p.xml", platform_text(BODY))
 
 
 def powers_of(path: Path, *power: str) -> dict[str, list[tuple[float, float, float]]]:
@@ -295,18 +295,18 @@ def test_add_power_changes_nothing_else(platform: Path, tmp_path: Path):
         assert inspect_platform(target).status == "loaded"
 
 
-def test_add_power_says_what_a_file_cannot_hold(written, tmp_path: Path):
+def test_add_power_says_what_a_file_cannot_hold(write, tmp_path: Path):
     """A cabinet has no properties in SimGrid's format; a cluster has one power for its hosts."""
-    cabinet = written(
+    cabinet = write(
+        "cabinet.xml",
         platform_text(
             '<zone id="z" routing="Cluster"><cabinet id="c" prefix="n" suffix="" radical="1-2" '
             'speed="1f" bw="1GBps" lat="0s"/></zone>'
         ),
-        "cabinet.xml",
     )
     with pytest.raises(InputError, match=r"'c'.*--power"):
         add_power(cabinet, tmp_path / "q.xml", ("1:2:3",))
-    cluster = written(platform_text(BODY), "cluster.xml")
+    cluster = write("cluster.xml", platform_text(BODY))
     with pytest.raises(InputError, match="'k'"):
         add_power(cluster, tmp_path / "q.xml", ("k1=1:2:3",))
     with pytest.raises(InputError, match="--power"):
@@ -314,20 +314,20 @@ def test_add_power_says_what_a_file_cannot_hold(written, tmp_path: Path):
     assert not (tmp_path / "q.xml").exists()
 
 
-def test_busy_below_idle_is_a_finding(written):
+def test_busy_below_idle_is_a_finding(write):
     """200 W idle and 100 W busy is a slip: a problem of the check, a warning of a run."""
     host = '<host id="a" speed="1f"><prop id="wattage_per_state" value="200:100"/></host>'
-    path = written(platform_text(f'<zone id="z" routing="Full">{host}</zone>'), "p.xml")
+    path = write("p.xml", platform_text(f'<zone id="z" routing="Full">{host}</zone>'))
     (problem,) = check_platform_file(path).problems
     assert "('a')" in problem
     assert "less power busy than idle" in problem
     assert any("less power busy than idle" in line for line in read_platform(path).warnings)
 
 
-def test_power_is_written_behind_comments_with_two_hyphens(written, tmp_path):
+def test_power_is_written_behind_comments_with_two_hyphens(write, tmp_path):
     """SimGrid takes them, XML does not; they stay as they are."""
     text = platform_text('<!-- -- ä -- -->\n<zone id="z" routing="Full"><host id="a" speed="1f"/></zone>')
-    add_power(written(text, "p.xml"), tmp_path / "new.xml", ["1:2:3"])
+    add_power(write("p.xml", text), tmp_path / "new.xml", ["1:2:3"])
     new = (tmp_path / "new.xml").read_text()
     assert "<!-- -- ä -- -->" in new
     assert '<prop id="wattage_per_state" value="1.0:2.0:3.0"/>' in new

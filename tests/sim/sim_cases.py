@@ -19,6 +19,50 @@ from gridsched.sim.library import HOSTS
 #: EX-A of algorithms.md: three hosts, five tasks, Workqueue makespan 80 s.
 SIZES = (1000.0, 500.0, 2000.0, 1500.0, 250.0)
 
+#: Hosts as in SimGrid's example energy-boot: P-state 3 boots, P-state 4 shuts down, both with no speed, and
+#: properties of ours say so. Energy in 177 s: MyHost1 10 s x 95 W + 7 s x 110 W + 10 s x 10 W + 150 s x 120 W,
+#: MyHost2 177 s x 100 W.
+ENERGY_BOOT = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="grid" routing="None">
+    <host id="MyHost1" speed="100Mf,50Mf,20Mf,0f,0f">
+      <prop id="wattage_per_state" value="95:200, 93:170, 90:150, 120:120, 110:110"/>
+      <prop id="wattage_off" value="10"/>
+      <prop id="boot_pstate" value="3"/>
+      <prop id="boot_time_s" value="150"/>
+      <prop id="shutdown_pstate" value="4"/>
+      <prop id="shutdown_time_s" value="7"/>
+    </host>
+    <host id="MyHost2" speed="100Mf">
+      <prop id="wattage_per_state" value="100:200"/>
+      <prop id="wattage_off" value="10"/>
+    </host>
+  </zone>
+</platform>
+"""
+
+#: The hosts of SimGrid's example energy-exec.
+ENERGY_EXEC = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="grid" routing="None">
+    <host id="MyHost1" speed="100Mf,50Mf,20Mf" core="4">
+      <prop id="wattage_per_state" value="100:93.33333333333333:200, 93:90:170, 90:90:150"/>
+      <prop id="wattage_off" value="10"/>
+    </host>
+    <host id="MyHost2" speed="100Mf,50Mf,20Mf">
+      <prop id="wattage_per_state" value="100:200:200, 93:170:170, 90:150:150"/>
+      <prop id="wattage_off" value="10"/>
+    </host>
+    <host id="MyHost3" speed="100Mf,50Mf,20Mf">
+      <prop id="wattage_per_state" value="100:200:200, 93:170:170, 90:150:150"/>
+      <prop id="wattage_off" value="10"/>
+    </host>
+  </zone>
+</platform>
+"""
+
 
 def ex_a() -> Platform:
     """Hosts of 100, 50 and 25 flop/s with 50, 20 and 5 W, 4 W idle."""

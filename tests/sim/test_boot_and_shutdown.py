@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sim_cases import deciding, largest_difference, on_simgrid, write_star
+from sim_cases import ENERGY_BOOT, deciding, largest_difference, on_simgrid, write_star
 
 from gridsched import Scenario, run
 from gridsched.analysis.bounds import bounds_for
@@ -27,7 +26,6 @@ from gridsched.testing.suite import metered_differences
 
 # Hosts that boot and shut down in P-states of speed 0: by hand, and alike on both drivers.
 
-ENERGY_BOOT = Path(__file__).parent / "energy_boot.xml"
 STATES = (PState(10.0, 10.0, 20.0, 40.0), PState(5.0, 6.0, 7.0, 8.0))
 #: it boots in 4 s at 50 W, and shuts down in 3 s at 30 W; it draws 10 W idle and 1 W off
 SWITCHES = {
@@ -75,10 +73,12 @@ def parts(result, host: int = 0) -> dict[str, float]:
     return {name: joule for name, joule in joules.items() if joule}
 
 
-def test_simgrids_own_example():
+def test_simgrids_own_example(tmp_path):
     """37520 J in 177 s, SimGrid's known answer to energy-boot, by a policy on both drivers."""
     policy = at((10.0, [PowerOff(0)]), (27.0, [PowerOn(0)]), (177.0, [Drop(0)]), may_drop=True)
-    result = on_both(ENERGY_BOOT, make_tasks([1.0]), policy)
+    platform = tmp_path / "energy_boot.xml"
+    platform.write_text(ENERGY_BOOT)
+    result = on_both(platform, make_tasks([1.0]), policy)
     assert parts(result) == {"idle": 950.0, "boot": 18000.0, "shutdown": 770.0, "off": 100.0}
     assert parts(result, 1) == {"idle": 17700.0}
     assert result.summary()["energy_j"] == pytest.approx(37520.0, rel=1e-12)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sim_cases import HEAD, consumed_energy_j, executions, largest_difference, on_simgrid
+from sim_cases import ENERGY_BOOT, ENERGY_EXEC, HEAD, consumed_energy_j, executions, largest_difference, on_simgrid
 
 from gridsched.errors import InputError
-from gridsched.model.platform import Platform
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.xml_reader import read_platform
@@ -18,14 +17,14 @@ from gridsched.sim.world import World
 
 # SimGrid's own known energy answers (its examples energy-exec and energy-boot), by our runtime.
 
-HERE = Path(__file__).parent
 
-
-def act_alone(platform: Platform, file: str, on: str, act) -> dict[str, float]:
-    """Run one actor on a platform of this folder, in a child of our server; return the joules."""
+def act_alone(path: Path, text: str, on: str, act) -> dict[str, float]:
+    """Run one actor on a platform, in a child of our server; return the joules."""
+    path.write_text(text)
+    platform = read_platform(path)
 
     def simulate() -> dict[str, float]:
-        world = World(platform, HERE / file)
+        world = World(platform, path)
         world.host_named[on].add_actor("alone", act, world)
         world.engine.run()
         return {host.name: consumed_energy_j(host.name) for host in platform.hosts}
@@ -63,19 +62,17 @@ def shut_down_and_boot(world: World) -> None:
     host.pstate = 0
 
 
-def test_energy_exec():
+def test_energy_exec(tmp_path):
     """2905, 2100 and 3000 J, 8005 J in total."""
-    platform = read_platform(HERE / "energy_exec.xml")
-    joules = act_alone(platform, "energy_exec.xml", "MyHost1", execute_and_switch)
+    joules = act_alone(tmp_path / "exec.xml", ENERGY_EXEC, "MyHost1", execute_and_switch)
     expected = {"MyHost1": 2905.0, "MyHost2": 2100.0, "MyHost3": 3000.0}
     assert joules == pytest.approx(expected, rel=1e-12)
     assert sum(joules.values()) == pytest.approx(8005.0, rel=1e-12)
 
 
-def test_energy_boot():
+def test_energy_boot(tmp_path):
     """37520 J for the host that boots and the one that watches it."""
-    platform = read_platform(HERE / "energy_boot.xml")
-    joules = act_alone(platform, "energy_boot.xml", "MyHost2", shut_down_and_boot)
+    joules = act_alone(tmp_path / "boot.xml", ENERGY_BOOT, "MyHost2", shut_down_and_boot)
     assert joules["MyHost2"] == pytest.approx(177 * 100.0, rel=1e-12)
     assert sum(joules.values()) == pytest.approx(37520.0, rel=1e-12)
 
