@@ -1,6 +1,6 @@
 """Measure rigid parallel jobs: both drivers under EASY, and a bare s4u loop with the same starts.
 
-Usage: python benchmarks/rigid_jobs.py [--jobs N] [--repeats R]
+Usage: python benchmarks/rigid_jobs.py [--jobs N] [--repeats R] [--shared]
 
 The trace is that of the generator `rigid_jobs` with its defaults: Poisson arrivals, lognormal run
 times (median 1,800 s, sigma 1.2, whole seconds, at most a day), 1 to 256 nodes in powers of two,
@@ -8,17 +8,23 @@ times (median 1,800 s, sigma 1.2, whole seconds, at most a day), 1 to 256 nodes 
 starts the same jobs on the same nodes at the same times under ptask_L07, every node metered, and
 waits for the one that ends next. Runs of ours and of the loop take turns, and each figure is the
 least CPU time of the repeats: the machine may not be idle.
+
+With --shared: jobs that share nodes of 64 cores, on the reference driver, beside the same jobs with
+whole nodes. Of each of their nodes they take 1 to 64 cores in powers of two and 1 to 4 GB a core,
+and they arrive at a load of 0.90 of the cores. Memory is the largest that Python and NumPy hold.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import json
 import multiprocessing
 import os
 import platform as machine
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -27,11 +33,15 @@ import table
 from gridsched import __version__
 from gridsched.engine import Controller, reference
 from gridsched.model.estimates import RequestedTimes
+from gridsched.model.platform import Cluster, Host, Partition, Platform
+from gridsched.model.rules import Rules
 from gridsched.model.system import System
+from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.registry import make_scheduler
 from gridsched.workloads.rigid_jobs import RigidJobs, generate_rigid_jobs
 
+CORES = 64  # of a shared node
 GOALS = {"reference_jobs_per_s": 25_000, "simgrid_jobs_per_s": 4_000, "ratio": 1.7}
 
 
@@ -166,15 +176,60 @@ def measure(n_jobs: int, repeats: int) -> dict:
     }
 
 
+def shared_system_of(n_jobs: int) -> tuple:
+    """Return the system whose jobs share nodes, the jobs and their true run times."""
+    whole, tasks, truth = system_of(n_jobs)
+    rng = np.random.default_rng(1)
+    cores = 2 ** rng.integers(0, CORES.bit_length(), n_jobs)
+    memory = cores * rng.integers(1024, 4096, n_jobs)
+    hosts = tuple(
+        Host(f"n{k}", whole.platform.hosts[0].pstates, cores=CORES, resources=(("memory_mb", 262_144),))
+        for k in range(len(whole.platform))
+    )
+    every = tuple(range(len(hosts)))
+    platform = Platform(hosts, (Cluster("nodes", every),), partitions=(Partition("all", every),))
+    jobs = make_tasks(
+        tasks.flops,
+        tasks.submit_time_s * (cores.mean() / CORES),
+        width=tasks.width,
+        requested_time_s=tasks.requested_time_s,
+        demand=np.column_stack([cores, memory]),
+        resources=("cores", "memory_mb"),
+    )
+    return System(platform, RequestedTimes(platform, jobs), rules=Rules(place="pack")), jobs, truth
+
+
+def speed_and_memory(case: tuple, repeats: int) -> dict[str, float]:
+    """Return jobs a second and MB of a case on the reference driver."""
+    seconds = min(on_reference(*case)[0] for _ in range(repeats))
+    tracemalloc.start()
+    trace = on_reference(*case)[1]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return {"jobs_per_s": len(trace.tasks) / seconds, "peak_mb": peak / 2**20}
+
+
+def measure_shared(n_jobs: int, repeats: int) -> dict:
+    """Return the figures of jobs that share nodes, and of the same jobs on whole ones."""
+    cases = {"whole": system_of, "shared": shared_system_of}
+    for system in cases.values():
+        on_reference(*system(200))  # compiles
+    return {"jobs": n_jobs, **{name: speed_and_memory(system(n_jobs), repeats) for name, system in cases.items()}}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--shared", action="store_true", help="print the figures of jobs that share nodes")
     arguments = parser.parse_args()
-    found = measure(arguments.jobs, arguments.repeats)
+    if arguments.shared:
+        print(json.dumps(measure_shared(arguments.jobs, arguments.repeats), indent=2))
+        return
+    figures = measure(arguments.jobs, arguments.repeats)
     print(
         "EASY, {jobs:,} jobs, {nodes:,} nodes: reference {reference_jobs_per_s:,.0f} jobs/s, "
-        "SimGrid {simgrid_jobs_per_s:,.0f}, bare loop {bare_jobs_per_s:,.0f}, ratio {ratio:.2f}".format(**found),
+        "SimGrid {simgrid_jobs_per_s:,.0f}, bare loop {bare_jobs_per_s:,.0f}, ratio {ratio:.2f}".format(**figures),
         flush=True,
     )
     results = {
@@ -182,7 +237,7 @@ def main() -> None:
         "python": machine.python_version(),
         "cpus": os.cpu_count(),
         "repeats": arguments.repeats,
-        **found,
+        **figures,
     }
     table.record("rigid_jobs", results)
 
