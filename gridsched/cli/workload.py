@@ -134,7 +134,7 @@ def generate(
     (docs/utility_workloads.md). A .toml
     of kind parallel brings clusters, which are written likewise (docs/parallel_workloads.md), unless
     its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
-    makes parallel jobs, which are written as a log (docs/rigid_jobs.md).
+    makes parallel jobs, which are written as a log (docs/traces.md).
     """
     keys = {name: value for name, value in vars(options).items() if value is not None}
     if output.suffix.lower() not in (".csv", *WRITTEN):

@@ -108,7 +108,7 @@ GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
         "robust_trial", "RobustTrial", "generate_robust_trial", document="docs/robust_workloads.md"
     ),
     "rigid_jobs": SystemGenerator(
-        "rigid_jobs", "RigidJobs", "generate_rigid_jobs", is_parallel=True, document="docs/rigid_jobs.md"
+        "rigid_jobs", "RigidJobs", "generate_rigid_jobs", is_parallel=True, document="docs/traces.md"
     ),
     "parallel": SystemGenerator(
         "parallel_tasks",
