@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from gridsched.policy.decisions import WakeAt as WakeAt
     from gridsched.policy.registry import make_scheduler as make_scheduler
     from gridsched.policy.registry import register as register
-    from gridsched.runs.energy_agreement import energy_check as energy_check
     from gridsched.runs.run import RunResult as RunResult
     from gridsched.runs.run import run as run
+    from gridsched.runs.run_many import energy_check as energy_check
     from gridsched.runs.run_many import run_many as run_many
     from gridsched.runs.scenario import Scenario as Scenario
     from gridsched.runs.study import Study as Study
@@ -59,9 +59,8 @@ if TYPE_CHECKING:
 
 #: Public names and the modules they live in; imported when first used.
 _HOME = {
-    "runs.energy_agreement": ("energy_check",),
     "runs.run": ("RunResult", "run"),
-    "runs.run_many": ("run_many",),
+    "runs.run_many": ("energy_check", "run_many"),
     "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
     "figures.plots": (

@@ -8,14 +8,17 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import settings
 
+from gridsched.campaign.store import Store
 from gridsched.engine import Controller
 from gridsched.engine.dispatch import Dispatch
 from gridsched.metrics import METRICS
 from gridsched.policy import registry
-from gridsched.runs import figure_kinds
+from gridsched.runs import claims_schema
+from gridsched.runs.study import Study
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -39,7 +42,7 @@ if os.environ.get("CI"):
 @pytest.fixture(autouse=True)
 def _registered_by_gridsched() -> Iterator[None]:
     """Forget the schedulers, metrics, kinds of figures and policies' modules of a test."""
-    tables = registry._ENTRIES, METRICS, figure_kinds._table()
+    tables = registry._ENTRIES, METRICS, claims_schema._table()
     entries, modules = [dict(table) for table in tables], set(sys.modules)
     yield
     for table, before in zip(tables, entries, strict=True):
@@ -48,6 +51,25 @@ def _registered_by_gridsched() -> Iterator[None]:
     for name in set(sys.modules) - modules:
         if hasattr(sys.modules[name], "__gridsched_policy__"):
             del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def small_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the runs of the small study that is made by hand: two failed, one missing."""
+    from small_study import make_store
+
+    return make_store(tmp_path_factory.mktemp("small") / "store")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """Rows of the small study of a campaign, 40 replicates on the reference driver, that nothing disturbed."""
+    from campaign_cases import campaign, comparable, write_study
+
+    folder = tmp_path_factory.mktemp("undisturbed")
+    path = write_study(folder, replicates=40)
+    campaign(path, folder / "store")
+    return comparable(Store.open(folder / "store").rows(Study.from_file(path)))
 
 
 @pytest.fixture

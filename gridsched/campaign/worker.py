@@ -26,8 +26,8 @@ from gridsched.errors import EnvironmentFault, InputError, MissingDependency, Pr
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.metrics.window_metrics import window_series
 from gridsched.policy.policy_files import needs_own_process
-from gridsched.runs.energy_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, run
+from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.processes import Begun, Channel
@@ -183,7 +183,7 @@ class Worker:
         if self._orders.store is None:
             return Answer.of(row, is_last=is_last)
         if self._orders.records and result is not None:
-            from gridsched.campaign.run_records import write_records
+            from gridsched.campaign.stored_rows import write_records
 
             write_records(result, self._orders.store, job.run_id)
         if self._segment is None:

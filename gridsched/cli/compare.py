@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gridsched.analysis.bounds import ScenarioBounds
+from gridsched.analysis.comparison import ScenarioBounds
 from gridsched.cli.output import PRINTED, Outputs, console, one_line, plot_option, print_notes, print_table, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
 from gridsched.errors import InputError, did_you_mean
@@ -22,9 +22,9 @@ from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
 from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usual_ids
-from gridsched.runs.energy_agreement import check_energy_agreement
 from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, check
+from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.scenario import LoadedScenario, workload_kinds
 
 SchedulersOption = Annotated[
@@ -241,7 +241,7 @@ def compare(
     if key is not None:
         rows.sort(key=lambda row: sort_key(key, row))
     if plot is not None and rows:
-        from gridsched.figures.table import draw_figure  # matplotlib is slow to load
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         draw_figure("bars", "comparison", rows, plot, force=outputs.force)
     nested = ("provenance", "timing")

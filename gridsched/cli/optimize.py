@@ -275,7 +275,7 @@ def profit(
 def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *, force: bool) -> None:
     if plot is None:
         return
-    from gridsched.figures.table import draw_figure  # matplotlib is slow to load
+    from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
     from gridsched.optimize.answers import landscape
 
     title = answer.bag.describe()

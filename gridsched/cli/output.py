@@ -20,8 +20,7 @@ from rich.text import Text
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
-from gridsched.files.json_files import json_text
-from gridsched.files.output_files import check_writable, write_whole
+from gridsched.files.output_files import check_writable, json_text, write_whole
 from gridsched.metrics.columns import Column, numbers, written_columns
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from gridsched.cli.options import command_group, option_name, with_options
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.errors import InputError
-from gridsched.files.json_files import json_text
+from gridsched.files.output_files import json_text
 from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
+from gridsched.platform_io.simgrid_options import parse_quantity
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.platform_io.xml_units import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def check(
 
     gridsched platform check platforms/ex_a.xml --json
     """
-    from gridsched.sim.inspection import inspect_platform
+    from gridsched.sim.client import inspect_platform
 
     reading = check_platform_file(platform)
     report = with_inspection(reading, inspect_platform(platform, reading.pairs()))

@@ -117,7 +117,7 @@ def carbon(options: FigureOptions) -> None:
 
 
 def _draw(kind: str, options: FigureOptions, **others: Any) -> None:
-    from gridsched.figures.table import draw_figure  # matplotlib is slow to load
+    from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
     files, folder = figure_files(options.output), options.export
     inputs = sorted(folder.iterdir()) if folder.is_dir() else []

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from gridsched.analysis.bounds import carbon_above_bounds
+from gridsched.analysis.comparison import carbon_above_bounds
 from gridsched.cli.compare import (
     EXCESSES,
     NO_ENERGY,
@@ -38,10 +38,10 @@ from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError
 from gridsched.metrics.columns import Column
-from gridsched.metrics.groups import utilisation_keys
 from gridsched.metrics.table import Metric, shown_metrics
-from gridsched.runs.energy_agreement import ENERGY_TOLERANCE, carbon_check, check_energy_agreement, energy_check
+from gridsched.metrics.window_metrics import utilisation_keys
 from gridsched.runs.run import RunResult, run
+from gridsched.runs.run_many import ENERGY_TOLERANCE, carbon_check, check_energy_agreement, energy_check
 
 #: How groups of jobs are told of.
 _GROUP_COLUMNS = (

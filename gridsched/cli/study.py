@@ -16,7 +16,7 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_tar
 from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, may_run, report, with_store
 from gridsched.errors import InputError, NotTrusted
-from gridsched.files.json_files import json_text
+from gridsched.files.output_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.runs.study import Study
 from gridsched.runs.study_schedulers import scheduler_texts

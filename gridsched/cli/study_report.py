@@ -25,7 +25,7 @@ from gridsched.cli.output import (
     warn,
 )
 from gridsched.errors import NotTrusted
-from gridsched.files.json_files import json_text
+from gridsched.files.output_files import json_text
 
 if TYPE_CHECKING:
     from gridsched.analysis.study_results import StudyResults

@@ -34,7 +34,7 @@ from gridsched.cli.output import (
     print_values,
 )
 from gridsched.errors import InputError
-from gridsched.files.json_files import json_text
+from gridsched.files.output_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
@@ -51,7 +51,7 @@ from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.typed_csv import MACHINE_PARTS, file_names, write_workload_files
 
 if TYPE_CHECKING:
-    from gridsched.figures.table import Subject
+    from gridsched.figures.figure_file import Subject
 
 workload_app = command_group()
 workload_app.command("import")(import_command)
@@ -249,7 +249,7 @@ def describe(
         statistics = system_statistics(system)
         name, kind, of, subject = system.tasks.name, "overview", "system", system
     if plot is not None:
-        from gridsched.figures.table import draw_figure  # matplotlib is slow to load
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         draw_figure(kind, of, subject, plot, title=name, force=force)
     if json:

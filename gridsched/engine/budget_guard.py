@@ -10,10 +10,10 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.execution import RUNNING, VIRTUAL
 from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import RUNNING, VIRTUAL
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.system import System
 from gridsched.policy.base import Traits

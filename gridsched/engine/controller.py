@@ -28,7 +28,7 @@ from gridsched.engine.policy_calls import PolicyCalls, check_policy
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
 from gridsched.errors import IncompleteRun
-from gridsched.model.limits import time_tolerance
+from gridsched.model.records import time_tolerance
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

@@ -16,12 +16,11 @@ from gridsched.engine.decision_validator import DOWN, DecisionValidator, Refusal
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
-from gridsched.engine.execution import Timer
+from gridsched.engine.execution import POSTPONED, QUEUED, RUNNING, Timer
 from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.node_decision_handlers import NodeDecisionHandlers, no_whole_numbers, plan_arrays
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits

@@ -11,9 +11,9 @@ from itertools import islice
 import numpy as np
 
 from gridsched.arrays import Integers
+from gridsched.engine.execution import VIRTUAL, WAITING
 from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 

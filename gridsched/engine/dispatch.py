@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable
 from gridsched.arrays import Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
-from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
+from gridsched.engine.execution import FINISHED, RUNNING, UNENDED, VIRTUAL, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd

@@ -11,13 +11,12 @@ from heapq import merge
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import Execution, Timer
+from gridsched.engine.execution import FINISHED, RUNNING, WAITING, Execution, Timer
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import FINISHED, RUNNING, WAITING
 from gridsched.model.host_profiles import StateProfile
 from gridsched.model.jobs import Dependencies
-from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
+from gridsched.model.records import time_tolerance
 from gridsched.model.rules import Rules
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

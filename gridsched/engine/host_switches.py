@@ -6,9 +6,8 @@ from collections import Counter
 
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import ProfileEvents, Timers
-from gridsched.engine.execution import Execution, SetPState, Timer, TurnOff, TurnOn
+from gridsched.engine.execution import WAITING, Execution, SetPState, Timer, TurnOff, TurnOn
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.platform import Platform
 from gridsched.model.system import System

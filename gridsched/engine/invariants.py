@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine.execution import UNENDED, Execution
+from gridsched.engine.execution import FINISHED, POSTPONED, QUEUED, RUNNING, UNENDED, VIRTUAL, WAITING, Execution
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.node_sets import NodeSets, SharedNodes
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 

@@ -13,9 +13,9 @@ from gridsched.arrays import Integers
 from gridsched.engine.budget_guard import BudgetGuard
 from gridsched.engine.decision_validator import DecisionValidator, Refusal
 from gridsched.engine.dispatch import Dispatch
+from gridsched.engine.execution import VIRTUAL
 from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import VIRTUAL
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.decisions import Allocate, Cancel, Plan

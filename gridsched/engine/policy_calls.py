@@ -10,8 +10,8 @@ import numpy as np
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.events import MappingEvents, Submissions
+from gridsched.engine.execution import WAITING
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import WAITING
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import TypedEstimates
 from gridsched.model.parallel_estimates import ParallelEstimates

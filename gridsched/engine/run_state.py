@@ -14,10 +14,20 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import Execution, HostChanges, execution_records, node_records
+from gridsched.engine.execution import (
+    FINISHED,
+    QUEUED,
+    RUNNING,
+    VIRTUAL,
+    WAITING,
+    Execution,
+    HostChanges,
+    TaskStates,
+    execution_records,
+    node_records,
+)
 from gridsched.engine.node_sets import NodeSets, SharedNodes
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
-from gridsched.engine.task_states import FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Traits

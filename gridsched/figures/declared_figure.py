@@ -20,8 +20,8 @@ from gridsched.analysis.texts import axis_name, value_text
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of, write_at
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
+from gridsched.figures.figure_file import Drawn, register_figure
 from gridsched.figures.marks import BAR, BOX, LineLook, Look, series_looks
-from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import DeclaredFigure
 

@@ -1,26 +1,45 @@
-"""What all figures share: their style, where they are drawn, where they are saved."""
+"""What all figures share: their style, where they are drawn and saved, and the kinds of figures.
+
+A module of this folder whose name ends in ``_figure`` registers what it draws by
+`register_figure`; what its decorators say is read from its source, so that listing the kinds loads
+nothing. A user's own module may do the same: a study's ``policies`` file, say, with a figure for the
+study's report.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.figures.axes import untangle
-from gridsched.files.output_files import check_writable
+from gridsched.files.csv_files import csv_text
+from gridsched.files.output_files import check_writable, write_whole
+from gridsched.runs.claims_schema import FigureKind, figure_kinds, register_kind
 
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
+
+    from gridsched.analysis.study_results import StudyResults
+    from gridsched.figures.study_figure import Layout
+
+# ----------------------
+# What all figures share: their style, where they are drawn, where they are saved
+
 
 #: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.
 FORMATS = {
@@ -160,3 +179,161 @@ def set_title(figure: Figure | SubFigure, title: str) -> None:
     """Write a line above a figure, if there is one."""
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=9.5, fontweight="bold")
+
+
+# ----------------------
+# Figures by their kinds: what each draws, of what; drawing those of a study, and saving them
+
+
+#: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `JobTable`; a `SystemWorkload`; a
+#: study's results and their `Layout`; a study's results and one of its ``[[figures]]``; a
+#: `Landscape` of energies and makespans that are possible.
+Subject = Literal["run", "comparison", "tasks", "jobs", "system", "study", "declared", "landscape"]
+Data: TypeAlias = pd.DataFrame | Mapping[str, Iterable[Any]]
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A drawn figure, and the data that it shows.
+
+    Attributes
+    ----------
+    figure : Figure or SubFigure
+    data : DataFrame or mapping of str to columns
+        What is drawn, units in the names.
+    name : str
+        Of its files in a study's report.
+    caption : str
+        What it shows, in a study's report.
+    """
+
+    figure: Figure | SubFigure
+    data: Data
+    name: str = ""
+    caption: str = ""
+
+
+_DECLARED = "The study's figures"
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
+
+
+def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Callable[[Draw], Draw]:
+    """Return a decorator that makes a function draw a kind of figures.
+
+    Parameters
+    ----------
+    name : str
+        Unique among the figures of the same subject; a study's ``[[figures]]`` name it as `kind`.
+    of : str
+        The `Subject`. The function is called with it, and returns a `Drawn`; one of a study is
+        called with the results and their `Layout`, and yields as many as it likes.
+    sentence : str
+        What it draws.
+    **details
+        Of a study's figures ``heading``, ``place`` and ``is_usual``, of declared ones ``needs`` and
+        ``is_of_variants``: see `FigureKind`.
+
+    Raises
+    ------
+    InputError
+        If another function draws figures of this name and subject.
+    """
+
+    def register(draw: Draw) -> Draw:
+        register_kind(FigureKind(name, of, sentence, f"{draw.__module__}:{draw.__qualname__}", draw, **details))
+        return draw
+
+    return register
+
+
+def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
+    """Yield each figure with its heading, one at a time; draw and save each within `style`.
+
+    Raises
+    ------
+    InputError
+        If a declared figure asks for a level or series that the study has not, or a figure has
+        a name that is none for a file, or another figure's.
+    """
+    kinds, usual = figure_kinds("declared"), figure_kinds("study").values()
+    own = ((_DECLARED, kinds[each.kind].draw(results, each)) for each in results.study.figures)
+    others = (
+        (kind.heading or kind.sentence.rstrip("."), drawn)
+        for kind in usual
+        if not (kind.is_usual and results.study.figures)
+        for drawn in kind.draw(results, layout)
+    )
+    names: set[str] = set()
+    for heading, drawn in chain(own, others):
+        if not _NAME.fullmatch(drawn.name) or drawn.name in names:
+            raise InputError(
+                f"{heading}: a figure is called {drawn.name!r}; its name must begin with a letter, "
+                "hold letters, digits, '_', '-' and '.', and be that of no other figure."
+            )
+        names.add(drawn.name)
+        yield heading, drawn
+
+
+def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:
+    """Return the files of a figure by their suffixes: the images, and ``.csv`` for the data.
+
+    Parameters
+    ----------
+    drawn : Drawn
+    suffixes : iterable of str
+        Some of `FORMATS`.
+    """
+    figure = drawn.figure
+    assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
+    lay_out(figure)
+    figure.set_layout_engine("none")  # laid out once, for all formats
+    contents: dict[str, str | bytes] = {".csv": csv_text(dict(drawn.data), for_people=True)}
+    for suffix in suffixes:
+        stream = io.BytesIO()
+        figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
+        contents[suffix] = stream.getvalue()
+    return contents
+
+
+def draw_figure(
+    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "", force: bool = False, **options: Any
+) -> None:
+    """Draw a figure of the table and save it with its data beside it; both or neither.
+
+    Parameters
+    ----------
+    kind : str
+        Its name in the table, for example ``gantt``.
+    of : str
+        What is drawn, for example ``run``.
+    subject : object
+        What is drawn, for example a `Trace`.
+    path : str or Path
+        ``.png``, ``.svg`` or ``.pdf``; the data are saved beside it as ``.csv``.
+    title : str
+        A line above.
+    force : bool
+        Replace existing files.
+    **options
+        For the figure's function, for example ``step_s``.
+
+    Raises
+    ------
+    InputError
+        If there is no such figure, the function refuses what it is given, or the files cannot be
+        written.
+    """
+    image, table = check_target(path, force=force)
+    kinds = figure_kinds(of)
+    if kind not in kinds:
+        raise InputError(
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, kinds)}Legal: {', '.join(kinds)}."
+        )
+    suffix = image.suffix.lower()
+    with style():
+        drawn = kinds[kind].draw(subject, **options)
+        set_title(drawn.figure, title)
+        contents = file_contents(drawn, [suffix])
+    write_whole(table, contents[".csv"], force=force)
+    write_whole(image, contents[suffix], force=force)

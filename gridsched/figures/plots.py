@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError, did_you_mean
-from gridsched.figures.figure_file import Place, drawn_in, set_title, style
+from gridsched.figures.figure_file import Place, Subject, drawn_in, set_title, style
 from gridsched.figures.study_figure import layout_of
-from gridsched.figures.table import Subject
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
 from gridsched.optimize.answers import Landscape
-from gridsched.runs.figure_kinds import figure_kinds
+from gridsched.runs.claims_schema import figure_kinds
 from gridsched.workloads.traces.job_table import JobTable
 
 if TYPE_CHECKING:

@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_at
-from gridsched.figures.figure_file import legend_below, new_figure
+from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
 from gridsched.figures.marks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN, series_looks
-from gridsched.figures.table import Drawn, register_figure
 from gridsched.metrics.run_metrics import bags_of, payments, prices_of
+from gridsched.model.prices import site_names
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines
-from gridsched.model.site_signals import site_names
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace
 from gridsched.power import GridPower, grid_power, trace_power

@@ -25,8 +25,8 @@ from gridsched.figures.declared_figure import (
     limit_of,
     metric_scale,
 )
+from gridsched.figures.figure_file import Drawn, register_figure
 from gridsched.figures.marks import BAR, level_looks
-from gridsched.figures.table import Drawn, register_figure
 from gridsched.runs.claims_schema import DeclaredFigure
 
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")

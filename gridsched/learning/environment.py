@@ -18,7 +18,7 @@ from gridsched.learning.agent_scheduler import AgentScheduler, Choice, Question,
 from gridsched.metrics import RunFacts
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S
 from gridsched.metrics.table import METRICS
-from gridsched.model.limits import LARGEST_RESULT
+from gridsched.model.records import LARGEST_RESULT
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
@@ -26,7 +26,7 @@ from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, prepare, request_of
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.request import SimulationRequest
+from gridsched.sim.child import SimulationRequest
 
 
 class Meter:

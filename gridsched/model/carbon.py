@@ -9,14 +9,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
-from gridsched.model.prices import PriceSeries
-from gridsched.model.records import KeyName, check_record
+from gridsched.model.prices import PriceSeries, site_signal
+from gridsched.model.records import LARGEST, KeyName, check_record
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import CARBON, J_PER_KWH, Signal
 from gridsched.model.site_series import Series, SiteSeries
-from gridsched.model.site_signals import site_signal
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.limits import LARGEST
+from gridsched.model.records import LARGEST
 
 # ----------------------------------------------------------------------
 # What a log tells of its jobs in names: users, partitions, qualities of service

@@ -10,8 +10,8 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, TypedEstimates, TypedPowerEstimates
-from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.records import LARGEST
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import RunTimes
 from gridsched.model.tasks import Tasks

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.jobs import Attribute, Dependencies
-from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.records import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host
+from gridsched.model.records import LARGEST
 from gridsched.model.tasks import CORES, MEMORY
 from gridsched.platform_io.xml_document import Findings
 from gridsched.platform_io.xml_entries import HostEntry

@@ -11,9 +11,9 @@ import numpy as np
 from gridsched.energy import HostEnergy
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import amount
-from gridsched.metrics.groups import execution_energy_j
 from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, trace_carbon, waiting_time_s
 from gridsched.metrics.table import is_metered, shown_metrics
+from gridsched.metrics.window_metrics import execution_energy_j
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
 
     Returns
     -------
-    gridsched.page.run_page.RunPage
+    gridsched.page.printing.RunPage
 
     Raises
     ------
@@ -103,7 +103,7 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
         If Bokeh is not installed.
     """
     # by name: the room of pages stands above this one
-    page, data = (import_module(f"gridsched.page.{name}") for name in ("run_page", "run_data"))
+    page, data = (import_module(f"gridsched.page.{name}") for name in ("printing", "run_data"))
     return page.run_page([data.ShownRun(*each) for each in runs])
 
 

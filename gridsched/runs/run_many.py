@@ -1,4 +1,4 @@
-"""Many runs at once, from Python."""
+"""Many runs, one after the other or side by side; joules and grams of each beside what SimGrid's plugins meter."""
 
 from __future__ import annotations
 
@@ -9,16 +9,101 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from importlib.util import find_spec
 from threading import Event, Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from gridsched.errors import GridschedError, InputError
-from gridsched.runs.energy_agreement import check_energy_agreement
+from gridsched.energy import HostEnergyRow, compare_energy
+from gridsched.errors import GridschedError, InputError, SimulationError
+from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.runs.run import RunResult, check, run
 from gridsched.runs.scenario import Scenario
 from gridsched.sim.client import SimulationServer, server
+
+# ----------------------
+# Joules and grams of the model beside what SimGrid's plugins meter
+
+
+#: Largest relative difference between plugin and model joules of a host that passes.
+ENERGY_TOLERANCE = 1e-9
+
+
+def energy_check(result: RunResult) -> list[HostEnergyRow]:
+    """Compare plugin and model joules host by host.
+
+    Returns
+    -------
+    list of dict
+        For each host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
+        ``relative_difference``; then a row ``total`` of the computing hosts.
+
+    Raises
+    ------
+    InputError
+        If the run was not metered.
+    """
+    if not result.plugin_j:
+        raise InputError("This run has no plugin energy; validate needs --driver simgrid, and hosts with power.")
+    return compare_energy(result.trace, result.plugin_j, result.energy)
+
+
+def check_energy_agreement(result: RunResult) -> None:
+    """Refuse a run whose plugin and model disagree on the energy of a host or of the grid.
+
+    A run of the reference driver has no plugin, and one without power no energy: they pass.
+
+    Raises
+    ------
+    SimulationError
+        Where they differ by more than `ENERGY_TOLERANCE` relative, naming the host where they
+        differ most and both figures.
+    """
+    if not result.plugin_j:
+        return
+    rows = energy_check(result)
+    bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
+    if not bad:
+        return
+    hosts = [row for row in bad if row["host"] != "total"] or bad
+    worst = max(hosts, key=lambda row: (np.isnan(difference := row["relative_difference"]), difference))
+    raise SimulationError(
+        f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
+        f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "
+        f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is legal "
+        f"({len(hosts)} of {len(rows) - 1} hosts differ). All figures of this run are left out: "
+        "the platform or the scheduler does something the model does not know of; see 'gridsched "
+        "platform check'."
+    )
+
+
+def carbon_check(result: RunResult) -> list[dict[str, Any]]:
+    """Compare grams by SimGrid's joules with those of the model, host by host; none where not metered.
+
+    Returns
+    -------
+    list of dict
+        For each computing host, then for ``total``: ``host``, ``plugin_g``, ``model_g`` [g] and
+        ``carbon_relative_difference``; and ``simgrid_carbon_g`` where SimGrid has a plugin of its
+        own for carbon [g].
+    """
+    if result.grams is None or result.trace.carbon is None:
+        return []
+    own = result.grams.by_plugin
+    rows: list[dict[str, Any]] = []
+    for row in compare_energy(result.trace, result.grams.by_joules, trace_carbon(result.trace)):
+        host, by_joules, model = row["host"], row["plugin_j"], row["model_j"]
+        rows.append({"host": host, "plugin_g": by_joules, "model_g": model})
+        rows[-1]["carbon_relative_difference"] = row["relative_difference"]
+        if own is not None:
+            rows[-1]["simgrid_carbon_g"] = own.get(host, sum(own.values()))
+    return rows
+
+
+# ----------------------
+# Many runs at once, from Python
+
 
 Result = TypeVar("Result")
 #: Runs that take longer together are worth a second server, and how often that is looked at [s].

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.files.json_files import canonical_text
+from gridsched.files.output_files import canonical_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
 from gridsched.policy.registry import make_scheduler

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.json_files import canonical_text
+from gridsched.files.output_files import canonical_text
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, keys_of, shown_value, with_keys
 from gridsched.model.rules import Rules

@@ -15,7 +15,7 @@ import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError
-from gridsched.model.limits import time_tolerance
+from gridsched.model.records import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Delegate, Scheduler, Traits, check_number
 from gridsched.policy.decisions import Assign, Decision, Plan

@@ -14,8 +14,8 @@ from gridsched.energy import relative_difference, trace_energy
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.registry import make_scheduler
-from gridsched.runs.energy_agreement import energy_check
 from gridsched.runs.run import RunResult, run
+from gridsched.runs.run_many import energy_check
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import contract, repetition
 from gridsched.testing.cases import cases_for

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
-from gridsched.model.limits import (
+from gridsched.model.records import (
     MAX_ENTRIES,
     AtLeastZero,
     AtLeastZeroRange,
@@ -18,14 +18,15 @@ from gridsched.model.limits import (
     Positive,
     PositiveRange,
     Seed,
+    keys_of,
     rising,
+    with_fields,
+    with_keys,
 )
-from gridsched.model.records import keys_of, with_fields, with_keys
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.utility import UtilityClasses
-from gridsched.workloads.arrivals import Bursts
+from gridsched.workloads.arrivals import JOINT_PERCENT, URGENCIES, Bursts, draw_classes
 from gridsched.workloads.typed_csv import read_classes
-from gridsched.workloads.utility_classes import JOINT_PERCENT, URGENCIES, draw_classes
 
 #: More tasks (expected) or machines than this are refused: they would not fit into memory.
 MAX_TASKS = 10_000_000

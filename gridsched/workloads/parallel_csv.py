@@ -17,11 +17,11 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
+from gridsched.workloads.arrivals import draw_priorities
 from gridsched.workloads.generator_keys import MAX_MACHINES
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_system import Clusters, Demand, ParallelSystem, stream_of_types
 from gridsched.workloads.typed_csv import MAX_PSTATES, TASKS, class_columns, task_columns, write_tables
-from gridsched.workloads.utility_classes import draw_priorities
 
 #: Task type, cluster -> numbers of nodes, ascending, and times [s], shape (P-states, numbers).
 Entries = dict[tuple[int, int], tuple[Integers, Floats]]

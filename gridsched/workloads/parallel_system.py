@@ -10,9 +10,9 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
+from gridsched.workloads.arrivals import draw_priorities
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.time_models import downey_time, gamma
-from gridsched.workloads.utility_classes import draw_priorities
 
 
 @dataclass(frozen=True)

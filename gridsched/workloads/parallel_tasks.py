@@ -16,7 +16,14 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.arrivals import busy_hours_profile, draw_intervals, draw_waves, profile_arrivals, wave_arrivals
+from gridsched.workloads.arrivals import (
+    busy_hours_profile,
+    draw_intervals,
+    draw_priorities,
+    draw_waves,
+    profile_arrivals,
+    wave_arrivals,
+)
 from gridsched.workloads.parallel_csv import read_parallel_system, read_parallel_tasks
 from gridsched.workloads.parallel_day import HOURS, ParallelDay
 from gridsched.workloads.parallel_system import (
@@ -32,7 +39,6 @@ from gridsched.workloads.parallel_system import (
 from gridsched.workloads.time_models import gamma
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf
-from gridsched.workloads.utility_classes import draw_priorities
 
 
 def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:

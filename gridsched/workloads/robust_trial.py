@@ -16,8 +16,8 @@ from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.records import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.run_times import DrawnRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
@@ -25,8 +25,7 @@ from gridsched.model.stochastic import Distributions, GammaLaw, GammaTimes, Quan
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.generator_keys import MAX_MACHINES, SystemKeys
-from gridsched.workloads.measurements import MeasuredTimes, read_run_times
-from gridsched.workloads.time_models import gamma
+from gridsched.workloads.time_models import MeasuredTimes, gamma, read_run_times
 
 #: So many draws of all nodes' cores may miss the wanted total before that is an error.
 MAX_REDRAWS = 100_000

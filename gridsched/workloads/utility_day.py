@@ -10,18 +10,16 @@ from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
-from gridsched.model.limits import AtLeastZero, Count, Cov, Positive
+from gridsched.model.records import AtLeastZero, Count, Cov, Positive
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityClasses
-from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
+from gridsched.workloads.arrivals import PRIORITIES, burst_arrivals, draw_utility_functions, draw_waves, wave_arrivals
 from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys
-from gridsched.workloads.measurements import read_measurements
-from gridsched.workloads.time_models import cvb, gamma, pstate_factors
+from gridsched.workloads.time_models import cvb, gamma, pstate_factors, read_measurements
 from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks
-from gridsched.workloads.utility_classes import PRIORITIES, draw_utility_functions
 
 
 class UtilityDay(DayKeys):

@@ -23,12 +23,11 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers, share_limits, untangle, visible_ticks
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
-from gridsched.figures.figure_file import new_figure, style
+from gridsched.figures.figure_file import Drawn, file_contents, new_figure, study_figures, style
 from gridsched.figures.marks import MOST_LABELS, series_looks, spread
 from gridsched.figures.study_figure import bars, layout_of
-from gridsched.figures.table import Drawn, file_contents, study_figures
 from gridsched.page.study_report import files_folder, write_report
-from gridsched.runs import figure_kinds
+from gridsched.runs import claims_schema
 from gridsched.runs.schema import study_schema
 
 # The one chart: each kind draws a tidy table; panels, levels, series, widths and numbers.
@@ -249,7 +248,7 @@ def test_a_long_bar_of_a_comparison():
 POLICIES = '''
 """A figure of the user's own."""
 from gridsched.figures.figure_file import new_figure
-from gridsched.figures.table import Drawn, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
 
 
 @register_figure("range", "study", "Range of makespans <s>.")
@@ -262,7 +261,7 @@ def makespan_range(results, layout):
 '''
 DECLARED = """
 from gridsched.figures.figure_file import new_figure
-from gridsched.figures.table import Drawn, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
 
 
 @register_figure("least", "declared", "The least of all.", needs=("metric",))
@@ -275,7 +274,7 @@ def least(results, declared):
 @pytest.fixture(autouse=True)
 def own_entries():
     """What a test registers does not stay."""
-    table = figure_kinds._table()
+    table = claims_schema._table()
     before = dict(table)
     yield
     table.clear()

@@ -21,15 +21,14 @@ from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import style
+from gridsched.figures.figure_file import study_figures, style
 from gridsched.figures.power_figure import money_steps
 from gridsched.figures.study_figure import layout_of
-from gridsched.figures.table import study_figures
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import front_answer, landscape
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.runs.figure_kinds import figure_kinds
+from gridsched.runs.claims_schema import figure_kinds
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.testing.playing import CARBON

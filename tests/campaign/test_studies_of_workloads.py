@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from gridsched.analysis.bounds import study_bounds
+from gridsched.analysis.comparison import study_bounds
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.campaign.campaign import Options, run_campaign
 from gridsched.campaign.messages import Job
@@ -18,9 +18,8 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import style
+from gridsched.figures.figure_file import study_figures, style
 from gridsched.figures.study_figure import layout_of
-from gridsched.figures.table import study_figures
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.reproduction.claims import judge
 from gridsched.runs.run import run

@@ -13,13 +13,13 @@ import traces_by_hand as by_hand
 from made_files import edit_archive
 
 from gridsched import run
-from gridsched.campaign.run_records import records_of
+from gridsched.campaign.stored_rows import records_of
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import FILES, read_export, write_export
+from gridsched.figures.figure_file import draw_figure
 from gridsched.figures.gantt_figure import gantt
 from gridsched.figures.run_trace_figure import trace_steps
-from gridsched.figures.table import draw_figure
 from gridsched.files.csv_files import interval_set
 from gridsched.metrics import summary
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform

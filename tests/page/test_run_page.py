@@ -28,8 +28,8 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.page import run_data
+from gridsched.page.printing import run_page
 from gridsched.page.run_data import ShownRun
-from gridsched.page.run_page import run_page
 
 #: Debian's name, and others'.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -20,8 +20,8 @@ from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.settings import MAX_TIMEOUT_S
 from gridsched.sim import processes
+from gridsched.sim.child import SimulationRequest
 from gridsched.sim.client import SimulationServer, modules_of, server
-from gridsched.sim.request import SimulationRequest
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
 

@@ -14,8 +14,8 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Plan, Postpone
-from gridsched.runs.energy_agreement import energy_check
 from gridsched.runs.run import run
+from gridsched.runs.run_many import energy_check
 from gridsched.runs.scenario import Scenario
 from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 

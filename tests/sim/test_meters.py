@@ -29,7 +29,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn
 from gridsched.power import grid_power
-from gridsched.runs.energy_agreement import carbon_check
+from gridsched.runs.run_many import carbon_check
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed, load_c_library
 from gridsched.sim.world import has_carbon_plugin
 from gridsched.testing import trace_differences

@@ -26,9 +26,9 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, PowerOff, PowerOn
-from gridsched.runs.energy_agreement import energy_check
+from gridsched.runs.run_many import energy_check
 from gridsched.runs.scenario import LoadedScenario
-from gridsched.sim.inspection import inspect_platform
+from gridsched.sim.client import inspect_platform
 from gridsched.testing import trace_differences
 from gridsched.testing.parallel_cases import EXAMPLE, cluster_of, make_parallel_case
 from gridsched.testing.suite import metered_differences

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridsched.analysis.bounds import have_bounds
+from gridsched.analysis.comparison import have_bounds
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
@@ -23,8 +23,8 @@ from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.workloads.bag import BagOfTasks, generate_bag, write_bag
 from gridsched.workloads.load import read_system_workload, read_workload
-from gridsched.workloads.measurements import read_run_times
 from gridsched.workloads.parallel_day import ParallelDay
+from gridsched.workloads.time_models import read_run_times
 from gridsched.workloads.utility_day import UtilityDay
 
 # Bags from files, measured times and the keys that documents list.

@@ -1,10 +1,33 @@
-"""Compiled inner loops of schedulers. Importing this package compiles nothing."""
+"""Compiled inner loops of schedulers: cached, and dividing as numpy does. Importing this package compiles nothing."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gridsched.compiled import all_are_cached, compiled, has_numba, interpret_nothing
+
+_HERE = Path(__file__).parent
+_PACKAGE = _HERE.parents[1]
+
+_SOURCES = (*_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py", _PACKAGE / "compiled.py")
+
+kernel = compiled(sources=_SOURCES, error_model="numpy")
+
+
+def interpreted_at_first(steps: Callable[..., int]) -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator `kernel` for functions that are interpreted while there is little to do."""
+    return compiled(sources=_SOURCES, steps=steps, error_model="numpy")
+
+
+#: For functions that are called from kernels only and make no arrays. numba then counts no
+#: references to the arrays they get, which costs as much as their work; its own string functions
+#: are compiled so.
+inner = compiled(sources=_SOURCES, error_model="numpy", _nrt=False)
 
 _warm: set[str] = set()
 
@@ -40,8 +63,6 @@ def compile_all() -> None:
 def compile_group(name: str) -> None:
     """Call the kernels of one of the `groups` once, if what is compiled then lasts."""
     importlib.import_module(name)
-    from gridsched.compiled import all_are_cached, has_numba, interpret_nothing
-
     if not has_numba():
         return
     interpret_nothing()

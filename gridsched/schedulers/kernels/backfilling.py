@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels.compiled import interpreted_at_first, kernel
+from gridsched.schedulers.kernels import interpreted_at_first, kernel
 
 
 @interpreted_at_first(lambda *_: 10)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Floats, Integers, Words
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import WORD, NodeProfile, add_gap
 
 _INF = np.inf

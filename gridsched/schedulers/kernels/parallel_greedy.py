@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
 from gridsched.schedulers.kernels.node_profile import ClusterNodes, with_room
 from gridsched.schedulers.kernels.parallel_options import (

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers, Words
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import NodeProfile, take, write_hosts
 from gridsched.schedulers.kernels.node_profile import ClusterNodes, first_starts, with_room
 

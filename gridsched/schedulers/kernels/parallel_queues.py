@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
 from gridsched.schedulers.kernels.node_profile import ClusterNodes
 from gridsched.schedulers.kernels.parallel_options import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.tables import TypeTables
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
 from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner, interpreted_at_first, kernel
+from gridsched.schedulers.kernels import inner, interpreted_at_first, kernel
 
 PACK, SPREAD, CONTIGUOUS = 0, 1, 2
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.tables import COMP, UTIL, TypeTables
 from gridsched.schedulers.kernels.two_stage_options import (
     DIVISOR,

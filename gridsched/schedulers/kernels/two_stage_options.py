@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels.compiled import inner
+from gridsched.schedulers.kernels import inner
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, TypeTables
 from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, utility_of
 

@@ -15,7 +15,7 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import energy_inside
 from gridsched.model.signals import WEIGHT, counted_s
 from gridsched.model.utility import LINEAR, UtilityFunctions
-from gridsched.schedulers.kernels.compiled import inner, kernel
+from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.tables import TypeTables
 
 #: More than a few roundings add.

@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.input_files import parse_toml, read_text
-from gridsched.model.limits import LARGEST, Positive
 from gridsched.model.platform import Partition, Platform
-from gridsched.model.records import checked
+from gridsched.model.records import LARGEST, Positive, checked
 from gridsched.model.shared_nodes import node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
 from gridsched.platform_io.overrides import check_patterns

@@ -1,4 +1,4 @@
-"""A scheduler of Batsim's protocol that answers by a script: scripted.py ADDRESS SCRIPT HEARD.
+"""A scheduler of Batsim's protocol that answers by a script: batsim_peer.py ADDRESS SCRIPT HEARD.
 
 SCRIPT is a JSON list: answer k says how the k-th message is answered. A list holds the events, of
 which those without a timestamp happen now; a text is sent as it is; a number is an exit status;
