@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
@@ -138,20 +137,23 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
     assert spec.etc_csv is not None
     clusters = read_clusters(spec.clusters_csv)
     table = ENTRIES.read(spec.etc_csv)
-    places = np.array(table.places("cluster", clusters.names, spec.clusters_csv), dtype=np.int64)
+    places = table.places("cluster", clusters.names, spec.clusters_csv)
     names = tuple(dict.fromkeys(table["task_type"]))
-    types = np.array(table.places("task_type", names, spec.etc_csv), dtype=np.int64)
-    pstates, nodes = table.array("pstate"), table.array("nodes")
-    n_pstates = 1 + int(pstates.max())
+    n_pstates = 1 + max(table["pstate"])
     power = np.full((len(names), len(clusters.names), n_pstates), np.inf)
-    entries = {}
-    order = np.lexsort((nodes, pstates, places, types))
-    for (i, c), rows in _grouped(order, types, places):
-        listed = [nodes[r] for r in rows if pstates[r] == pstates[rows[0]]]
-        _check_grid(table, rows, pstates, nodes, listed, n_pstates)
-        times = np.array([table["time_s"][r] for r in rows]).reshape(n_pstates, -1)
-        entries[i, c] = np.array(listed, dtype=np.int64), times
-        power[i, c] = _power(table, rows, n_pstates)
+    times: dict[tuple[int, int], dict[tuple[int, int], float]] = defaultdict(dict)
+    types = table.places("task_type", names, spec.etc_csv)
+    cells = zip(types, places, *(table[name] for name in list(ENTRIES.columns)[2:]), strict=True)
+    for row, (i, c, k, nodes, time_s, power_w) in enumerate(cells):
+        if power[i, c, k] not in (np.inf, power_w):
+            legal = f"other lines of the entry have {power[i, c, k]:g}, the power of one node"
+            raise table.fail(row, "power_w", legal)
+        power[i, c, k] = power_w
+        times[i, c][k, nodes] = time_s
+    entries = {
+        (i, c): _grid(table, times[i, c], f"task type {names[i]!r}, cluster {clusters.names[c]!r}", n_pstates)
+        for i, c in sorted(times)
+    }
     times_of_types = TabulatedTimes(spec.etc_csv, clusters, names, n_pstates, entries)
     cores = times_of_types.cores() if spec.task_types_csv is None else read_cores(spec, names)
     priority, urgency = draw_priorities(
@@ -206,40 +208,16 @@ def read_cores(spec: ParallelDay, names: tuple[str, ...]) -> Integers:
     return cores
 
 
-def _grouped(order: NDArray[np.intp], types: Integers, places: Integers) -> Iterable[tuple[tuple[int, int], list[int]]]:
-    """Yield (task type, cluster) and its rows, in order of P-states, then nodes."""
-    for pair, rows in groupby(order.tolist(), lambda r: (int(types[r]), int(places[r]))):
-        yield pair, list(rows)
-
-
-def _check_grid(
-    table: Table, rows: list[int], pstates: Integers, nodes: Integers, listed: list[int], n_pstates: int
-) -> None:
-    """Raise `InputError` unless a pair has the same numbers of nodes in each P-state."""
-    pairs = {(int(pstates[r]), int(nodes[r])) for r in rows}
-    for k in range(n_pstates):
-        for n in listed:
-            if (k, n) not in pairs:
-                raise InputError(
-                    f"{table.path}: no line for task type {table['task_type'][rows[0]]!r}, cluster "
-                    f"{table['cluster'][rows[0]]!r}, P-state {k} and {n} nodes; every P-state of a "
-                    "pair needs the same numbers of nodes."
-                )
-    if len(pairs) != n_pstates * len(listed):
-        row = next(r for r in rows if int(nodes[r]) not in listed)
-        raise table.fail(row, "nodes", "the pair's first P-state has no such line")
-
-
-def _power(table: Table, rows: list[int], n_pstates: int) -> list[float]:
-    """Return the power of one node in each P-state [W]; it must not depend on their number."""
-    values: list[float | None] = [None] * n_pstates
-    for r in rows:
-        k, watts = table["pstate"][r], table["power_w"][r]
-        if values[k] is not None and values[k] != watts:
-            legal = f"other lines of the entry have {values[k]:g}, the power of one node"
-            raise table.fail(r, "power_w", legal)
-        values[k] = watts
-    return [watts for watts in values if watts is not None]
+def _grid(table: Table, times: dict[tuple[int, int], float], pair: str, n_pstates: int) -> tuple[Integers, Floats]:
+    """Return a pair's numbers of nodes and its times [s]; each P-state must have the same numbers."""
+    listed = sorted({nodes for _, nodes in times})
+    for k, nodes in product(range(n_pstates), listed):
+        if (k, nodes) not in times:
+            raise InputError(
+                f"{table.path}: no line for {pair}, P-state {k} and {nodes} nodes; every P-state of a pair needs "
+                "the same numbers of nodes."
+            )
+    return np.array(listed, dtype=np.int64), np.array([[times[k, nodes] for nodes in listed] for k in range(n_pstates)])
 
 
 def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
