@@ -87,6 +87,12 @@ class GeneratorKeys(BaseModel):
             raise InputError(f"{keys} give {entries:,} entries; at most {MAX_ENTRIES:,} are drawn.")
 
 
+def keys_between(model: type[GeneratorKeys], first: str, last: str) -> set[str]:
+    """Return two keys of a generator and those that it declares between them."""
+    names = list(model.model_fields)
+    return set(names[names.index(first) : names.index(last) + 1])
+
+
 class SystemKeys(GeneratorKeys):
     """Keys of a generator whose tasks come with their platform and rules."""
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from gridsched.errors import InputError
 from gridsched.model.records import MAX_ENTRIES, AtLeastZero, AtLeastZeroRange, Count, Cov, Positive, PositiveRange
 from gridsched.model.rules import DAY_S, Rules
-from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_TASKS, DayKeys
+from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_TASKS, DayKeys, keys_between
 
 #: Hours in a day, for keys in hours.
 HOURS = 24.0
@@ -208,51 +208,17 @@ class ParallelDay(DayKeys):
 
 
 #: File -> the keys that have no effect without it.
-_NEEDED = {
-    "jobs_swf": {"log_days", "log_least_jobs", "log_widest_job", "log_again"},
-    "etc_csv": {"tasks_csv", "task_types_csv"},
-}
+_NEEDED = {"jobs_swf": keys_between(ParallelDay, "log_days", "log_again"), "etc_csv": {"tasks_csv", "task_types_csv"}}
 _WAVE_KEYS = {"waves_per_day", "wave_amplitude", "wide_from_cores", "busy_hours", "busy_factor"}
 _ARRIVAL_KEYS = {"tasks_per_day", "task_type_shares", "arrival_pattern"} | _WAVE_KEYS | BURST_KEYS
 _PRIORITY_KEYS = {"priority_ranges", "priority_of", "urgencies", "joint_percent"}
-_SYSTEM_KEYS = {
-    "general_clusters",
-    "special_clusters",
-    "total_cores",
-    "general_task_types",
-    "special_task_types",
-    "core_bands",
-    "load_factor",
-    "reference_time_s",
-    "reference_time_cov",
-    "least_reference_time_s",
-    "time_cluster_cov",
-    "speedup_sigma",
-    "node_power_mean_w",
-    "node_power_cov",
-    "node_power_cluster_cov",
-    "power_factors",
-    "pstate_type_cov",
-    "special_pstate_type_cov",
-    "pstate_cov",
-    "special_pstate_cov",
-}
+_SYSTEM_KEYS = keys_between(ParallelDay, "general_clusters", "special_pstate_cov")
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
     "tasks_csv": _ARRIVAL_KEYS | _PRIORITY_KEYS,
-    "jobs_swf": _ARRIVAL_KEYS
-    | {
-        "clusters_csv",
-        "etc_csv",
-        "tasks_csv",
-        "core_bands",
-        "load_factor",
-        "reference_time_s",
-        "reference_time_cov",
-        "least_reference_time_s",
-        "speedup_sigma",
-        "days",
-    },
+    "jobs_swf": keys_between(ParallelDay, "core_bands", "least_reference_time_s")
+    | {"clusters_csv", "etc_csv", "tasks_csv", "speedup_sigma", "days"}
+    | _ARRIVAL_KEYS,
     "classes_csv": CLASS_KEYS,
 }

@@ -20,7 +20,7 @@ from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
-from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys
+from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys, keys_between
 from gridsched.workloads.time_models import cvb
 from gridsched.workloads.typed_csv import read_machines_and_idle_power, read_task_counts, read_task_types
 from gridsched.workloads.utility_day import host_names
@@ -78,21 +78,7 @@ class ProfitBag(SystemKeys):
 
 
 #: File -> the keys it takes the place of.
-_REPLACED = {
-    "etc_csv": {
-        "task_types",
-        "machine_types",
-        "machines_per_type",
-        "time_mean_s",
-        "time_task_cov",
-        "time_machine_cov",
-        "power_mean_w",
-        "power_task_cov",
-        "power_machine_cov",
-        "idle_share",
-    },
-    "counts_csv": {"tasks", "evenness"},
-}
+_REPLACED = {"etc_csv": keys_between(ProfitBag, "task_types", "idle_share"), "counts_csv": {"tasks", "evenness"}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTyp
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityClasses
 from gridsched.workloads.arrivals import PRIORITIES, burst_arrivals, draw_utility_functions, draw_waves, wave_arrivals
-from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys
+from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys, keys_between
 from gridsched.workloads.time_models import cvb, gamma, pstate_factors, read_measurements
 from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks
 
@@ -141,22 +141,12 @@ class UtilityDay(DayKeys):
         return self.changed_but({"kind", "seed", "replicate"}.union(*_REPLACED.values()))
 
 
-_ARRIVAL_KEYS = {
-    "tasks_per_type",
-    "tasks_per_type_deviation",
-    "tasks_per_type_in_s",
-    "arrival_factor",
-    "waves_per_day",
-    "wave_amplitude",
-    "priorities",
-    "urgencies",
-    "joint_percent",
-} | BURST_KEYS
-_SYSTEM_KEYS = (
-    {"special_machine_counts", "general_machine_counts", "task_types", "special_task_types", "power_factors"}
+_ARRIVAL_KEYS = (
+    keys_between(UtilityDay, "tasks_per_type", "arrival_factor")
+    | {"waves_per_day", "wave_amplitude", "priorities", "urgencies", "joint_percent"}
     | BURST_KEYS
-    | {name for name in UtilityDay.model_fields if name.endswith(("_cov", "_mean_s", "_mean_w"))}
 )
+_SYSTEM_KEYS = keys_between(UtilityDay, "special_machine_counts", "special_pstate_time_cov") | BURST_KEYS
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
