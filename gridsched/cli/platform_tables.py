@@ -52,21 +52,21 @@ def print_platform(console: Console, platform: Platform, output: str, notes: tup
 
 def print_report(console: Console, report: PlatformReport) -> None:
     """Print hosts, notes, problems and a last line that sums up."""
-    hosts = list(zip(report.hosts, report.clusters, strict=True))
+    hosts = list(zip(report.platform.hosts, report.clusters, strict=True))
     print_table(console, _HOSTS, _alike_rows(hosts, report.platform))
     _print_network(console, report)
     _lines(console, "note", report.notes)
     _lines(console, "problem", report.problems)
     _plain(console, f"SimGrid: {report.simgrid}.")
     verdict = "fine" if report.is_fine else f"{len(report.problems)} problem(s)"
-    _plain(console, f"{report.path}: {len(report.hosts)} computing hosts, {verdict}.")
+    _plain(console, f"{report.path}: {len(report.platform)} computing hosts, {verdict}.")
 
 
 def report_as_dict(report: PlatformReport) -> dict[str, Any]:
     """Return the report for JSON: every host with its speeds [flop/s] and wattages [W]."""
     hosts = [
         {"cluster": cluster, "role": None, **_host_as_dict(host)}
-        for host, cluster in zip(report.hosts, report.clusters, strict=True)
+        for host, cluster in zip(report.platform.hosts, report.clusters, strict=True)
     ]
     hosts += [{"cluster": None, "role": role, **_host_as_dict(host)} for role, host in report.platform.idle_hosts_named]
     return {

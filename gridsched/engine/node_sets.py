@@ -7,7 +7,7 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution, mean_weights
 from gridsched.engine.plans import Reservations
-from gridsched.model.shared_nodes import node_amounts
+from gridsched.model.estimates import node_amounts
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

@@ -13,11 +13,11 @@ from gridsched.engine.events import MappingEvents, Submissions
 from gridsched.engine.execution import WAITING
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.estimates import TypedEstimates
+from gridsched.model.estimates import check_partitions
 from gridsched.model.parallel_estimates import ParallelEstimates
-from gridsched.model.shared_nodes import check_partitions
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
+from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Delegate, Scheduler
 from gridsched.policy.decisions import Decision

@@ -20,10 +20,11 @@ from gridsched.energy import counted_inside
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Platform
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System
-from gridsched.model.tasks import DataFiles, Tasks
+from gridsched.model.tasks import Tasks
 
 
 class EnergyAboveIdle:

@@ -25,13 +25,13 @@ from pydantic_core import to_jsonable_python
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.output_files import as_bytes, json_text
-from gridsched.model.jobs import Attribute
+from gridsched.model.jobs import Attribute, DataFiles
 from gridsched.model.platform import Platform
 from gridsched.model.records import LARGEST_RESULT, Positive, complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.tariff import Tariff
-from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
@@ -309,7 +309,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     load = arrays.get("load", np.zeros(0)).astype(np.float64)
     trace = Trace(platform, _tasks(description, arrays), **records, notes=_cast(arrays, _NOTES, notes), load=load)
     check_trace(trace)
-    hosts = {host.name for host in (*platform.hosts, *(host for _, host in platform.idle_hosts_named))}
+    hosts = {host.name for host in platform.everyone}
     strangers = set(description.plugin_j or ()) - hosts
     if strangers:
         raise InputError(f"plugin_j names hosts that the platform has not: {strangers}")

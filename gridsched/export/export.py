@@ -25,8 +25,8 @@ from gridsched.files.csv_files import csv_text, interval_set
 from gridsched.files.output_files import FolderKind, json_text
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.tasks import deadline_column
-from gridsched.model.timeline import HostTimeline, core_lanes, down_times
-from gridsched.model.trace import ExecutionEnd, TaskState, Trace
+from gridsched.model.timeline import HostTimeline, core_lanes
+from gridsched.model.trace import ExecutionEnd, TaskState, Trace, down_times
 from gridsched.power import TracePower, grid_power, trace_power
 
 # ----------------------

@@ -20,7 +20,7 @@ from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_a
 from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
 from gridsched.figures.marks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN, series_looks
 from gridsched.metrics.run_metrics import bags_of, payments, prices_of
-from gridsched.model.prices import site_names
+from gridsched.model.series import site_names
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import Trace

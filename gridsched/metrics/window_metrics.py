@@ -20,7 +20,7 @@ from gridsched.metrics.run_metrics import (
     slowdown,
     waiting_time_s,
 )
-from gridsched.model.shared_nodes import node_amounts
+from gridsched.model.estimates import node_amounts
 from gridsched.model.signals import EVEN, Signal
 from gridsched.model.tasks import CORES
 from gridsched.model.timeline import spread_evenly

@@ -10,11 +10,10 @@ from pydantic import Field
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
-from gridsched.model.prices import PriceSeries, site_signal
 from gridsched.model.records import LARGEST, KeyName, check_record
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.series import PriceSeries, Series, SiteSeries, site_signal
 from gridsched.model.signals import CARBON, J_PER_KWH, Signal
-from gridsched.model.site_series import Series, SiteSeries
 
 
 @dataclass(frozen=True)

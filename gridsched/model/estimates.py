@@ -1,20 +1,92 @@
-"""What a scheduler may know of execution times, powers and energies (ETC, APC, EEC)."""
+"""What a scheduler may know of run times and energies, and which jobs fit on nodes that they share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.jobs import ArrivedColumns
 from gridsched.model.platform import Platform
-from gridsched.model.shared_nodes import jobs_that_fit
-from gridsched.model.tasks import ArrivedColumns, Tasks
+from gridsched.model.tasks import CORES, Tasks
+
+# ----------------------
+# Nodes that several jobs share: what they have, and which jobs they can run at all
+
+
+#: How the parts of a job are laid on nodes: on the first nodes that have room, on those with the
+#: most free cores, or on the first neighbours that have room.
+PLACES = ("pack", "spread", "contiguous")
+
+
+def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:
+    """Return what each host has of some resources, shape (hosts, resources)."""
+    amounts = np.zeros((len(platform), len(resources)), dtype=np.int64)
+    for h, host in enumerate(platform.hosts):
+        has = {**dict(host.resources), CORES: host.cores}
+        amounts[h] = [has.get(name, 0) for name in resources]
+    return amounts
+
+
+def rooms(amounts: Integers, need: Integers) -> Integers:
+    """Return how many parts that take `need` of each resource find room on each host, shape (hosts,)."""
+    resources = np.flatnonzero(need)
+    return np.asarray((amounts[:, resources] // need[resources]).min(axis=1))
+
+
+def jobs_that_fit(platform: Platform, tasks: Tasks) -> Booleans:
+    """Return which jobs find room in their partition if nothing else runs there, shape (tasks,).
+
+    Raises
+    ------
+    InputError
+        If the platform lacks a partition that a job names.
+    """
+    shared, amounts = tasks.shared, node_amounts(platform, tasks.resources)
+    n_partitions = len(platform.partitions)
+    if len(tasks) and not 0 <= shared.partition.min() <= shared.partition.max() < n_partitions:
+        raise InputError(f"{tasks.name}: jobs name partitions that {platform.name} has not; it has {n_partitions}.")
+    kinds = np.column_stack([shared.partition, shared.anywhere, shared.demand])
+    kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
+    room = np.zeros(len(kinds), dtype=np.int64)
+    for k, (partition, anywhere, *need) in enumerate(kinds.tolist()):
+        on_each = rooms(amounts[list(platform.partitions[partition].hosts)], np.array(need))
+        room[k] = (on_each if anywhere else np.minimum(on_each, 1)).sum()
+    return np.asarray(shared.width <= room[kind.reshape(-1)])
+
+
+def check_partitions(platform: Platform, pstates: Integers, name: str) -> None:
+    """Raise `InputError` unless all nodes of each partition are equally fast: jobs take one time there.
+
+    Parameters
+    ----------
+    platform : Platform
+    pstates : ndarray of int64, shape (hosts,)
+        In which they start.
+    name : str
+        Of the jobs, for the message.
+    """
+    for partition in platform.partitions:
+        first = platform.hosts[partition.hosts[0]]
+        for h in partition.hosts:
+            other = platform.hosts[h]
+            speeds = [p.speed for p in other.pstates], [p.speed for p in first.pstates]
+            if speeds[0] != speeds[1] or pstates[h] != pstates[partition.hosts[0]]:
+                raise InputError(
+                    f"{name}: partition {partition.name!r} of {platform.name} needs nodes of one speed; "
+                    f"{first.name!r} and {other.name!r} differ. Make a partition of each kind (--partitions)."
+                )
+
+
+# ----------------------
+# What a scheduler may know of execution times, powers and energies (ETC, APC, EEC)
+
 
 #: One P-state of all hosts, or an array of that of each of the hosts, shape (hosts,).
 PStates = int | Integers
@@ -31,6 +103,10 @@ class Estimates(ABC):
     returns an array of shape (tasks, hosts). A pair that is infeasible has infinite time and
     energy.
     """
+
+    #: Fields with an entry for each task, and lists of the entries of some: a policy sees those of tasks that arrived.
+    _of_tasks: ClassVar[tuple[str, ...]] = ()
+    _lists: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def of(self, tasks: Tasks) -> Estimates:
@@ -102,7 +178,19 @@ class Estimates(ABC):
 
         Estimates that a policy sees whole in any case return themselves.
         """
-        return self, lambda n_tasks: None
+        if not self._of_tasks:
+            return self, lambda n_tasks: None
+        seen, arrived = copy(self), ArrivedColumns(**{name: getattr(self, name) for name in self._of_tasks})
+        vars(seen).update({name: [] for name in self._lists})
+
+        def reveal(n_tasks: int) -> None:
+            vars(seen).update(arrived.first(n_tasks))
+            for name, column in self._lists.items():
+                entries = getattr(seen, name)
+                entries += getattr(seen, column)[len(entries) :].tolist()
+
+        reveal(0)
+        return seen, reveal
 
     @property
     def always_feasible(self) -> bool:
@@ -116,6 +204,9 @@ class Estimates(ABC):
 
 class FlopsEstimates(Estimates):
     """Run time = flops / speed, for bags of distinct tasks (algorithms A, ``p_ij = w_i / s_j``)."""
+
+    _of_tasks = ("_flops", "_width", "_n_cores", "_fits")
+    _lists: ClassVar[Mapping[str, str]] = {"_flops_list": "_flops"}
 
     def __init__(self, platform: Platform, tasks: Tasks) -> None:
         self._platform = platform
@@ -138,19 +229,6 @@ class FlopsEstimates(Estimates):
         """Flops over speed [s], shape (tasks, hosts)."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
-
-    def concealed(self) -> tuple[Self, Reveal]:
-        """Return a copy that knows no task's flops yet, and what makes it know more."""
-        columns = {"_flops": self._flops, "_width": self._width, "_n_cores": self._n_cores, "_fits": self._fits}
-        seen, arrived = copy(self), ArrivedColumns(**columns)
-        seen._flops_list = []
-
-        def reveal(n_tasks: int) -> None:
-            vars(seen).update(arrived.first(n_tasks))
-            seen._flops_list += seen._flops[len(seen._flops_list) :].tolist()
-
-        reveal(0)
-        return seen, reveal
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Every task runs on every host; a parallel one where its cluster has nodes enough.
@@ -204,6 +282,11 @@ class FlopsEstimates(Estimates):
         return np.unique(speed, return_inverse=True)[1].reshape(-1)
 
 
+def energy_matrix(time_s: Floats, power_w: Floats) -> Floats:
+    """Return time by power [J], infinite where the time is."""
+    return np.multiply(time_s, power_w, out=np.full(time_s.shape, np.inf), where=np.isfinite(time_s))
+
+
 def relative_speed(platform: Platform) -> Floats:
     """Speed of each host and P-state over the fastest host's in P-state 0, shape as `speed`.
 
@@ -236,171 +319,3 @@ class RequestedTimes(FlopsEstimates):
     def of(self, tasks: Tasks) -> RequestedTimes:
         """Return the other tasks' requested times on the same hosts."""
         return RequestedTimes(self._platform, tasks)
-
-
-class TypedEstimates(Estimates):
-    """Run time and power by (task type, host type, P-state) matrices.
-
-    Parameters
-    ----------
-    etc_matrix : array_like, shape (task types, host types, P-states)
-        Estimated time to compute [s]; infinite where a type cannot run.
-    apc_matrix : array_like, same shape
-        Average power consumption [W].
-    task_type : array_like, shape (tasks,)
-        Row of each task.
-    host_type : array_like, shape (hosts,)
-        Column of each host.
-    idle_w : array_like, shape (host types,) or ()
-        Power of a host of each type that executes nothing [W].
-
-    Raises
-    ------
-    InputError
-        If shapes differ, or a feasible pair has a time or power that is not positive.
-    """
-
-    def __init__(
-        self,
-        etc_matrix: ArrayLike,
-        apc_matrix: ArrayLike,
-        task_type: ArrayLike,
-        host_type: ArrayLike,
-        idle_w: ArrayLike = 0.0,
-    ) -> None:
-        self.etc_matrix = np.asarray(etc_matrix, dtype=np.float64)
-        self.apc_matrix = np.asarray(apc_matrix, dtype=np.float64)
-        if self.etc_matrix.ndim != 3 or self.etc_matrix.shape != self.apc_matrix.shape:
-            raise InputError(
-                f"ETC has shape {self.etc_matrix.shape} and APC {self.apc_matrix.shape}; both need "
-                "(task types, host types, P-states)."
-            )
-        feasible = np.isfinite(self.etc_matrix)
-        if np.isnan(self.etc_matrix).any() or (self.etc_matrix[feasible] <= 0).any():
-            raise InputError("ETC entries must be greater than 0, or infinite where infeasible.")
-        if not (self.apc_matrix[feasible] >= 0).all():
-            raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
-        self.task_type = np.asarray(task_type, dtype=np.int64)
-        self.host_type = np.asarray(host_type, dtype=np.int64)
-        self.idle_w = np.broadcast_to(np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1])
-        self.eec_matrix = np.full(self.etc_matrix.shape, np.inf)
-        self.eec_matrix[feasible] = self.etc_matrix[feasible] * self.apc_matrix[feasible]
-        self._etc_list = self.etc_matrix.tolist()
-        self._eec_list = self.eec_matrix.tolist()
-        self._task_type_list = self.task_type.tolist()
-        self._host_type_list = self.host_type.tolist()
-
-    def of(self, tasks: Tasks) -> Self:
-        """Return the other tasks' rows of the same matrices.
-
-        Raises
-        ------
-        InputError
-            If they have no task types.
-        """
-        if tasks.task_type is None:
-            raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
-        others = copy(self)
-        others.task_type = np.asarray(tasks.task_type, dtype=np.int64)
-        others._task_type_list = others.task_type.tolist()
-        return others
-
-    def _block(self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: PStates) -> NDArray[Any]:
-        rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
-        return matrix[rows[:, None], columns[None, :], pstate]
-
-    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
-        """Estimated time to compute [s], shape (tasks, hosts)."""
-        return self._block(self.etc_matrix, tasks, hosts, pstate)
-
-    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
-        """Average power consumption [W], shape (tasks, hosts)."""
-        return self._block(self.apc_matrix, tasks, hosts, pstate)
-
-    def concealed(self) -> tuple[Self, Reveal]:
-        """Return a copy that knows no task's type yet, and what makes it know more."""
-        seen, arrived = copy(self), ArrivedColumns(task_type=self.task_type)
-        seen._task_type_list = []
-
-        def reveal(n_tasks: int) -> None:
-            vars(seen).update(arrived.first(n_tasks))
-            seen._task_type_list += seen.task_type[len(seen._task_type_list) :].tolist()
-
-        reveal(0)
-        return seen, reveal
-
-    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
-        """Whether each task's type can run on any of the hosts, in any P-state."""
-        types = np.unique(self.host_type[np.asarray(hosts)])
-        by_type = np.asarray(np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2)))
-        return by_type[self.task_type[np.asarray(tasks)]]
-
-    def shortest_times(self) -> Floats:
-        """Least ETC entry of each task's type on the hosts that there are [s], shape (tasks,)."""
-        shortest = self.etc_matrix[:, np.unique(self.host_type)].min(axis=(1, 2), initial=np.inf)
-        return shortest[self.task_type]
-
-    def run_time(self, task: int, host: int, pstate: int) -> float:
-        """ETC entry [s] of the task's and the host's type."""
-        return self._etc_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
-
-    def run_times(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
-        """ETC entries [s] of task k on host k in P-state k, shape (tasks,)."""
-        return self.etc_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
-
-    def energy(self, task: int, host: int, pstate: int) -> float:
-        """EEC entry [J] of the task's and the host's type."""
-        return self._eec_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
-
-    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
-        """EEC entries [J] of task k on host k in P-state k, shape (tasks,)."""
-        return self.eec_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
-
-    @property
-    def always_feasible(self) -> bool:
-        """Whether no entry of the ETC matrix is infinite."""
-        return bool(np.isfinite(self.etc_matrix).all())
-
-    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Integers:
-        """Hosts of one type in one P-state form a group, shape (hosts,)."""
-        types = self.host_type[np.asarray(hosts)]
-        if np.ndim(pstate) == 0:
-            return types
-        both = np.stack([types, np.broadcast_to(pstate, types.shape)], axis=1)
-        return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
-
-
-class TypedPowerEstimates(TypedEstimates):
-    """Typed estimates on hosts with one P-state for each (task type, P-state).
-
-    SimGrid then meters a power that depends on the task type exactly: task type i in the
-    scheduler's P-state k runs in the host's P-state ``i * K + k`` (`typed_platform`).
-
-    Parameters
-    ----------
-    etc_matrix, apc_matrix, task_type, host_type, idle_w : array_like
-        As in `TypedEstimates`.
-    """
-
-    def __init__(
-        self,
-        etc_matrix: ArrayLike,
-        apc_matrix: ArrayLike,
-        task_type: ArrayLike,
-        host_type: ArrayLike,
-        idle_w: ArrayLike = 0.0,
-    ) -> None:
-        super().__init__(etc_matrix, apc_matrix, task_type, host_type, idle_w)
-        self._levels = self.etc_matrix.shape[2]
-
-    def n_pstates(self, platform: Platform) -> Integers:
-        """P-states of the matrices, for each host, shape (hosts,)."""
-        return np.full(len(platform), self._levels)
-
-    def host_pstate(self, task: int, pstate: int, host: int) -> int:
-        """Return ``i * K + k`` for task type i and P-state k."""
-        return self._task_type_list[task] * self._levels + pstate
-
-    def scheduler_pstate(self, task: int, host_pstate: int) -> int:
-        """Return k of ``i * K + k``."""
-        return host_pstate % self._levels

@@ -1,12 +1,14 @@
-"""What logs tell of jobs: users and the like, and what they wait for."""
+"""Parts of tasks: users and the like, what jobs wait for, input files, columns as far as tasks have arrived."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
@@ -107,3 +109,52 @@ class Dependencies:
         """Return the same pairs in order of the jobs that wait."""
         order = np.argsort(self.task, kind="stable")
         return Dependencies(self.task[order], self.on[order], self.kind[order], self.delay_s[order])
+
+
+@dataclass(frozen=True)
+class DataFiles:
+    """Input files of the tasks (XSufferage's data, algorithms A4).
+
+    Attributes
+    ----------
+    names : tuple of str
+    size_bytes : ndarray of float64, shape (files,)
+    locations : tuple of tuple of str
+        For each file the names of the clusters, or of hosts in them, that hold it from the start.
+    """
+
+    names: tuple[str, ...]
+    size_bytes: Floats
+    locations: tuple[tuple[str, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class ArrivedColumns:
+    """Columns of tasks as far as these have arrived: copies, which tell nothing of later tasks.
+
+    Parameters
+    ----------
+    **columns : ndarray, shape (tasks, ...), or None
+        Of all tasks of a run; None is left out.
+    """
+
+    def __init__(self, **columns: NDArray[Any] | None) -> None:
+        self._rows = [
+            (name, column, np.zeros(column.shape, column.dtype), not column.flags.writeable)
+            for name, column in columns.items()
+            if column is not None
+        ]
+        self._arrived = 0
+
+    def first(self, count: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of the first `count` tasks, never fewer than before, by name."""
+        views, new = {}, slice(self._arrived, count)
+        for name, column, copied, is_frozen in self._rows:
+            copied[new] = column[new]
+            views[name] = view = copied[:count]
+            if is_frozen:
+                view.setflags(write=False)
+        self._arrived = count
+        return views

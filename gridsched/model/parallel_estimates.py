@@ -7,7 +7,6 @@ nodes share one P-state (algorithms C1, C2).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates, PStates, Reveal
+from gridsched.model.estimates import Estimates, PStates, energy_matrix
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.task_types import typed_pstates
-from gridsched.model.tasks import ArrivedColumns, Tasks
+from gridsched.model.tasks import Tasks
 
 
 class ParallelEstimates(Estimates):
@@ -63,6 +62,8 @@ class ParallelEstimates(Estimates):
         takes more nodes than its cluster has.
     """
 
+    _of_tasks = ("time_s", "nodes", "task_type", "energy_j")
+
     def __init__(
         self,
         platform: Platform,
@@ -92,10 +93,7 @@ class ParallelEstimates(Estimates):
         self._n_pstates = self.time_s.shape[2]
         self._cluster_of: list[int] = platform.cluster_of.tolist()
         self._cluster_ids = platform.cluster_of
-        feasible = np.isfinite(self.time_s)
-        watts = self.nodes[:, :, None] * self.node_power_w[self.task_type]
-        self.energy_j = np.full(self.time_s.shape, np.inf)
-        self.energy_j[feasible] = self.time_s[feasible] * watts[feasible]
+        self.energy_j = energy_matrix(self.time_s, self.nodes[:, :, None] * self.node_power_w[self.task_type])
         for array in (self.time_s, self.nodes, self.node_power_w, self.task_type, self.energy_j):
             array.setflags(write=False)
 
@@ -169,19 +167,6 @@ class ParallelEstimates(Estimates):
             Always.
         """
         raise InputError(f"{tasks.name}: estimates of parallel tasks are of these tasks only.")
-
-    def concealed(self) -> tuple[Self, Reveal]:
-        """Return a copy that knows no task yet, and what makes it know more."""
-        seen, arrived = (
-            copy(self),
-            ArrivedColumns(time_s=self.time_s, nodes=self.nodes, task_type=self.task_type, energy_j=self.energy_j),
-        )
-
-        def reveal(n_tasks: int) -> None:
-            vars(seen).update(arrived.first(n_tasks))
-
-        reveal(0)
-        return seen, reveal
 
     def _block(self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, *pstate: PStates) -> NDArray[Any]:
         clusters = self._cluster_ids[np.asarray(hosts)]

@@ -300,14 +300,18 @@ class Platform:
         masters = (("master", self.master),) if self.master else ()
         return masters + tuple(("unused", host) for host in self.bystanders)
 
+    @cached_property
+    def everyone(self) -> tuple[Host, ...]:
+        """Every host: the computing ones, the master, the bystanders."""
+        return (*self.hosts, *(host for _, host in self.idle_hosts_named))
+
     def restricted_to(self, names: Iterable[str]) -> Platform:
         """Return the platform in which only the hosts called `names` compute.
 
         Used for deployment files: hosts without a worker actor become bystanders.
         """
         kept_names = set(names)
-        everyone = self.hosts + ((self.master,) if self.master else ()) + self.bystanders
-        kept = tuple(host for host in everyone if host.name in kept_names)
+        kept = tuple(host for host in self.everyone if host.name in kept_names)
         new_id = {host.name: k for k, host in enumerate(kept)}
         clusters = []
         for cluster in self.clusters:
@@ -318,7 +322,7 @@ class Platform:
         placed = {h for cluster in clusters for h in cluster.hosts}
         clusters += [Cluster(kept[h].name, (h,)) for h in range(len(kept)) if h not in placed]
         master = self.master if self.master and self.master.name not in kept_names else None
-        others = tuple(host for host in everyone if host.name not in kept_names and host is not master)
+        others = tuple(host for host in self.everyone if host.name not in kept_names and host is not master)
         return replace(self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others)
 
     def with_master(self, name: str) -> Platform:

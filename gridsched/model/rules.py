@@ -14,8 +14,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.model.prices import PriceSeries
 from gridsched.model.records import LARGEST, SMALLEST, KeyName, check_record
+from gridsched.model.series import PriceSeries
 from gridsched.model.signals import EVEN, JOULES, UNITS, Signal, Unit
 
 #: Seconds of a day, the usual period.

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.site_series import Series
 
 #: Changes of a signal that a run may have.
 MOST_CHANGES = 1_000_000
@@ -133,40 +132,6 @@ class Signal:
         if len(kept) == 1:  # no rounding: it is as if joules were counted
             return cls(per_j=per_j[0], unit=unit)
         return cls(tuple(begin_s[k] for k in kept), tuple(per_j[k] / mean for k in kept), cycle_s, mean, unit)
-
-    @classmethod
-    def of_sites(
-        cls, series: Sequence[Series | None], period_s: float | None, factor: float, unit: str, n_computing: int
-    ) -> Signal:
-        """Return what a joule is in a unit at each host; a weight is an amount of the unit.
-
-        Parameters
-        ----------
-        series : sequence of Series or None
-            Of each host, the computing ones first; None where it is unknown.
-        period_s : float or None
-            See `Series.end_s`.
-        factor : float
-            What a value of the series is in the unit [1/J].
-        unit : str
-        n_computing : int
-            Number of computing hosts.
-        """
-        cycle_s = math.inf if period_s is None else period_s
-
-        def signal(each: Series, **others: Any) -> Signal:
-            weight = tuple(factor * value for value in each.value)
-            return cls(each.time_s, weight, cycle_s, 1.0, unit, each.end_s(period_s), **others)
-
-        distinct = list(dict.fromkeys(each for each in series if each is not None))
-        if len(distinct) == 1 and None not in series:
-            return signal(distinct[0])
-        sites = tuple(map(signal, distinct))
-        site = tuple(-1 if each is None else distinct.index(each) for each in series)
-        begin_s = np.unique(np.concatenate([each.time_s for each in distinct]))
-        weight = np.mean([sites[k].at(begin_s) for k in site[:n_computing]], axis=0)
-        end_s = min(each.end_s for each in sites)
-        return cls(tuple(begin_s.tolist()), tuple(weight.tolist()), cycle_s, 1.0, unit, end_s, sites, site)
 
     def at_host(self, host: int) -> Signal:
         """Return the signal of a computing host."""

@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import TypedEstimates
 from gridsched.model.pmf import TAIL, Pmf, from_edges
 from gridsched.model.run_times import RunTimes
-from gridsched.model.task_types import TaskTypes
+from gridsched.model.task_types import TaskTypes, TypedEstimates
 
 if TYPE_CHECKING:
     from gridsched.model.pmf import PmfGrid

@@ -9,13 +9,14 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates, TypedPowerEstimates
+from gridsched.model.estimates import Estimates
+from gridsched.model.jobs import DataFiles
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.signals import Signal
 from gridsched.model.tariff import Tariff
-from gridsched.model.tasks import DataFiles
+from gridsched.model.task_types import TypedPowerEstimates
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
-"""Task types on host types: how long each takes and what it draws, and the hosts that follow."""
+"""Task types on host types: how long each takes and what it draws, the estimates and the hosts that follow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates, TypedEstimates, TypedPowerEstimates
+from gridsched.model.estimates import Estimates, PStates, energy_matrix
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.records import LARGEST
 from gridsched.model.rules import Rules
@@ -62,10 +65,7 @@ class TaskTypes:
     @property
     def eec(self) -> Floats:
         """Estimated energy consumption [J], infinite where a type cannot run."""
-        feasible = np.isfinite(self.etc)
-        energy = np.full(self.etc.shape, np.inf)
-        energy[feasible] = self.etc[feasible] * self.apc[feasible]
-        return energy
+        return energy_matrix(self.etc, self.apc)
 
     def estimates(self, tasks: Tasks) -> TypedEstimates:
         """Return what a scheduler may know of these tasks.
@@ -168,3 +168,151 @@ def typed_pstates(time_s: Floats, power_w: Floats, idle_w: float) -> tuple[PStat
     speed = TYPED_TASK_FLOPS / np.where(feasible, time, 1.0)
     watts = np.where(feasible, power, 0.0)
     return tuple(PState(s, idle_w, w, w) for s, w in zip(speed.tolist(), watts.tolist(), strict=True))
+
+
+class TypedEstimates(Estimates):
+    """Run time and power by (task type, host type, P-state) matrices.
+
+    Parameters
+    ----------
+    etc_matrix : array_like, shape (task types, host types, P-states)
+        Estimated time to compute [s]; infinite where a type cannot run.
+    apc_matrix : array_like, same shape
+        Average power consumption [W].
+    task_type : array_like, shape (tasks,)
+        Row of each task.
+    host_type : array_like, shape (hosts,)
+        Column of each host.
+    idle_w : array_like, shape (host types,) or ()
+        Power of a host of each type that executes nothing [W].
+
+    Raises
+    ------
+    InputError
+        If shapes differ, or a feasible pair has a time or power that is not positive.
+    """
+
+    _of_tasks = ("task_type",)
+    _lists: ClassVar[Mapping[str, str]] = {"_task_type_list": "task_type"}
+
+    def __init__(
+        self,
+        etc_matrix: ArrayLike,
+        apc_matrix: ArrayLike,
+        task_type: ArrayLike,
+        host_type: ArrayLike,
+        idle_w: ArrayLike = 0.0,
+    ) -> None:
+        self.etc_matrix = np.asarray(etc_matrix, dtype=np.float64)
+        self.apc_matrix = np.asarray(apc_matrix, dtype=np.float64)
+        if self.etc_matrix.ndim != 3 or self.etc_matrix.shape != self.apc_matrix.shape:
+            raise InputError(
+                f"ETC has shape {self.etc_matrix.shape} and APC {self.apc_matrix.shape}; both need "
+                "(task types, host types, P-states)."
+            )
+        feasible = np.isfinite(self.etc_matrix)
+        if np.isnan(self.etc_matrix).any() or (self.etc_matrix[feasible] <= 0).any():
+            raise InputError("ETC entries must be greater than 0, or infinite where infeasible.")
+        if not (self.apc_matrix[feasible] >= 0).all():
+            raise InputError("APC entries must be at least 0 W wherever ETC is finite.")
+        self.task_type = np.asarray(task_type, dtype=np.int64)
+        self.host_type = np.asarray(host_type, dtype=np.int64)
+        self.idle_w = np.broadcast_to(np.asarray(idle_w, dtype=np.float64), self.etc_matrix.shape[1])
+        self.eec_matrix = energy_matrix(self.etc_matrix, self.apc_matrix)
+        self._levels = self.etc_matrix.shape[2]
+        self._etc_list = self.etc_matrix.tolist()
+        self._eec_list = self.eec_matrix.tolist()
+        self._task_type_list = self.task_type.tolist()
+        self._host_type_list = self.host_type.tolist()
+
+    def of(self, tasks: Tasks) -> Self:
+        """Return the other tasks' rows of the same matrices.
+
+        Raises
+        ------
+        InputError
+            If they have no task types.
+        """
+        if tasks.task_type is None:
+            raise InputError(f"{tasks.name}: the tasks have no task types; ETC needs them.")
+        others = copy(self)
+        others.task_type = np.asarray(tasks.task_type, dtype=np.int64)
+        others._task_type_list = others.task_type.tolist()
+        return others
+
+    def _block(self, matrix: NDArray[Any], tasks: ArrayLike, hosts: ArrayLike, pstate: PStates) -> NDArray[Any]:
+        rows, columns = self.task_type[np.asarray(tasks)], self.host_type[np.asarray(hosts)]
+        return matrix[rows[:, None], columns[None, :], pstate]
+
+    def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
+        """Estimated time to compute [s], shape (tasks, hosts)."""
+        return self._block(self.etc_matrix, tasks, hosts, pstate)
+
+    def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
+        """Average power consumption [W], shape (tasks, hosts)."""
+        return self._block(self.apc_matrix, tasks, hosts, pstate)
+
+    def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
+        """Whether each task's type can run on any of the hosts, in any P-state."""
+        types = np.unique(self.host_type[np.asarray(hosts)])
+        by_type = np.asarray(np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2)))
+        return by_type[self.task_type[np.asarray(tasks)]]
+
+    def shortest_times(self) -> Floats:
+        """Least ETC entry of each task's type on the hosts that there are [s], shape (tasks,)."""
+        shortest = self.etc_matrix[:, np.unique(self.host_type)].min(axis=(1, 2), initial=np.inf)
+        return shortest[self.task_type]
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """ETC entry [s] of the task's and the host's type."""
+        return self._etc_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
+
+    def run_times(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
+        """ETC entries [s] of task k on host k in P-state k, shape (tasks,)."""
+        return self.etc_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
+
+    def energy(self, task: int, host: int, pstate: int) -> float:
+        """EEC entry [J] of the task's and the host's type."""
+        return self._eec_list[self._task_type_list[task]][self._host_type_list[host]][pstate]
+
+    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
+        """EEC entries [J] of task k on host k in P-state k, shape (tasks,)."""
+        return self.eec_matrix[self.task_type[tasks], self.host_type[hosts], pstates]
+
+    @property
+    def always_feasible(self) -> bool:
+        """Whether no entry of the ETC matrix is infinite."""
+        return bool(np.isfinite(self.etc_matrix).all())
+
+    def host_groups(self, hosts: ArrayLike, pstate: PStates = 0) -> Integers:
+        """Hosts of one type in one P-state form a group, shape (hosts,)."""
+        types = self.host_type[np.asarray(hosts)]
+        if np.ndim(pstate) == 0:
+            return types
+        both = np.stack([types, np.broadcast_to(pstate, types.shape)], axis=1)
+        return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+class TypedPowerEstimates(TypedEstimates):
+    """Typed estimates on hosts with one P-state for each (task type, P-state).
+
+    SimGrid then meters a power that depends on the task type exactly: task type i in the
+    scheduler's P-state k runs in the host's P-state ``i * K + k`` (`typed_platform`).
+
+    Parameters
+    ----------
+    etc_matrix, apc_matrix, task_type, host_type, idle_w : array_like
+        As in `TypedEstimates`.
+    """
+
+    def n_pstates(self, platform: Platform) -> Integers:
+        """P-states of the matrices, for each host, shape (hosts,)."""
+        return np.full(len(platform), self._levels)
+
+    def host_pstate(self, task: int, pstate: int, host: int) -> int:
+        """Return ``i * K + k`` for task type i and P-state k."""
+        return self._task_type_list[task] * self._levels + pstate
+
+    def scheduler_pstate(self, task: int, host_pstate: int) -> int:
+        """Return k of ``i * K + k``."""
+        return host_pstate % self._levels

@@ -13,30 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.jobs import Attribute, Dependencies
+from gridsched.model.jobs import ArrivedColumns, Attribute, DataFiles, Dependencies
 from gridsched.model.records import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
-
-
-@dataclass(frozen=True)
-class DataFiles:
-    """Input files of the tasks (XSufferage's data, algorithms A4).
-
-    Attributes
-    ----------
-    names : tuple of str
-    size_bytes : ndarray of float64, shape (files,)
-    locations : tuple of tuple of str
-        For each file the names of the clusters, or of hosts in them, that hold it from the start.
-    """
-
-    names: tuple[str, ...]
-    size_bytes: Floats
-    locations: tuple[tuple[str, ...], ...]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
 
 #: No task is wider.
 MOST_NODES = 10**9
@@ -187,35 +166,6 @@ class Tasks:
             return 0.0
         spread = (self.flops.max() - self.flops.min()) / self.flops.mean()
         return float(min(max(spread, 0.0), 1.0))
-
-
-class ArrivedColumns:
-    """Columns of tasks as far as these have arrived: copies, which tell nothing of later tasks.
-
-    Parameters
-    ----------
-    **columns : ndarray, shape (tasks, ...), or None
-        Of all tasks of a run; None is left out.
-    """
-
-    def __init__(self, **columns: NDArray[Any] | None) -> None:
-        self._rows = [
-            (name, column, np.zeros(column.shape, column.dtype), not column.flags.writeable)
-            for name, column in columns.items()
-            if column is not None
-        ]
-        self._arrived = 0
-
-    def first(self, count: int) -> dict[str, NDArray[Any]]:
-        """Return the columns of the first `count` tasks, never fewer than before, by name."""
-        views, new = {}, slice(self._arrived, count)
-        for name, column, copied, is_frozen in self._rows:
-            copied[new] = column[new]
-            views[name] = view = copied[:count]
-            if is_frozen:
-                view.setflags(write=False)
-        self._arrived = count
-        return views
 
 
 class ArrivedTasks:

@@ -152,7 +152,8 @@ def host_timelines(trace: Trace, most_rows: int | None = None) -> Iterator[HostT
     if most_rows is None:
         yield _timeline(trace, (changes, switch_end), speeds, execution, placed, np.arange(len(placed)))
         return
-    by_host = np.argsort(_narrow(placed, n_hosts), kind="stable")
+    # short whole numbers are sorted faster
+    by_host = np.argsort(placed.astype(np.min_scalar_type(n_hosts)), kind="stable")
     placements = np.append(0, np.cumsum(np.bincount(placed, minlength=n_hosts)))
     first = np.searchsorted(changes["host"], np.arange(n_hosts + 1))
     rows = 2 * placements + first
@@ -170,11 +171,6 @@ def host_timelines(trace: Trace, most_rows: int | None = None) -> Iterator[HostT
             chosen,
         )
         low = high
-
-
-def _narrow(hosts: Integers, n_hosts: int) -> NDArray[Any]:
-    """Return ids as short whole numbers, which are sorted faster."""
-    return hosts.astype(np.min_scalar_type(n_hosts))
 
 
 def _timeline(
@@ -199,7 +195,7 @@ def _timeline(
     host = np.concatenate(hosts)
     time = np.minimum(np.concatenate(times), horizon)
     # in one instant: changes in their order, then starts before ends, so that first < last
-    order = np.lexsort((time, _narrow(host, len(trace.platform))))
+    order = np.lexsort((time, host.astype(np.min_scalar_type(len(trace.platform)))))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     host, time = host[order], time[order]
@@ -226,10 +222,12 @@ def _timeline(
         load = np.ones(len(order))
         load[rows] = np.repeat(trace.load[runs["task"][execution]], spans)
         speed_share = load if speed_share is None else speed_share * load
+    end = np.full(len(time), horizon)
+    end[:-1] = np.where(host[1:] != host[:-1], horizon, time[1:])
     return HostTimeline(
         host=host,
         time=time,
-        end=_ends(host, time, horizon),
+        end=end,
         busy_cores=busy,
         pstate=changes["pstate"][state],
         is_on=is_on,
@@ -280,13 +278,6 @@ def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:
         raise InputError(
             f"The trace's host changes need a row at time 0 for each of the platform's {len(trace.platform)} hosts."
         )
-
-
-def _ends(host: Integers, time: Floats, horizon_s: float) -> Floats:
-    """End of each row [s]: the host's next event, or the horizon."""
-    end = np.full(len(time), horizon_s)
-    end[:-1] = np.where(host[1:] != host[:-1], horizon_s, time[1:])
-    return end
 
 
 @dataclass(frozen=True)
@@ -362,25 +353,6 @@ def core_lanes(trace: Trace) -> tuple[Integers, Integers]:
         for lane in chosen:
             ends[lane] = end
     return np.repeat(np.arange(len(host)), number), core
-
-
-def down_times(trace: Trace) -> Iterator[tuple[int, float, float]]:
-    """Yield host, begin and end [s] of each time in which a host was down by its state profile."""
-    state_of = trace.platform.profiles.state_of
-    for h, host in enumerate(trace.platform.hosts):
-        if host.name not in state_of:
-            continue
-        began: float | None = None
-        for date, value in state_of[host.name].events():
-            if date > trace.horizon_s:
-                break
-            if value == 0 and began is None:
-                began = date
-            elif value > 0 and began is not None:
-                yield h, began, date
-                began = None
-        if began is not None:
-            yield h, began, trace.horizon_s
 
 
 def time_tolerances(times: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -307,3 +308,22 @@ def _check(records: str, column: str, legal: Booleans, values: Any, need: str) -
         row = int(np.argmin(legal))
         value = values[column][row].item()
         raise InputError(f"{records}: row {row}: {column} is {value!r}; it must be {need}.")
+
+
+def down_times(trace: Trace) -> Iterator[tuple[int, float, float]]:
+    """Yield host, begin and end [s] of each time in which a host was down by its state profile."""
+    state_of = trace.platform.profiles.state_of
+    for h, host in enumerate(trace.platform.hosts):
+        if host.name not in state_of:
+            continue
+        began: float | None = None
+        for date, value in state_of[host.name].events():
+            if date > trace.horizon_s:
+                break
+            if value == 0 and began is None:
+                began = date
+            elif value > 0 and began is not None:
+                yield h, began, date
+                began = None
+        if began is not None:
+            yield h, began, trace.horizon_s

@@ -30,7 +30,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.carbon import check_covered
 from gridsched.model.platform import Platform
-from gridsched.model.prices import site_names
+from gridsched.model.series import site_names
 from gridsched.model.signals import Signal
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import least_makespan_s, power_segments, usable_hosts

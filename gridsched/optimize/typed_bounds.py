@@ -31,10 +31,10 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import Estimates, TypedEstimates
+from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform, PState
 from gridsched.model.tariff import Tariff
-from gridsched.model.task_types import TaskTypes
+from gridsched.model.task_types import TaskTypes, TypedEstimates
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import BagBounds, host_power_curve
 from gridsched.optimize.pareto_front import FrontSolver

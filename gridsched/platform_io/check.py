@@ -29,14 +29,8 @@ class PlatformReport:
     ----------
     path : str
         The file.
-    hosts : tuple of Host
-        Computing hosts; those without usable energy figures have ``has_energy`` False.
-    clusters : tuple of str
-        Name of the cluster of each computing host.
-    master : Host or None
-        The host with the property ``role=master``.
-    bystanders : tuple of Host
-        Hosts of speed 0.
+    platform : Platform
+        Its hosts; those without usable energy figures have ``has_energy`` False.
     problems, notes : tuple of str
         What is wrong, and what is worth knowing.
     simgrid : str
@@ -46,20 +40,17 @@ class PlatformReport:
     """
 
     path: str
-    hosts: tuple[Host, ...]
-    clusters: tuple[str, ...]
-    master: Host | None
+    platform: Platform
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     simgrid: str = "not asked"
     links: tuple[SimGridLink, ...] = ()
     routes: tuple[Route, ...] = ()
-    bystanders: tuple[Host, ...] = ()
 
     @property
-    def platform(self) -> Platform:
-        """The hosts by what they do, without their clusters."""
-        return Platform(self.hosts, master=self.master, bystanders=self.bystanders, name=self.path)
+    def clusters(self) -> list[str]:
+        """Name of the cluster of each computing host."""
+        return [self.platform.clusters[c].name for c in self.platform.cluster_of.tolist()]
 
     @property
     def is_fine(self) -> bool:
@@ -73,10 +64,10 @@ class PlatformReport:
         cluster; of many clusters the first ones.
         """
         members: dict[str, list[str]] = {}
-        for host, cluster in zip(self.hosts, self.clusters, strict=True):
+        for host, cluster in zip(self.platform.hosts, self.clusters, strict=True):
             members.setdefault(cluster, []).append(host.name)
         groups = list(members.values())[:_MOST_CLUSTERS]
-        ends = ([self.master.name] if self.master else []) + [group[0] for group in groups]
+        ends = ([self.platform.master.name] if self.platform.master else []) + [group[0] for group in groups]
         inside = [(group[0], group[1]) for group in groups if len(group) > 1]
         return inside + list(itertools.combinations(ends, 2))
 
@@ -97,25 +88,18 @@ def check_platform_file(path: str | Path) -> PlatformReport:
     findings = Findings(path, strict=False)
     entries = read_entries(read_document(path), findings)
     platform = build_platform(entries, findings, GivenPower())
-    names = [""] * len(platform.hosts)
-    for cluster in platform.clusters:
-        for h in cluster.hosts:
-            names[h] = cluster.name
     return PlatformReport(
         str(path),
-        platform.hosts,
-        tuple(names),
-        platform.master,
+        platform,
         problems=tuple(findings.problems + findings.gap_lines()),
         notes=(*findings.note_lines(), *_switches(platform), *_changes(platform)),
-        bystanders=platform.bystanders,
     )
 
 
 def _switches(platform: Platform) -> list[str]:
     """Return a line on each way in which hosts boot and shut down."""
     names: dict[str, list[str]] = {}
-    for host in (*platform.hosts, *(each for _, each in platform.idle_hosts_named)):
+    for host in platform.everyone:
         sentences = [
             f"{verb} in {time:g} s at {_watts(host, watts, pstate)}"
             for verb, time, watts, pstate in (
@@ -161,7 +145,7 @@ def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:
         notes=(
             *report.notes,
             f"{path}: master on {deployment.master!r}, {len(deployment.workers)} worker(s) on "
-            f"{len(report.hosts)} computing hosts",
+            f"{len(report.platform)} computing hosts",
         ),
     )
 
@@ -187,8 +171,7 @@ def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformR
 
 
 def _differences(report: PlatformReport, theirs: tuple[SimGridHost, ...]) -> list[str]:
-    ours = {host.name: host for host in report.hosts}
-    ours |= {host.name: host for _, host in report.platform.idle_hosts_named}
+    ours = {host.name: host for host in report.platform.everyone}
     problems = []
     for host in theirs:
         own = ours.pop(host.name, None)

@@ -44,7 +44,7 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
     InputError
         Naming file, line, host and function.
     """
-    hosts = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    hosts = platform.everyone
     known = [host.name for host in hosts]
     names = frozenset(known)
     still = {host.name for host in hosts if not host.computes}

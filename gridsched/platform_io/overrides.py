@@ -13,11 +13,35 @@ import numpy as np
 from gridsched.arrays import Booleans, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.platform_io.xml_properties import Wattage, parse_wattage
+from gridsched.model.records import LARGEST
 
 Value = TypeVar("Value")
+#: Idle, epsilon and all-cores power of one P-state [W].
+Wattage = tuple[float, float, float]
 #: What a value without a pattern stands for.
 EVERYONE = "*"
+
+
+def parse_wattage(text: str) -> Wattage:
+    """Return idle, epsilon and all-cores power [W] of ``Idle:Epsilon:AllCores``.
+
+    Raises
+    ------
+    ValueError
+        If it is something else, or a power is negative or not finite.
+    """
+    parts = text.split(":")
+    if len(parts) not in (2, 3):
+        raise ValueError(f"{text.strip()!r} must read Idle:AllCores or Idle:Epsilon:AllCores")
+    values = []
+    for part in parts:
+        try:
+            values.append(float(part))
+        except ValueError:
+            raise ValueError(f"{part.strip()!r} is no number") from None
+        if not 0 <= values[-1] <= LARGEST:
+            raise ValueError(f"{part.strip()!r} is no power of 0 W or more (up to {LARGEST:g} W)")
+    return values[0], values[-2], values[-1]  # of two SimGrid takes idle for epsilon
 
 
 def split_pattern(text: str) -> tuple[str, str]:
@@ -183,8 +207,7 @@ def with_power(platform: Platform, given: GivenPower) -> Platform:
     """
     if not given:
         return platform
-    everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
-    given.check_names((host.name for host in everyone), platform.name)
+    given.check_names((host.name for host in platform.everyone), platform.name)
 
     def changed(host: Host) -> Host:
         if given.is_none:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -63,7 +63,7 @@ class _Builder:
 
     def __init__(self, path: Path | str, data: bytes, with_text: Collection[str]):
         # SimGrid accepts blank lines before the XML declaration, expat does not.
-        self.content = with_plain_comments(data.lstrip())
+        self.content = _with_comments(data.lstrip(), _without_hyphens)
         self.bytes_before = len(data) - len(self.content)
         self.lines_before = data.count(b"\n", 0, self.bytes_before)
         self.path = path
@@ -188,7 +188,7 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Elem
 def _refuse_foreign_entities(path: Path | str, data: bytes) -> None:
     # Expat drops an undeclared entity in silence where a DTD outside the file might declare it.
     if _FOREIGN_ENTITY.search(data):
-        match = _FOREIGN_ENTITY.search(_without_comments(data))
+        match = _FOREIGN_ENTITY.search(_with_comments(data, lambda comment: b""))
         if match:
             raise InputError(
                 f"{path}: uses the XML entity {match[1].decode(errors='replace')!r}; entities are "
@@ -196,35 +196,18 @@ def _refuse_foreign_entities(path: Path | str, data: bytes) -> None:
             )
 
 
-def with_plain_comments(data: bytes) -> bytes:
-    """Return the data with a blank for each ``-`` in a comment, of the same length.
-
-    SimGrid takes comments that hold ``--``, which XML does not.
-    """
+def _with_comments(data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """Return the data with each closed comment changed; one pass, however many are opened."""
     parts, at = [], 0
-    for begin, end in _comments(data):
-        parts += [data[at : begin + 4], data[begin + 4 : end - 3].replace(b"-", b" ")]
-        at = end - 3
-    return b"".join([*parts, data[at:]])
-
-
-def _without_comments(data: bytes) -> bytes:
-    """Return the text outside of comments."""
-    parts, at = [], 0
-    for begin, end in _comments(data):
-        parts.append(data[at:begin])
+    while (begin := data.find(b"<!--", at)) >= 0 and (end := data.find(b"-->", begin + 4) + 3) >= 3:
+        parts += [data[at:begin], change(data[begin:end])]
         at = end
     return b"".join([*parts, data[at:]])
 
 
-def _comments(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each comment that is closed; one pass, however many are opened."""
-    at = 0
-    while (begin := data.find(b"<!--", at)) >= 0:
-        at = data.find(b"-->", begin + 4) + 3
-        if at < 3:
-            return
-        yield begin, at
+def _without_hyphens(comment: bytes) -> bytes:
+    """Return a comment with a blank for each ``-``: SimGrid takes those that hold ``--``, XML does not."""
+    return b"<!--" + comment[4:-3].replace(b"-", b" ") + b"-->"
 
 
 def _check_version(path: Path | str, root: Element) -> None:

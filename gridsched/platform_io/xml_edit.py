@@ -100,8 +100,7 @@ def add_power(source: str | Path, target: str | Path, power: Sequence[str], *, f
         )
     platform = read_platform(source, given)
     data = read_bytes(source, MAX_BYTES)
-    hosts = {host.name: host for host in platform.hosts}
-    hosts |= {host.name: host for _, host in platform.idle_hosts_named}
+    hosts = {host.name: host for host in platform.everyone}
     edits: list[Edit] = []
     for element in parse_document(source, data).walk():
         if element.tag in (*_HOLDERS, "cabinet", "peer"):

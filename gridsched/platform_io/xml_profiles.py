@@ -148,13 +148,13 @@ class ProfileEntries:
                 )
             elif legal is LINK_FILES:
                 what = f"{attribute} {file!r} of link {name!r}"
-                self._check_link(self._text_of(file, what, element), what, element)
+                self._profile(element, file, what, of_link=True)
                 if attribute == STATE_FILE:
                     self._failing_links.append(name)
             elif attribute != SPEED_FILES[1] or not element.attributes.get(SPEED_FILES[0]):
                 kind = "HOST_AVAIL" if attribute == STATE_FILE else "SPEED"
                 what = f"{attribute} {file!r} of host {name!r}"
-                self._of_host(name, kind, self._from_file(file, what, element), what, element)
+                self._of_host(name, kind, self._profile(element, file, what), what, element)
 
     def trace(self, element: Element) -> None:
         """Remember a ``<trace>``."""
@@ -181,60 +181,38 @@ class ProfileEntries:
         if kind == "LINK_AVAIL":
             self._failing_links.append(target)
         if kind not in HOST_KINDS:
-            self._check_trace_of_link(trace, f"trace {name!r} of link {target!r}")
+            self._profile(trace, trace.attributes.get("file"), f"trace {name!r} of link {target!r}", of_link=True)
             return
         if (kind, name) in self._connected:
             self.findings.remark(_TWICE, target)
             return
         self._connected.add((kind, name))
         what = f"trace {name!r} of host {target!r}"
-        self._of_host(target, kind, self._of_trace(trace, what), what, element)
+        self._of_host(target, kind, self._profile(trace, trace.attributes.get("file"), what), what, element)
 
-    def _of_trace(self, trace: Element, what: str) -> Profile | None:
-        file = trace.attributes.get("file")
-        if file:
-            return self._from_file(file, what, trace)
-        periodicity = self._periodicity(trace, what)
-        if periodicity is None:
-            return None
-        return self._parsed("".join(trace.text or ()), what, trace, periodicity)
-
-    def _periodicity(self, trace: Element, what: str) -> float | None:
+    def _content(self, element: Element, file: str | None, what: str) -> tuple[str, float] | None:
+        """Return the text and the period [s] of a file, or of the trace that names none; None if they are faulty."""
         try:
-            return float(trace.attributes.get("periodicity", ""))
-        except ValueError:
-            self.findings.problem(f"{what}: its periodicity is no number.", trace.line)
-            return None
-
-    def _from_file(self, file: str, what: str, element: Element) -> Profile | None:
-        text = self._text_of(file, what, element)
-        return None if text is None else self._parsed(text, what, element)
-
-    def _text_of(self, file: str, what: str, element: Element) -> str | None:
-        path = place_of(self.findings.path, file)
-        try:
+            if not file:
+                return "".join(element.text or ()), float(element.attributes.get("periodicity", ""))
+            path = place_of(self.findings.path, file)
             text = read_text(path)
         except InputError as error:
             self.findings.problem(f"{what}: {error}", element.line)
             return None
+        except ValueError:
+            self.findings.problem(f"{what}: its periodicity is no number.", element.line)
+            return None
         self._files[str(path)] = what
-        return text
+        return text, -1.0
 
-    def _check_trace_of_link(self, trace: Element, what: str) -> None:
-        file = trace.attributes.get("file")
-        if file:
-            self._check_link(self._text_of(file, what, trace), what, trace)
-        elif (periodicity := self._periodicity(trace, what)) is not None:
-            self._check_link("".join(trace.text or ()), what, trace, periodicity)
-
-    def _check_link(self, text: str | None, what: str, element: Element, periodicity: float = -1.0) -> None:
-        """Find what SimGrid would end the process for; it may draw how links change."""
-        if text is not None and not _LAWS.intersection(text.split()):
-            self._parsed(text, what, element, periodicity)
-
-    def _parsed(self, text: str, what: str, element: Element, periodicity: float = -1.0) -> Profile | None:
+    def _profile(self, element: Element, file: str | None, what: str, *, of_link: bool = False) -> Profile | None:
+        """Return a profile, or tell what is wrong with it; SimGrid may draw how links change."""
+        content = self._content(element, file, what)
+        if content is None or (of_link and _LAWS.intersection(content[0].split())):
+            return None
         try:
-            return parse_profile(text, periodicity)
+            return parse_profile(*content)
         except ValueError as error:
             self.findings.problem(f"{what}: {error}.", element.line)
             return None

@@ -1,16 +1,204 @@
-"""Read a SimGrid platform file into the model."""
+"""Read a platform from SimGrid XML: hosts with the properties that say their energy and switching, clusters, master.
+
+How long hosts boot and shut down, and in which P-state, stands in properties of our own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from gridsched.errors import did_you_mean
 from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, without_work
+from gridsched.model.records import LARGEST
+from gridsched.model.tasks import CORES, MEMORY
+from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, Wattage, parse_wattage, without_work
 from gridsched.platform_io.xml_document import Findings, read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
-from gridsched.platform_io.xml_properties import read_amount, read_resources, read_switching, read_wattages
+
+# ----------------------
+# Properties of a host: energy as SimGrid's ``host_energy`` plugin reads it, and switching
+
+
+_NO_PROFILE = "have no wattage_per_state property: they count with 0 W"
+_OLD_PROFILE = (
+    "have the old property watt_per_state, which SimGrid ignores: they count with 0 W. Rename it to wattage_per_state"
+)
+_UPSIDE_DOWN = (
+    "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are simulated as they are"
+)
+#: Properties of our own: what jobs that share a host may take of it beside cores.
+MEMORY_PROPERTY, RESOURCES_PROPERTY = "memory", "resources"
+_OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
+
+
+def _own_wattages(entry: HostEntry, findings: Findings) -> tuple[Wattage, ...] | None:
+    """Return the power of each P-state [W] that the file says, or None without usable figures.
+
+    What is wrong or missing goes to `findings`. SimGrid aborts unless ``wattage_per_state`` has as
+    many entries as there are P-states; it does not read the old names ``watt_off`` and ``watt_per_state``.
+    """
+    host, properties, n_speeds = entry.name, entry.properties, len(entry.speeds) + entry.n_still
+    if "watt_off" in properties and "wattage_off" not in properties:
+        findings.gap(_OLD_OFF, host)
+    text = properties.get("wattage_per_state")
+    if text is None:
+        findings.gap(_OLD_PROFILE if "watt_per_state" in properties else _NO_PROFILE, host)
+        return None
+    groups = text.split(",")
+    if len(groups) != n_speeds:
+        findings.problem(
+            f"host {host!r} has {n_speeds} speed{'s' * (n_speeds != 1)} but {len(groups)} "
+            f"wattage_per_state entr{'ies' if len(groups) != 1 else 'y'}; SimGrid needs one for "
+            "each."
+        )
+        return None
+    try:
+        wattages = tuple(parse_wattage(group) for group in groups)
+    except ValueError as error:
+        findings.problem(f"host {host!r}: wattage_per_state: {error}.", entry.line)
+        return None
+    if any(busy < idle for idle, _, busy in wattages):
+        findings.gap(_UPSIDE_DOWN, host)
+    return wattages
+
+
+def _amount(entry: HostEntry, name: str, findings: Findings, properties: Mapping[str, str]) -> float:
+    """Return the property `name`, such as ``wattage_off``, of a host; 0 if `properties` lack it.
+
+    What is wrong with it goes to `findings`.
+    """
+    text = properties.get(name, "0")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= LARGEST:
+        findings.problem(
+            f"host {entry.name!r}: {name} is {text!r}; a number of 0 or more, up to {LARGEST:g}, is legal.", entry.line
+        )
+        return 0.0
+    return value
+
+
+_MEMORY = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?\s*", re.I)
+_RESOURCE = re.compile(r"\s*([A-Za-z]\w{0,39})\s*:\s*(\d{1,9})\s*")
+
+
+def parse_memory_mb(text: str) -> int:
+    """Return an amount of memory [2**20 byte] as Slurm writes it: ``64G``, ``4000M``; plain ones are MB.
+
+    Raises
+    ------
+    ValueError
+        If it is something else.
+    """
+    match = _MEMORY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text.strip()!r} is no amount of memory, as 64G or 4000M")
+    steps = " KMGTP".index(match[2].upper() or "M") - 2
+    return math.ceil(float(match[1]) * 1024.0**steps)
+
+
+def _resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], ...]:
+    """Return what a host has for jobs that share it, by its properties ``memory`` and ``resources``.
+
+    What is wrong goes to `findings`.
+    """
+    amounts: dict[str, int] = {}
+    if MEMORY_PROPERTY in entry.properties:
+        try:
+            amounts[MEMORY] = parse_memory_mb(entry.properties[MEMORY_PROPERTY])
+        except ValueError as error:
+            findings.remark(f"have the property {MEMORY_PROPERTY}, and {error}: they count with none", entry.name)
+    for item in filter(str.strip, entry.properties.get(RESOURCES_PROPERTY, "").split(",")):
+        match = _RESOURCE.fullmatch(item)
+        if match is None or match[1] in (CORES, MEMORY, *amounts):
+            findings.problem(
+                f"host {entry.name!r}: {RESOURCES_PROPERTY} holds {item.strip()!r}; NAME:NUMBER is legal, each "
+                "name once, as gpu:4; cores and memory have an attribute and a property of their own.",
+                entry.line,
+            )
+        else:
+            amounts[match[1]] = int(match[2])
+    return tuple(amounts.items())
+
+
+def resource_properties(host: Host) -> dict[str, str]:
+    """Return the properties of a host that `_resources` reads."""
+    has = dict(host.resources)
+    memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
+    texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
+    return texts | ({RESOURCES_PROPERTY: counted} if counted else {})
+
+
+#: Properties that say how long a host is being switched [s], and in which P-state of speed 0;
+#: fields of `Host` are called the same.
+_PROPERTIES = (("boot_time_s", "boot_pstate"), ("shutdown_time_s", "shutdown_pstate"))
+
+
+def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
+    """Return times [s] and P-states as the fields of `Host`.
+
+    What is wrong goes to `findings`: above all a P-state of speed 0 of which nothing says what it
+    is for.
+    """
+    fields: dict[str, Any] = {}
+    for time, pstate in _PROPERTIES:
+        fields[time] = _amount(entry, time, findings, entry.properties)
+        if pstate not in entry.properties:
+            continue
+        fields[pstate] = _pstate(entry, pstate, findings)
+        if fields[pstate] is not None and not fields[time]:
+            findings.problem(
+                f"host {entry.name!r} has the property {pstate} and no {time}: say how long it is in that P-state [s].",
+                entry.line,
+            )
+    first = len(entry.speeds)
+    named = {fields.get(pstate) for _, pstate in _PROPERTIES}
+    unnamed = [str(k) for k in range(first, first + entry.n_still) if k not in named]
+    if unnamed:
+        findings.problem(
+            f"host {entry.name!r} has speed 0 in P-state {' and '.join(unnamed)}, and nothing "
+            "says what for: give it the properties boot_pstate and boot_time_s [s], "
+            "shutdown_pstate and shutdown_time_s [s], or leave such P-states out.",
+            entry.line,
+        )
+    return fields
+
+
+def _pstate(entry: HostEntry, name: str, findings: Findings) -> int | None:
+    """Return the number of a P-state of speed 0 that a property names."""
+    text, first = entry.properties[name].strip(), len(entry.speeds)
+    if text.isdecimal() and len(text) < 9 and first <= int(text) < first + entry.n_still:
+        return int(text)
+    legal = f"its P-states of speed 0 are {first} to {first + entry.n_still - 1}"
+    findings.problem(
+        f"host {entry.name!r}: {name} is {text!r}; "
+        + (legal if entry.n_still else "it has no P-state of speed 0")
+        + ".",
+        entry.line,
+    )
+    return None
+
+
+def switch_properties(host: Host) -> dict[str, str]:
+    """Return the properties of a host that `_switching` reads, without those that say 0."""
+    texts: dict[str, str] = {}
+    for time, pstate in _PROPERTIES:
+        if getattr(host, time):
+            texts[time] = repr(float(getattr(host, time)))
+        if getattr(host, pstate) is not None:
+            texts[pstate] = str(getattr(host, pstate))
+    return texts
+
+
+# ----------------------
+# Read a SimGrid platform file into the model
+
 
 #: Properties of our own that SimGrid hands through; see the module ``xml_writer``.
 HOST_ID = "host_id"
@@ -56,7 +244,7 @@ def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform
 def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> Platform:
     """Return the platform that `entries` describe, with the power that is given."""
     power.check_names((entry.name for entry in entries.hosts), str(findings.path))
-    masters = find_masters(entries, findings)
+    masters = _masters(entries, findings)
     workers = [entry for entry in entries.hosts if entry not in masters]
     computing = _in_order([entry for entry in workers if entry.computes], findings)
     if not computing:
@@ -75,7 +263,7 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
     for zone, members in members_of.items():
         if members:
             properties = entries.zones.get(zone, {})
-            bandwidth, latency = read_uplink(zone, properties, entries, findings)
+            bandwidth, latency = _uplink(zone, properties, entries, findings)
             name = properties.get(CLUSTER_NAME, zone)
             clusters.append(Cluster(name, tuple(members), bandwidth, latency))
     return Platform(
@@ -93,13 +281,12 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
 def _intensities(entries: Entries, findings: Findings) -> Iterator[tuple[str, float]]:
     """Yield hosts and their carbon intensity [g/kWh]: their own property, or that of their zone."""
     for entry in entries.hosts:
-        for properties in (entry.properties, entries.zones.get(entry.zone, {})):
-            if CARBON_INTENSITY in properties:
-                yield entry.name, read_amount(entry.name, properties, CARBON_INTENSITY, findings, entry.line)
-                break
+        properties = entries.zones.get(entry.zone, {}) | entry.properties
+        if CARBON_INTENSITY in properties:
+            yield entry.name, _amount(entry, CARBON_INTENSITY, findings, properties)
 
 
-def find_masters(entries: Entries, findings: Findings) -> list[HostEntry]:
+def _masters(entries: Entries, findings: Findings) -> list[HostEntry]:
     """Return the hosts with ``role=master``; more than one is a problem.
 
     Of a ``<cluster>`` with the property the first host is meant.
@@ -131,16 +318,15 @@ def _in_order(computing: list[HostEntry], findings: Findings) -> list[HostEntry]
     return [entries[k] for k in expected_ids]
 
 
-def read_uplink(zone: str, properties: dict[str, str], entries: Entries, findings: Findings) -> tuple[float, float]:
+def _uplink(zone: str, properties: dict[str, str], entries: Entries, findings: Findings) -> tuple[float, float]:
     """Return bandwidth [byte/s] and latency [s] of a zone's uplink, ideal where it names none."""
     link = properties.get(UPLINK)
-    if link is None:
-        return float("inf"), 0.0
-    if link not in entries.links:
+    if link is not None and link not in entries.links:
         findings.problem(
             f"zone {zone!r}: the property {UPLINK} names the link {link!r}, which the file does "
             f"not define. {did_you_mean(link, entries.links)}".rstrip()
         )
+    if link not in entries.links:
         return float("inf"), 0.0
     bandwidth, latency = entries.links[link]
     if bandwidth >= UNLIMITED_BANDWIDTH:
@@ -151,7 +337,7 @@ def read_uplink(zone: str, properties: dict[str, str], entries: Entries, finding
 
 
 def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
-    wattages = host_wattages(entry, findings, power)
+    wattages = _wattages(entry, findings, power)
     speeds = (*entry.speeds, *[0.0] * entry.n_still)
     watts = wattages or ((0.0, 0.0, 0.0),) * len(speeds)
     states = [PState(speed, *power) for speed, power in zip(speeds, watts, strict=True)]
@@ -160,18 +346,16 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
         entry.name,
         tuple(states[:n]),
         entry.cores,
-        off_w=host_off_w(entry, findings) if wattages else 0.0,
+        off_w=_amount(entry, "wattage_off", findings, entry.properties) if wattages else 0.0,
         has_energy=wattages is not None,
         pstate=entry.pstate,
         switch_pstates=tuple(states[n:]),
-        resources=read_resources(entry, findings),
-        **read_switching(entry, findings),
+        resources=_resources(entry, findings),
+        **_switching(entry, findings),
     )
 
 
-def host_wattages(
-    entry: HostEntry, findings: Findings, power: GivenPower
-) -> tuple[tuple[float, float, float], ...] | None:
+def _wattages(entry: HostEntry, findings: Findings, power: GivenPower) -> tuple[Wattage, ...] | None:
     """Return idle, epsilon and all-cores power [W] of each P-state, None without figures.
 
     Those of speed 0 are the last. Power that is given is not theirs.
@@ -186,12 +370,11 @@ def host_wattages(
         )
     if power.is_none:
         return None
-    n_pstates = len(entry.speeds) + entry.n_still
     override = power.of(entry.name, len(entry.speeds), str(findings.path))
     own = None
     has_own = "wattage_per_state" in entry.properties
     if override is None or (has_own and entry.n_still):
-        own = read_wattages(entry.name, entry.properties, n_pstates, findings, entry.line)
+        own = _own_wattages(entry, findings)
     if override is None:
         return own
     if has_own:
@@ -200,8 +383,3 @@ def host_wattages(
         findings.remark(SAME_IN_ALL, entry.name)
     still = own[len(override) :] if own is not None else (without_work(override),) * entry.n_still
     return override + still
-
-
-def host_off_w(entry: HostEntry, findings: Findings) -> float:
-    """Return the power while switched off [W]; the old name ``watt_off`` is not read."""
-    return read_amount(entry.name, entry.properties, "wattage_off", findings, entry.line)

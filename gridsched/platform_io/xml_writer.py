@@ -21,8 +21,15 @@ from gridsched.model.platform import Host, Platform
 from gridsched.model.records import MAX_NAME
 from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.simgrid_options import quote_value
-from gridsched.platform_io.xml_properties import resource_properties, switch_properties
-from gridsched.platform_io.xml_reader import CARBON_INTENSITY, CLUSTER_NAME, HOST_ID, UNLIMITED_BANDWIDTH, UPLINK
+from gridsched.platform_io.xml_reader import (
+    CARBON_INTENSITY,
+    CLUSTER_NAME,
+    HOST_ID,
+    UNLIMITED_BANDWIDTH,
+    UPLINK,
+    resource_properties,
+    switch_properties,
+)
 
 XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

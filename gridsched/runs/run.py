@@ -332,8 +332,7 @@ def _given_wattages(scenario: LoadedScenario) -> dict[str, str]:
     if not GivenPower.read(scenario.power).items:
         return {}
     platform = scenario.platform
-    everyone = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
-    return {host.name: wattage_text(host) for host in everyone}
+    return {host.name: wattage_text(host) for host in platform.everyone}
 
 
 @contextlib.contextmanager

@@ -14,10 +14,9 @@ from gridsched.model.carbon import carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.failures import Failures, with_maintenance
 from gridsched.model.platform import Platform
-from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes, RunTimes
-from gridsched.model.site_series import SiteSeries
+from gridsched.model.series import PriceSeries, SiteSeries
 from gridsched.model.stochastic import StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import TypedEstimates
 from gridsched.model.signals import EVEN, Signal
 from gridsched.model.system import System
+from gridsched.model.task_types import TypedEstimates
 from gridsched.policy.base import check_choice, check_number
 from gridsched.policy.state import EnergyState, State
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
+from gridsched.model.task_types import TypedPowerEstimates
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan, Postpone

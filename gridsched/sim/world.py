@@ -282,7 +282,7 @@ class World:
 
     def metered_energy(self) -> dict[str, float]:
         """Return the plugin's energy [J] of every host that has wattages, by name; the run is over."""
-        hosts = [*self.platform.hosts, *(host for _, host in self.platform.idle_hosts_named)]
+        hosts = self.platform.everyone
         joules = HOSTS.consumed_j(host.name for host in hosts if host.has_energy)
         if self.carbon_meter is not None:
             self.carbon_meter.close(joules)
@@ -337,7 +337,7 @@ def _check_agreement(platform: Platform, by_name: dict[str, Any]) -> None:
     """Raise where SimGrid and our reader see different hosts in one file."""
     if CLOCK_HOST in by_name:
         raise InputError(f"{platform.name}: the host name {CLOCK_HOST!r} is reserved; rename it.")
-    ours = [*platform.hosts, *(host for _, host in platform.idle_hosts_named)]
+    ours = platform.everyone
     for host in ours:
         if host.name not in by_name:
             raise SimulationError(f"{platform.name}: SimGrid has no host {host.name!r}.")

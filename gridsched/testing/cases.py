@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gridsched.model.estimates import TypedEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.stochastic import Distributions, GammaTimes, StochasticTypes
-from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
+from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, TypedEstimates, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.base import Scheduler

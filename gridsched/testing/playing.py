@@ -16,7 +16,7 @@ from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
 from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes, RunTimes
 from gridsched.model.seeds import random_stream
-from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.stochastic import GammaLaw
 from gridsched.model.system import System
 from gridsched.model.task_types import TaskTypes

@@ -19,8 +19,9 @@ from gridsched.errors import InputError
 from gridsched.metrics import METRICS, known_metrics, summary, window_metrics
 from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.window_metrics import energy_in
-from gridsched.model.estimates import FlopsEstimates, TypedEstimates
+from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import spread_evenly
 from gridsched.model.trace import PERIOD, TaskState

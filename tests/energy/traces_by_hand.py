@@ -6,8 +6,9 @@ import heapq
 
 import numpy as np
 
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState, Trace
 
 FINISHED, CANCELLED, KILLED = 0, 1, 2

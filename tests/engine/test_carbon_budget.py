@@ -16,10 +16,9 @@ from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.carbon import Carbon
-from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.series import PriceSeries, Series, SiteSeries
 from gridsched.model.signals import J_PER_KWH
-from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate, Drop, WakeAt
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed

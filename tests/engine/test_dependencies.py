@@ -12,11 +12,11 @@ from gridsched import Scenario, run
 from gridsched.engine import Stop, reference
 from gridsched.errors import InputError
 from gridsched.model.estimates import RequestedTimes
-from gridsched.model.jobs import After, Dependencies
+from gridsched.model.jobs import After, DataFiles, Dependencies
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import LoggedRunTimes
-from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Drop, WakeAt

@@ -11,9 +11,10 @@ from gridsched.energy import trace_energy
 from gridsched.engine import reference
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
-from gridsched.model.estimates import TypedEstimates
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform
-from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.model.task_types import TypedEstimates
+from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, PowerOff, PowerOn, WakeAt

@@ -11,8 +11,9 @@ from scripted import ANYTHING, Scripted, at, controller_of, hosts, idle_hosts, p
 
 from gridsched.engine.live_state import LiveState
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.estimates import FlopsEstimates, RequestedTimes, TypedEstimates
+from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.base import Traits

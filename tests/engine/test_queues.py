@@ -7,7 +7,7 @@ import pytest
 from scripted import at, first_host, hosts, plan, play, rows
 
 from gridsched.errors import InvalidDecision
-from gridsched.model.estimates import TypedEstimates
+from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits

@@ -14,13 +14,13 @@ from scripted import at, first_host, hosts, idle_hosts, plan, play, rows
 from gridsched import Scenario, run
 from gridsched.errors import IncompleteRun, InputError
 from gridsched.model import pmf_kernels
-from gridsched.model.estimates import FlopsEstimates, RequestedTimes, TypedEstimates
+from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.pmf import Pmf, PmfGrid, from_impulses, from_samples, point_mass
 from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
-from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
+from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, TypedEstimates, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits

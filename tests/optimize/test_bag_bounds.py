@@ -18,7 +18,7 @@ from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.carbon import Carbon, carbon_signal
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.seeds import random_stream
-from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve

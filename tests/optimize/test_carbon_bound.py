@@ -14,8 +14,8 @@ from test_bag_bounds import BAG_SCHEDULERS, SLACK, bags, platforms
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon, carbon_signal
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.signals import J_PER_KWH
-from gridsched.model.site_series import Series, SiteSeries
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve
 from gridsched.optimize.carbon_bound import CarbonBound, carbon_answer

@@ -262,7 +262,7 @@ def test_real_lists_become_platforms_that_simgrid_loads(shared_data, tmp_path, n
     joined = ["--join", shared_data(f"green500/{join}")] if join else []
     run("from-table", shared_data(f"green500/{name}"), *joined, "-o", output, "--quiet")
     report = check_platform_file(output)
-    assert (len(report.hosts), report.problems) == (hosts, ())
+    assert (len(report.platform), report.problems) == (hosts, ())
     if not is_installed():
         pytest.skip("SimGrid is not installed: the platform was checked without it")
     answer = inspect_platform(output)

@@ -171,11 +171,11 @@ def test_other_peoples_platforms(shared_data, name):
     path = shared_data(f"platforms/{name}")
     report = check_platform_file(path)
     if name in FINE:
-        assert (len(report.hosts), report.problems) == (FINE[name], ())
+        assert (len(report.platform.hosts), report.problems) == (FINE[name], ())
         parts, reason = [], None
     else:
         number, parts, reason = BAD[name]
-        assert len(report.hosts) == number
+        assert len(report.platform.hosts) == number
         assert not report.is_fine
     assert all(part in "\n".join(report.problems) for part in parts)
     if not is_installed():
@@ -189,9 +189,9 @@ def test_other_peoples_platforms(shared_data, name):
 def test_master_of_batsims_cluster(shared_data):
     """The role property of a cluster of one host makes that host the master."""
     report = check_platform_file(shared_data("platforms/batsim_cluster_energy_128.xml"))
-    assert report.master is not None
-    assert report.master.name == "master_host0"
-    assert len(report.master.pstates) == 16
+    assert report.platform.master is not None
+    assert report.platform.master.name == "master_host0"
+    assert len(report.platform.master.pstates) == 16
 
 
 def test_differences_are_problems(tmp_path):
@@ -260,7 +260,7 @@ def test_everything_simgrid_reads_is_read_alike(write):
 </platform>""".lstrip("\n"),
     )
     report = with_inspection(check_platform_file(path), inspect_platform(path))
-    assert len(report.hosts) == len(UNITS) + 1 + 4 + 8 + 16 + 3 * 3 * 3 * 2 + 2 + 1
+    assert len(report.platform.hosts) == len(UNITS) + 1 + 4 + 8 + 16 + 3 * 3 * 3 * 2 + 2 + 1
     gaps = [text for text in report.problems if "no wattage_per_state" in text]
     assert list(report.problems) == gaps
     assert report.simgrid.startswith("loads it")

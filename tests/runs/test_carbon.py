@@ -20,8 +20,8 @@ from gridsched.figures.power_figure import carbon_steps
 from gridsched.model.carbon import Carbon
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.signals import J_PER_KWH, Signal
-from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries, signal_of_sites
+from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import make_tasks
 from gridsched.runs.scenario_maker import ScenarioMaker, load
@@ -233,12 +233,12 @@ def test_hourly_tables(tmp_path: Path):
 def test_a_signal_of_sites_is_their_mean_over_the_hosts():
     """Two hosts of a, one of b; each host has its own."""
     a, b = Series((0.0, 10.0), (3.0, 6.0)), Series((0.0, 5.0), (9.0, 0.0))
-    signal = Signal.of_sites([a, a, b, None], 20.0, 1.0, "g", 3)
+    signal = signal_of_sites([a, a, b, None], 20.0, 1.0, "g", 3)
     assert signal.begin_s == (0.0, 5.0, 10.0)
     assert signal.weight == pytest.approx((5.0, 2.0, 4.0))
     assert signal.at_hosts(np.array([0, 2, 1]), 0.0, 20.0).tolist() == pytest.approx([4.5, 2.25, 4.5])
     assert np.isnan(signal.mean_at_host(3, 0.0, 1.0))
-    assert Signal.of_sites([a, a], 20.0, 1.0, "g", 2).sites == ()
+    assert signal_of_sites([a, a], 20.0, 1.0, "g", 2).sites == ()
 
 
 # Energy prices by site: money counted by hand on both drivers, budgets, and tables that are wrong.

@@ -14,13 +14,14 @@ import rigid_oracles as oracles
 
 from gridsched import Scenario, run
 from gridsched.model.estimates import Estimates, FlopsEstimates
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.signals import EVEN, Signal
 from gridsched.model.system import System
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
-from gridsched.model.tasks import DataFiles, Tasks, make_tasks
+from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Assign, Plan

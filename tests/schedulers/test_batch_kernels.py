@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_cases import pairs, platform_of, prepared, state_of, system_of
 
-from gridsched.model.estimates import TypedEstimates
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Platform
-from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.model.task_types import TypedEstimates
+from gridsched.model.tasks import make_tasks
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.bag.batch import DynamicFPLTF, MaxMin, MinMin, Sufferage, XSufferage
 

@@ -16,9 +16,9 @@ from scheduler_cases import b6_scenario, day, exponential_tasks
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.metrics.window_metrics import window_series
-from gridsched.model.estimates import TypedPowerEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System
+from gridsched.model.task_types import TypedPowerEstimates
 from gridsched.runs.scenario import make_system
 from gridsched.runs.scenario_maker import load
 from gridsched.runs.study import Study

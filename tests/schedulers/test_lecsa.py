@@ -25,7 +25,7 @@ from gridsched import Scenario, run
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import makespan_s, waiting_time_s, waste_ratio, wasted_flops
-from gridsched.model.estimates import TypedEstimates
+from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import PowerOff
 from gridsched.runs.run import RunResult

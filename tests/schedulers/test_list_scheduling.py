@@ -21,9 +21,10 @@ from scheduler_cases import (
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.model.estimates import TypedEstimates
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Platform
-from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.model.task_types import TypedEstimates
+from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.policy.decisions import Assign, Plan
 from gridsched.schedulers.bag.baselines import MCT, OLB, WQR, RoundRobin, WorkQueue

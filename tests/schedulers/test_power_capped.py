@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
-from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.jobs import DataFiles
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.task_types import TaskTypes, typed_platform
-from gridsched.model.tasks import DataFiles
 from gridsched.power import peak_power_w
 from gridsched.schedulers.green import FollowSites, WaitForGreen
 from gridsched.testing import trace_differences

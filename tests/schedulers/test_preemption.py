@@ -17,11 +17,10 @@ from gridsched import Scenario, run
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller, reference
 from gridsched.errors import InputError
-from gridsched.model.estimates import RequestedTimes
+from gridsched.model.estimates import PLACES, RequestedTimes
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes
-from gridsched.model.shared_nodes import PLACES
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState

@@ -14,10 +14,11 @@ from sim_cases import acting, deciding, ex_a, on_simgrid, write_star
 
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
+from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.site_series import Series, SiteSeries
-from gridsched.model.tasks import DataFiles, make_tasks
+from gridsched.model.series import Series, SiteSeries
+from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
 from gridsched.sim.library import load_simgrid
 from gridsched.testing import trace_differences

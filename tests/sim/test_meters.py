@@ -24,7 +24,7 @@ from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.carbon import Carbon
 from gridsched.model.platform import Cluster, Host, Platform, PState, homogeneous_cluster
 from gridsched.model.run_times import LEAST_LOAD, LoggedRunTimes
-from gridsched.model.site_series import Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn

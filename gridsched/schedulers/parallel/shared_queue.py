@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.model.shared_nodes import PLACES
+from gridsched.model.estimates import PLACES
 from gridsched.model.system import System
 from gridsched.model.tasks import SharedJobs
 from gridsched.policy.decisions import Allocate

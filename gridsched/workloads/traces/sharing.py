@@ -16,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.input_files import parse_toml, read_text
+from gridsched.model.estimates import node_amounts, rooms
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.records import LARGEST, Positive, checked
-from gridsched.model.shared_nodes import node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
 from gridsched.platform_io.overrides import check_patterns
-from gridsched.platform_io.xml_properties import parse_memory_mb
+from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import JobTable
 
