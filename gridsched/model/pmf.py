@@ -156,10 +156,6 @@ class Pmf:
         error = float(np.abs(at * step - self.times).max())
         return Pmf(_grid(int(at[0]), len(masses), step), masses, step), error
 
-    def sample(self, uniform: ArrayLike) -> Any:
-        """Return the times [s] that numbers drawn uniformly from [0, 1) stand for."""
-        return self.quantile(uniform)
-
 
 def point_mass(time: float, step: float | None = None) -> Pmf:
     """Return the pmf of a time [s] that is certain; `step` [s] makes it one on a grid."""

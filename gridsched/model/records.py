@@ -164,16 +164,18 @@ def with_keys(record: Record, values: Mapping[str, Any], spelled: Callable[[str]
         elif value is not None:
             inner.setdefault(outer, {})[rest[0]] = value
     for outer, parts in inner.items():
-        told = getattr(record, outer)
-        if told is None:
-            _check_needed(type(record), outer, parts, spelled)
-            made = typing.cast(type, _inner_record(_hint(type(record), outer)))(**parts)
+        current = getattr(record, outer)
+        if current is None:
+            hint = next(info.annotation for field, info in _described(type(record)) if field.name == outer)
+            made = typing.cast(type, _inner_record(hint))
+            names = {key.path[1]: key.name for key in keys.values() if key.path[0] == outer}
+            _check_needed(made, names, parts, spelled)
+            changes[outer] = made(**parts)
         else:
-            one_of = _one_of(type(told))
+            one_of = getattr(current, "ONE_OF", ())
             if any(name in parts for name in one_of):
                 parts = {**dict.fromkeys(one_of), **parts}
-            made = replace(told, **parts)
-        changes[outer] = made
+            changes[outer] = replace(current, **parts)
     return replace(record, **changes)  # type: ignore[type-var]
 
 
@@ -322,15 +324,11 @@ def _inner_record(annotation: Any) -> type | None:
     return next((each for each in alternatives if is_dataclass(each)), None)  # type: ignore[return-value]
 
 
-def _hint(record: type, name: str) -> Any:
-    return next(info.annotation for field, info in _described(record) if field.name == name)
-
-
-def _check_needed(record: type, outer: str, parts: Mapping[str, Any], spelled: Callable[[str], str]) -> None:
-    """Refuse keys of an inner record that cannot be made of them."""
-    keys = {key.path[1]: key.name for key in keys_of(record).values() if key.path[0] == outer}
-    inner = typing.cast(type, _inner_record(_hint(record, outer)))
-    one_of, first = _one_of(inner), next(iter(parts))
+def _check_needed(
+    inner: type, keys: Mapping[str, str], parts: Mapping[str, Any], spelled: Callable[[str], str]
+) -> None:
+    """Refuse parts, by their fields, of which no inner record can be made; `keys` has the name of each field."""
+    one_of, first = getattr(inner, "ONE_OF", ()), next(iter(parts))
     if one_of and not any(name in parts for name in one_of):
         needed = " or ".join(spelled(keys[name]) for name in one_of)
         raise InputError(f"{spelled(keys[first])} has no effect without {needed}; give one of them, too.")
@@ -356,11 +354,6 @@ def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model
         return whole
 
     return made
-
-
-def _one_of(record: type) -> tuple[str, ...]:
-    """Return the fields of a record of which exactly one is given, if there are such."""
-    return getattr(record, "ONE_OF", ())
 
 
 @cache

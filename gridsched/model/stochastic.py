@@ -24,15 +24,12 @@ class Distributions(ABC):
     """Distributions of run times by (task type, host type, P-state)."""
 
     _grid: PmfGrid | None = None
+    #: Distance of the grid that all of them stand on [s]; None if there is none.
+    step_s: float | None = None
 
     @abstractmethod
     def pmf(self, task_type: int, host_type: int, pstate: int) -> Pmf:
         """Return the distribution of one run time [s]; whoever asks twice gets the same object."""
-
-    @property
-    def step_s(self) -> float | None:
-        """Distance of the grid that all of them stand on [s]; None if there is none."""
-        return None
 
     def grid(self, mean_s: Floats) -> PmfGrid | None:
         """Return all of them for compiled loops; None where they stand on no common grid.
@@ -104,7 +101,7 @@ class GammaTimes(Distributions):
     def __init__(self, mean_s: ArrayLike, law: GammaLaw, step_s: float) -> None:
         self._mean_s = np.asarray(mean_s, dtype=np.float64)
         self._law = law
-        self._step_s = step_s
+        self.step_s: float = step_s
         self._made: dict[tuple[int, int, int], Pmf] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -117,15 +114,10 @@ class GammaTimes(Distributions):
         if key not in self._made:
             of_type = self._mean_s[task_type]
             is_feasible = np.isfinite(of_type)
-            made = self._law.pmfs(of_type[is_feasible], self._step_s)
+            made = self._law.pmfs(of_type[is_feasible], self.step_s)
             for (j, k), pmf in zip(np.argwhere(is_feasible).tolist(), made, strict=True):
                 self._made[task_type, j, k] = pmf
         return self._made[key]
-
-    @property
-    def step_s(self) -> float:
-        """Distance of the grid [s]."""
-        return self._step_s
 
 
 class ListedTimes(Distributions):
@@ -138,6 +130,10 @@ class ListedTimes(Distributions):
 
     def __init__(self, pmfs: Mapping[tuple[int, int, int], Pmf]) -> None:
         self._pmfs = dict(pmfs)
+        steps = {pmf.step for pmf in self._pmfs.values()}
+        step = steps.pop() if len(steps) == 1 else None
+        if step is not None and all(pmf.times[0] == step * round(pmf.times[0] / step) for pmf in self._pmfs.values()):
+            self.step_s = step
 
     def pmf(self, task_type: int, host_type: int, pstate: int) -> Pmf:
         """Return the distribution of one run time [s].
@@ -154,15 +150,6 @@ class ListedTimes(Distributions):
                 "no distribution is listed; ask only for pairs whose mean is finite."
             )
         return pmf
-
-    @property
-    def step_s(self) -> float | None:
-        """Distance of the grid that all of them stand on [s]; None if there is none."""
-        steps = {pmf.step for pmf in self._pmfs.values()}
-        step = steps.pop() if len(steps) == 1 else None
-        if step is None or any(pmf.times[0] != step * round(pmf.times[0] / step) for pmf in self._pmfs.values()):
-            return None
-        return step
 
     def coarsened(self, step_s: float) -> ListedTimes:
         """Return all distributions on the multiples of `step_s` [s].

@@ -65,17 +65,16 @@ class UtilityClasses:
         InputError
             Naming the class and what is out of range.
         """
-        parts = [cls._one(c, DECAYING, *each) for c, each in enumerate(intervals)]
-        return cls.joined(parts)
+        return cls.joined([cls._one(c, DECAYING, *each) for c, each in enumerate(intervals)])
 
     @classmethod
     def _one(
         cls, number: int, kind: int, times: ArrayLike, fractions: ArrayLike, modifiers: ArrayLike
     ) -> UtilityClasses:
         """Return one class; `number` is its name in error messages."""
-        columns = [np.array(part, dtype=np.float64) for part in (times, fractions, modifiers)]
-        _check_intervals(f"Utility class {number}", kind, *columns)
+        columns = (np.array(part, dtype=np.float64) for part in (times, fractions, modifiers))
         start_time, start_fraction, modifiers = columns
+        _check_intervals(f"Utility class {number}", kind, start_time, start_fraction, modifiers)
         following = 0.0 if kind == DECAYING else start_fraction[-1]
         return cls(
             np.array([0, len(start_time)]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -70,12 +71,12 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
     draft = _draft(table, chosen, recipe, shuffle, speeds)
     warnings: list[str] = []
     pstates = _pstates(chosen, recipe)
-    idle = _idle_power(chosen, draft, recipe, idles, warnings)
+    idle_w, idle_share = _idle_power(chosen, draft, recipe, idles, warnings)
     names = _names(table, chosen, draft.row)
     cores = _per_row(chosen, "cores", recipe.cores, 1.0, own=table.own_format)
     off = _per_row(chosen, "off_power_w", recipe.off_power_w, 0.0, own=table.own_format)
     hosts = tuple(
-        _host(names[h], draft, h, pstates[row], int(cores[row]), idle[h], float(off[row]))
+        _host(names[h], draft, h, pstates[row], int(cores[row]), (idle_w[h], idle_share), float(off[row]))
         for h, row in enumerate(draft.row)
     )
     for host in hosts:
@@ -198,42 +199,34 @@ def _per_row(chosen: pd.DataFrame, column: str, given: float | None, default: fl
     return chosen[column].fillna(default).to_numpy()
 
 
-@dataclass(frozen=True)
-class _Idle:
-    """Idle power of one host: in W, or as a share of each P-state's busy power."""
-
-    power_w: float | None
-    share: float = 0.0
-
-    def at(self, busy_w: float) -> float:
-        return self.share * busy_w if self.power_w is None else self.power_w
-
-
 def _idle_power(
     chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe, stream: np.random.Generator, warnings: list[str]
-) -> list[_Idle]:
+) -> tuple[list[float], float]:
+    """Return the idle power of each host [W], and where it is no number, its share of each P-state's busy power."""
     n = len(draft.row)
     if recipe.idle_power_w is not None:
-        return [_Idle(float(w)) for w in stream.uniform(*recipe.idle_power_w, n)]
+        return stream.uniform(*recipe.idle_power_w, n).tolist(), 0.0
     if recipe.idle_share is not None:
-        return [_Idle(None, recipe.idle_share)] * n
-    column = chosen["idle_power_w"].to_numpy() if "idle_power_w" in chosen else None
-    watts = np.full(n, np.nan) if column is None else column[draft.row]
+        return [math.nan] * n, recipe.idle_share
+    watts = chosen["idle_power_w"].to_numpy()[draft.row] if "idle_power_w" in chosen else np.full(n, np.nan)
     if np.isnan(watts).any():
         warnings.append(
             f"{int(np.isnan(watts).sum())} hosts have no idle power in the table: "
             f"{DEFAULT_IDLE_SHARE:.0%} of the busy power is assumed."
         )
-    return [_Idle(None, DEFAULT_IDLE_SHARE) if np.isnan(w) else _Idle(float(w)) for w in watts]
+    return watts.tolist(), DEFAULT_IDLE_SHARE
 
 
-def _host(name: str, draft: _Draft, h: int, pstates: PStates, cores: int, idle: _Idle, off_w: float) -> Host:
+def _host(
+    name: str, draft: _Draft, h: int, pstates: PStates, cores: int, idle: tuple[float, float], off_w: float
+) -> Host:
+    fixed_idle_w, idle_share = idle
     speed = float(draft.speed[h])
     busy = speed / float(draft.efficiency[h])
     states = []
     for speed_factor, power_factor in pstates:
         busy_w = busy * power_factor
-        idle_w = idle.at(busy_w)
+        idle_w = idle_share * busy_w if math.isnan(fixed_idle_w) else fixed_idle_w
         if idle_w > busy_w:
             raise InputError(
                 f"Host {name!r} would draw {idle_w:g} W idle but {busy_w:g} W busy; give a lower "
