@@ -96,23 +96,14 @@ def recognise_headers(headers: Sequence[str]) -> dict[str, Column]:
     for key in _CORES_BY_PREFERENCE:
         if key in keys:
             take("cores", keys.index(key))
-    _settle_ranks(columns, keys, headers)
+    if "rank" in keys:  # in a list of one rank it is that of the TOP500, too
+        take("rank", keys.index("rank"))
+        take("top500_rank", keys.index("rank"))
     names = [index for index, key in enumerate(keys) if key == "name"]
     if len(names) > 1 and "computer" not in columns:
         take("computer", names[0])
         columns["name"] = Column(names[1], headers[names[1]].strip())
     return columns
-
-
-def _settle_ranks(columns: dict[str, Column], keys: Sequence[str], headers: Sequence[str]) -> None:
-    if "rank" not in keys:
-        return
-    column = Column(keys.index("rank"), headers[keys.index("rank")].strip())
-    if "rank" in columns:
-        columns.setdefault("top500_rank", column)
-        return
-    columns["rank"] = column
-    columns.setdefault("top500_rank", column)
 
 
 def unknown_unit(headers: Sequence[str]) -> str | None:

@@ -133,10 +133,9 @@ def read_machine_table(
         raise InputError(f"--trust is {trust!r}; {' or '.join(TRUSTED)} is legal.")
     raw = read_raw_table(path)
     if is_own_format(raw.headers):
-        if join is not None:
-            raise InputError(f"{path}: is a table in gridsched's own format; it needs no --join.")
-        if trust is not None:
-            raise InputError(f"{path}: is a table in gridsched's own format; it needs no --trust.")
+        for option, value in (("--join", join), ("--trust", trust)):
+            if value is not None:
+                raise InputError(f"{path}: is a table in gridsched's own format; it needs no {option}.")
         frame = read_own_format(path, raw)
         return MachineTable(frame, (), str(path), own_format=True)
     notes: list[str] = []
