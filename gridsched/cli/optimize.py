@@ -80,10 +80,10 @@ class OptimizeOptions:
         InputError
             If options are missing or exclude each other, or a file is wrong.
         """
-        from gridsched.optimize.named_bag import bag_of_csv, bag_of_generator, bag_of_platform
+        from gridsched.optimize.named_bag import bag_of_csv, bag_of_parameters, bag_of_platform
         from gridsched.platform_io.overrides import one_pstate, pstates_of
         from gridsched.platform_io.xml_reader import read_platform
-        from gridsched.workloads.load import read_workload
+        from gridsched.workloads.load import read_generator, read_workload
 
         self._check_combination()
         pstate = self.settings.get("pstate")
@@ -96,7 +96,7 @@ class OptimizeOptions:
         if self.platform is None:
             if self.workload.suffix.lower() != ".toml":
                 raise InputError(f"{self.workload}: a bag of tasks has no machines of its own; add --platform.")
-            return bag_of_generator(self.workload, one_pstate(pstate))
+            return bag_of_parameters(read_generator(self.workload), str(self.workload), one_pstate(pstate))
         tasks = read_workload(self.workload)
         platform = read_platform(self.platform)
         return bag_of_platform(platform, tasks, pstates_of(platform, pstate))

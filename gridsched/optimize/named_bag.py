@@ -18,7 +18,6 @@ from gridsched.optimize.typed_bag import TypedBag, typed_bag
 from gridsched.optimize.typed_bounds import grouped_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import generator_of
-from gridsched.workloads.load import read_generator
 from gridsched.workloads.profit_system import ProfitBag, draw_or_read_profit_system, draw_task_counts
 from gridsched.workloads.typed_csv import (
     read_machine_type_names,
@@ -31,32 +30,14 @@ from gridsched.workloads.typed_csv import (
 MOST_PAIRS = 100_000
 
 
-def bag_of_generator(path: str | Path, pstate: int = 0) -> TypedBag:
-    """Return the bag of a generator that brings its machines.
-
-    Parameters
-    ----------
-    path : path
-        TOML of a kind with task types, such as ``profit`` or ``utility``. A bag of kind ``profit``
-        is taken by its counts, however many its tasks are.
-    pstate : int
-        All executions are in this one.
-
-    Raises
-    ------
-    InputError
-        If the file is wrong, is of a kind without machines, or lacks the P-state.
-    """
-    return bag_of_parameters(read_generator(path), str(path), pstate)
-
-
 def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> TypedBag:
-    """Return the bag that a generator's checked keys ask for; see `bag_of_generator`.
+    """Return the bag that a generator's checked keys ask for, if it brings its machines.
 
     Parameters
     ----------
     parameters : GeneratorKeys
-        Keys of a generator.
+        Of a kind with task types, such as ``profit`` or ``utility``. A bag of kind ``profit`` is
+        taken by its counts, however many its tasks are.
     name : str
         What the bag is called.
     pstate : int
