@@ -9,12 +9,10 @@ study's report.
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -34,8 +32,6 @@ from gridsched.runs.claims_schema import FigureKind, figure_kinds, register_kind
 if TYPE_CHECKING:
     from matplotlib.typing import RcKeyType
 
-    from gridsched.analysis.study_results import StudyResults
-    from gridsched.figures.study_figure import Layout
 
 # ----------------------
 # What all figures share: their style, where they are drawn, where they are saved
@@ -214,10 +210,6 @@ class Drawn:
     caption: str = ""
 
 
-_DECLARED = "The study's figures"
-_NAME = re.compile(r"[A-Za-z][\w.-]*")
-
-
 def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Callable[[Draw], Draw]:
     """Return a decorator that makes a function draw a kind of figures.
 
@@ -245,34 +237,6 @@ def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Ca
         return draw
 
     return register
-
-
-def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
-    """Yield each figure with its heading, one at a time; draw and save each within `style`.
-
-    Raises
-    ------
-    InputError
-        If a declared figure asks for a level or series that the study has not, or a figure has
-        a name that is none for a file, or another figure's.
-    """
-    kinds, usual = figure_kinds("declared"), figure_kinds("study").values()
-    own = ((_DECLARED, kinds[each.kind].draw(results, each)) for each in results.study.figures)
-    others = (
-        (kind.heading or kind.sentence.rstrip("."), drawn)
-        for kind in usual
-        if not (kind.is_usual and results.study.figures)
-        for drawn in kind.draw(results, layout)
-    )
-    names: set[str] = set()
-    for heading, drawn in chain(own, others):
-        if not _NAME.fullmatch(drawn.name) or drawn.name in names:
-            raise InputError(
-                f"{heading}: a figure is called {drawn.name!r}; its name must begin with a letter, "
-                "hold letters, digits, '_', '-' and '.', and be that of no other figure."
-            )
-        names.add(drawn.name)
-        yield heading, drawn
 
 
 def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:

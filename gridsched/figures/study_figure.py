@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_a
 from gridsched.figures.figure_file import Drawn, register_figure
 from gridsched.figures.marks import Look, series_looks
 from gridsched.metrics import METRICS
+from gridsched.runs.claims_schema import figure_kinds
 
 _ENERGIES = ("energy_j", "energy_model_j")
 #: More panels than this would be unreadable; further combinations stand in the tables only.
@@ -302,3 +304,35 @@ def finished_over_time(records: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {"time_s": np.concatenate([[0.0], times]), "tasks_finished": np.concatenate([[0], np.cumsum(counts)])}
     )
+
+
+_DECLARED = "The study's figures"
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
+
+
+def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
+    """Yield each figure with its heading, one at a time; draw and save each within `style`.
+
+    Raises
+    ------
+    InputError
+        If a declared figure asks for a level or series that the study has not, or a figure has
+        a name that is none for a file, or another figure's.
+    """
+    kinds, usual = figure_kinds("declared"), figure_kinds("study").values()
+    own = ((_DECLARED, kinds[each.kind].draw(results, each)) for each in results.study.figures)
+    others = (
+        (kind.heading or kind.sentence.rstrip("."), drawn)
+        for kind in usual
+        if not (kind.is_usual and results.study.figures)
+        for drawn in kind.draw(results, layout)
+    )
+    names: set[str] = set()
+    for heading, drawn in itertools.chain(own, others):
+        if not _NAME.fullmatch(drawn.name) or drawn.name in names:
+            raise InputError(
+                f"{heading}: a figure is called {drawn.name!r}; its name must begin with a letter, "
+                "hold letters, digits, '_', '-' and '.', and be that of no other figure."
+            )
+        names.add(drawn.name)
+        yield heading, drawn

@@ -1,14 +1,19 @@
-"""The panels of a page of a run, by Bokeh: a Gantt chart for each run, and curves over the same time."""
+"""A page to look at a run, or at several, by Bokeh: a Gantt chart for each, and curves over the same time."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from html import escape
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bokeh.embed import components
+from bokeh.layouts import column, gridplot
 from bokeh.models import (
     BasicTicker,
     ColumnDataSource,
@@ -23,10 +28,14 @@ from bokeh.models import (
     Select,
 )
 from bokeh.plotting import figure
+from bokeh.resources import Resources
 from bokeh.transform import linear_cmap
+from markupsafe import Markup
 
 from gridsched.analysis.texts import prefixed, time_unit
 from gridsched.arrays import Integers
+from gridsched.errors import InputError
+from gridsched.files.output_files import write_whole
 from gridsched.model.trace import ExecutionEnd
 from gridsched.page.printing import page_html
 from gridsched.page.run_data import Columns, ShownRun
@@ -276,3 +285,89 @@ def _user_choice(runs: Sequence[ShownRun]) -> Select | None:
             jobs.update(run.trace.tasks.attributes["user"].texts)
     users = [name for name, _ in jobs.most_common(_MOST_USERS) if name]
     return Select(title="User", value=EVERY_USER, options=[EVERY_USER, *users], width=240) if users else None
+
+
+#: What the page adds to the panels' height in a notebook [px].
+_HEADER_PX = 260
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """A page that shows one run or several; notebooks show it in a frame.
+
+    Attributes
+    ----------
+    html : str
+        The whole page.
+    height_px : int
+        About how high it is.
+    """
+
+    html: str
+    height_px: int
+
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write the page to a file (.html) and return its path.
+
+        Raises
+        ------
+        InputError
+            If the file exists and `force` is not set, or cannot be written.
+        """
+        write_whole(path, self.html, force=force)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        style = f"width: 100%; height: {self.height_px}px; border: 0"
+        return f'<iframe srcdoc="{escape(self.html)}" style="{style}"></iframe>'
+
+
+def run_page(runs: Sequence[ShownRun]) -> RunPage:
+    """Return a page of one run, or of several one below the other on one time axis.
+
+    Parameters
+    ----------
+    runs : sequence of ShownRun
+
+    Raises
+    ------
+    InputError
+        If a run has no host.
+    """
+    for run in runs:
+        if not len(run.trace.platform):
+            raise InputError(f"{run.title}: there is no host to show.")
+    panels = Panels(_named_apart(runs))
+    grid = gridplot(
+        [[each] for each in panels.figures],
+        sizing_mode="stretch_width",
+        toolbar_location="above",
+        toolbar_options={"logo": None},
+    )
+    script, body = components(column(*panels.choices, grid, sizing_mode="stretch_width"))
+    resources = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
+    html = page_html(
+        "run.html",
+        title=" and ".join(run.title for run in runs),
+        facts=[(color, _fact(run)) for color, run in zip(cycle(COLORS), panels.runs, strict=False)],
+        notes=list(dict.fromkeys(note for run in panels.runs for note in run.notes)),
+        library=Markup("\n".join(f"<script>{each}</script>" for each in resources.js_raw)),
+        script=Markup(script),
+        body=Markup(body),
+    )
+    return RunPage(html, panels.height_px + _HEADER_PX)
+
+
+def _named_apart(runs: Sequence[ShownRun]) -> list[ShownRun]:
+    """Return the runs with numbers behind titles that are the same."""
+    times = Counter(run.title for run in runs)
+    return [
+        ShownRun(f"{run.title} ({k})", run.trace, run.notes) if times[run.title] > 1 else run
+        for k, run in enumerate(runs, start=1)
+    ]
+
+
+def _fact(run: ShownRun) -> str:
+    trace = run.trace
+    counts = f"{len(trace.tasks):,} tasks, {len(trace.executions):,} executions on {len(trace.platform):,} hosts"
+    return f"{run.title}: {counts}, until {trace.horizon_s:,.6g} s"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gridsched.energy import HostEnergy
+from gridsched.errors import MissingDependency
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import amount
 from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, trace_carbon, waiting_time_s
@@ -95,15 +97,17 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
 
     Returns
     -------
-    gridsched.page.printing.RunPage
+    gridsched.page.run_panels.RunPage
 
     Raises
     ------
     MissingDependency
         If Bokeh is not installed.
     """
+    if find_spec("bokeh") is None:
+        raise MissingDependency("Pages of runs need Bokeh; install it: pip install 'gridsched[view]'.")
     # by name: the room of pages stands above this one
-    page, data = (import_module(f"gridsched.page.{name}") for name in ("printing", "run_data"))
+    page, data = (import_module(f"gridsched.page.{name}") for name in ("run_panels", "run_data"))
     return page.run_page([data.ShownRun(*each) for each in runs])
 
 

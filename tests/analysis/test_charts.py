@@ -23,9 +23,9 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers, share_limits, untangle, visible_ticks
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
-from gridsched.figures.figure_file import Drawn, file_contents, new_figure, study_figures, style
+from gridsched.figures.figure_file import Drawn, file_contents, new_figure, style
 from gridsched.figures.marks import MOST_LABELS, series_looks, spread
-from gridsched.figures.study_figure import bars, layout_of
+from gridsched.figures.study_figure import bars, layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.runs import claims_schema
 from gridsched.runs.schema import study_schema

@@ -21,9 +21,9 @@ from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import study_figures, style
+from gridsched.figures.figure_file import style
 from gridsched.figures.power_figure import money_steps
-from gridsched.figures.study_figure import layout_of
+from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.model.series import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import front_answer, landscape

@@ -18,8 +18,8 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import study_figures, style
-from gridsched.figures.study_figure import layout_of
+from gridsched.figures.figure_file import style
+from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.reproduction.claims import judge
 from gridsched.runs.run import run

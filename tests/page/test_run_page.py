@@ -28,8 +28,8 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.page import run_data
-from gridsched.page.printing import run_page
 from gridsched.page.run_data import ShownRun
+from gridsched.page.run_panels import run_page
 
 #: Debian's name, and others'.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -337,7 +337,7 @@ def test_the_extra_is_loaded_late_and_its_lack_told(monkeypatch):
     """Neither `import gridsched` nor a run loads Bokeh; without it a page says how to install it."""
     code = "import gridsched, gridsched.runs.run, sys; sys.exit('bokeh' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-    monkeypatch.setitem(sys.modules, "bokeh.embed", None)
+    monkeypatch.setitem(sys.modules, "bokeh", None)
     with pytest.raises(MissingDependency, match=r"gridsched\[view\]"):
         small().view()
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
