@@ -96,7 +96,8 @@ class OptimizeOptions:
         if self.platform is None:
             if self.workload.suffix.lower() != ".toml":
                 raise InputError(f"{self.workload}: a bag of tasks has no machines of its own; add --platform.")
-            return bag_of_parameters(read_generator(self.workload), str(self.workload), one_pstate(pstate))
+            of_machines = one_pstate(pstate)  # told before a file is read
+            return bag_of_parameters(read_generator(self.workload), str(self.workload), of_machines)
         tasks = read_workload(self.workload)
         platform = read_platform(self.platform)
         return bag_of_platform(platform, tasks, pstates_of(platform, pstate))

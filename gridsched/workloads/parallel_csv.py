@@ -141,18 +141,18 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
     names = tuple(dict.fromkeys(table["task_type"]))
     n_pstates = 1 + max(table["pstate"])
     power = np.full((len(names), len(clusters.names), n_pstates), np.inf)
-    times: dict[tuple[int, int], dict[tuple[int, int], float]] = defaultdict(dict)
+    rows: dict[tuple[int, int], dict[tuple[int, int], int]] = defaultdict(dict)
     types = table.places("task_type", names, spec.etc_csv)
-    cells = zip(types, places, *(table[name] for name in list(ENTRIES.columns)[2:]), strict=True)
-    for row, (i, c, k, nodes, time_s, power_w) in enumerate(cells):
+    cells = zip(types, places, *(table[name] for name in ("pstate", "nodes", "power_w")), strict=True)
+    for row, (i, c, k, nodes, power_w) in enumerate(cells):
         if power[i, c, k] not in (np.inf, power_w):
             legal = f"other lines of the entry have {power[i, c, k]:g}, the power of one node"
             raise table.fail(row, "power_w", legal)
         power[i, c, k] = power_w
-        times[i, c][k, nodes] = time_s
+        rows[i, c][k, nodes] = row
     entries = {
-        (i, c): _grid(table, times[i, c], f"task type {names[i]!r}, cluster {clusters.names[c]!r}", n_pstates)
-        for i, c in sorted(times)
+        (i, c): _grid(table, rows[i, c], f"task type {names[i]!r}, cluster {clusters.names[c]!r}", n_pstates)
+        for i, c in sorted(rows)
     }
     times_of_types = TabulatedTimes(spec.etc_csv, clusters, names, n_pstates, entries)
     cores = times_of_types.cores() if spec.task_types_csv is None else read_cores(spec, names)
@@ -208,16 +208,21 @@ def read_cores(spec: ParallelDay, names: tuple[str, ...]) -> Integers:
     return cores
 
 
-def _grid(table: Table, times: dict[tuple[int, int], float], pair: str, n_pstates: int) -> tuple[Integers, Floats]:
-    """Return a pair's numbers of nodes and its times [s]; each P-state must have the same numbers."""
-    listed = sorted({nodes for _, nodes in times})
+def _grid(table: Table, rows: dict[tuple[int, int], int], pair: str, n_pstates: int) -> tuple[Integers, Floats]:
+    """Return a pair's numbers of nodes and its times [s]; each P-state must have the same numbers.
+
+    `rows` holds the row of each P-state and number of nodes.
+    """
+    line_of = {nodes: table.lines[row] for (_, nodes), row in rows.items()}
+    listed = sorted(line_of)
     for k, nodes in product(range(n_pstates), listed):
-        if (k, nodes) not in times:
+        if (k, nodes) not in rows:
             raise InputError(
-                f"{table.path}: no line for {pair}, P-state {k} and {nodes} nodes; every P-state of a pair needs "
-                "the same numbers of nodes."
+                f"{table.path}: no line for {pair}, P-state {k} and {nodes} nodes, which line {line_of[nodes]} lists "
+                "in another P-state; every P-state of a pair needs the same numbers of nodes."
             )
-    return np.array(listed, dtype=np.int64), np.array([[times[k, nodes] for nodes in listed] for k in range(n_pstates)])
+    times = [[table["time_s"][rows[k, nodes]] for nodes in listed] for k in range(n_pstates)]
+    return np.array(listed, dtype=np.int64), np.array(times)
 
 
 def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:

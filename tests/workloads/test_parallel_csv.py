@@ -76,6 +76,7 @@ def test_drawn_tasks_stay_within_what_is_listed(tmp_path: Path):
         ({"tasks": "1,0,t1,0,1,0,0\n"}, "line 2: cores is '0'"),
         ({"tasks": "1,0,t1,8,1,0,20\n"}, "line 2: utility_class is '20'; it must lie from 0 to 19"),
         ({"etc": ETC + "t1,a,1,4,60,5\n"}, "no line for task type 't1', cluster 'a', P-state 1"),
+        ({"etc": ETC + "t1,a,1,3,60,5\n"}, "P-state 0 and 3 nodes, which line 10 lists"),
         ({"etc": ETC + "t1,a,0,4,60,5\n"}, "line 10: nodes is '4'; line 4 has the same task_type"),
         ({"etc": ETC + "t1,a,0,40,60,5\n"}, "line 10: power_w is '5.0'; other lines .* have 7"),
         ({"etc": ETC + "t1,c,0,40,60,5\n"}, "line 10: cluster is 'c'"),
