@@ -76,7 +76,7 @@ class _Option:
 
 _OPTIONS = {
     "join": _Option("TOP500 list of the same date: brings cores and Rmax."),
-    "year": _Option("Year of the list, where Rmax names no unit.", int),
+    "year": _Option("Year of the list: which of several, and the unit where Rmax names none.", int),
     "trust": _Option("What counts where both are listed: power or efficiency."),
     "hosts": _Option("Number of hosts, dealt to the rows; default one for each.", int),
     "rows": _Option("Ranks to use, as '1-50,60'."),

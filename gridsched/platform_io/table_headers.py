@@ -37,6 +37,7 @@ _PLAIN = {
     "computer": "computer",
     "site": "site",
     "year": "year",
+    "month": "month",
     "totalcores": "cores",
     "cores": "cores",
     "processors": "cores",
@@ -71,7 +72,7 @@ def plain_key(header: str) -> str:
 def recognise_headers(headers: Sequence[str]) -> dict[str, Column]:
     """Return the canonical columns among `headers` of a Green500 or TOP500 list.
 
-    Keys are ``rank, top500_rank, name, computer, site, year, cores, rmax_flops, rpeak_flops,
+    Keys are ``rank, top500_rank, name, computer, site, year, month, cores, rmax_flops, rpeak_flops,
     power_w, efficiency_flop_per_j``. Of duplicates the first counts. ``Rank`` is the TOP500 rank
     where the list has no other, or a Green500 rank besides. A second ``name`` column without a
     ``Computer`` column means that the first holds the computer. ``Efficiency (%)`` is Rmax/Rpeak

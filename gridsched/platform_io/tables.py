@@ -20,6 +20,7 @@ Lines that start with ``#`` are comments.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.model.records import SI_PREFIXES
 from gridsched.platform_io.recipe import read_own_format
 from gridsched.platform_io.table_files import (
     LEGAL_NUMBER,
@@ -69,6 +71,9 @@ _LARGEST_FACTOR = 2.0
 _NAMED = 5
 #: A list may have so many rows whose cells are shifted, say by a comma in a name.
 MAX_BAD_SHARE = 0.01
+#: Faster or more efficient machines are refused: their unit is another. The fastest of 2024 has 1.7e18 flop/s,
+#: the most efficient 7.3e10 flop/J.
+LARGEST_SPEED, LARGEST_EFFICIENCY = 1e19, 1e12
 #: What may be told to count where a list has both.
 TRUSTED = ("power", "efficiency")
 
@@ -109,8 +114,9 @@ def read_machine_table(
     join : str or Path, optional
         A TOP500 list of the same date; brings cores, Rmax and Rpeak by the TOP500 rank.
     year : int, optional
-        Year of the list; decides the unit of Rmax where the header names none. By default the
-        newest year in the table's Year column, else a year in the file's name.
+        Year of the list: which one, where the table holds several, and the unit of Rmax where the
+        header names none. By default the newest year in the table's Year column, else a year in
+        the file's name.
     trust : {"power", "efficiency"}, optional
         What counts where a list has both: Rmax / power, or the listed efficiency. By default the
         efficiency, unless the two are more than a factor of 2 apart.
@@ -125,7 +131,8 @@ def read_machine_table(
     ------
     InputError
         If the file is no such table, more than `MAX_BAD_SHARE` of its rows have a wrong number,
-        or the year is needed and unknown.
+        the year is needed and unknown, or a machine of a list is faster than `LARGEST_SPEED`
+        [flop/s] or more efficient than `LARGEST_EFFICIENCY` [flop/J].
     """
     if year is not None and not 1993 <= year <= 2100:
         raise InputError(f"--year is {year}; TOP500 lists exist since 1993.")
@@ -139,15 +146,20 @@ def read_machine_table(
         frame = read_own_format(path, raw)
         return MachineTable(frame, (), str(path), own_format=True)
     notes: list[str] = []
-    frame = _read_list(path, raw, year, notes)
+    frame, factors = _read_list(path, raw, year, notes)
     if join is not None:
-        frame = _joined(path, frame, join, year, notes)
+        frame, joined_factors = _joined(path, frame, join, year, notes)
+        factors |= {name: joined_factors[name] for name in ("rmax_flops",) if name in joined_factors}
+    listed = frame["efficiency_flop_per_j"].copy()
     _complete(path, frame, notes, trust)
-    return MachineTable(frame, tuple(notes), str(path))
+    _refuse_impossible(path, frame, listed, factors)
+    return MachineTable(frame.drop(columns="line"), tuple(notes), str(path))
 
 
-def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[str]) -> pd.DataFrame:
-    """Return the canonical columns of a list as far as it has them."""
+def _read_list(
+    path: str | Path, raw: RawTable, year: int | None, notes: list[str]
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return the canonical columns of a list as far as it has them, with ``line``, and their factors to SI units."""
     header = unknown_unit(raw.headers)
     if header:
         raise InputError(
@@ -169,14 +181,46 @@ def _read_list(path: str | Path, raw: RawTable, year: int | None, notes: list[st
             data[name] = number_column(path, raw, column, faults)
     import pandas as pd  # slow to load
 
-    frame = pd.DataFrame(data).drop(index=_bad_rows(path, raw, faults, notes))
+    frame = pd.DataFrame(data | {"line": raw.lines}).drop(index=_bad_rows(path, raw, faults, notes))
     if raw.preamble:
         notes.append(f"{path}: {raw.preamble} line(s) above the header were left out.")
+    month = pd.Series(number_column(path, raw, columns.get("month"), {}))
+    frame = _of_one_list(path, frame, month[frame.index].fillna(0), year, notes)
+    factors = {name: column.factor for name, column in columns.items() if column.factor is not None}
     for name in ("power_w", "efficiency_flop_per_j"):
         if name in columns:
-            frame[name] *= columns[name].factor or 1.0
-    _scale_rates(path, frame, columns, year, notes)
-    return frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(drop=True)
+            frame[name] *= factors[name]
+    factors |= _scale_rates(path, frame, columns, year, notes)
+    frame = frame.dropna(how="all", subset=[c for c in CANONICAL if c not in _TEXT]).reset_index(drop=True)
+    return frame, factors
+
+
+def _of_one_list(
+    path: str | Path, frame: pd.DataFrame, month: pd.Series, year: int | None, notes: list[str]
+) -> pd.DataFrame:
+    """Return the rows of one list, where a table holds the lists of several dates: of a year, else the newest.
+
+    The years of a single list tell when its machines were set up. Several lists have the same ranks at
+    several dates; those of a tie have equal efficiencies.
+    """
+    date = frame["year"] * 100 + month
+    value = frame["efficiency_flop_per_j"].fillna(frame["rmax_flops"])
+    known = frame.assign(date=date, value=value).dropna(subset=["rank", "date", "value"])
+    by_rank = known.groupby("rank")
+    again = (by_rank["date"].transform("nunique") > 1) & (by_rank["value"].transform("nunique") > 1)
+    if again.sum() <= MAX_BAD_SHARE * len(frame):
+        return frame
+    years = np.unique(frame["year"].dropna()).astype(int).tolist()
+    if year is not None and year not in years:
+        raise InputError(f"{path}: holds no list of {year}; it has those of {', '.join(map(str, years))} (--year).")
+    newest = date.max() if year is None else date[frame["year"] == year].max()
+    chosen = date == newest
+    text = f"{newest // 100:.0f}" + (f", month {newest % 100:.0f}" if newest % 100 else "")
+    notes.append(
+        f"{path}: holds lists of several years, {years[0]} to {years[-1]}; that of {text} is taken, {int(chosen.sum())} "
+        f"rows, and {int((~chosen).sum())} rows of the others are left out. --year takes another."
+    )
+    return frame[chosen].copy()
 
 
 def _bad_rows(path: str | Path, raw: RawTable, faults: dict[int, str], notes: list[str]) -> list[int]:
@@ -216,14 +260,15 @@ def _is_number(raw: RawTable, *, row: int, index: int) -> bool:
 
 def _scale_rates(
     path: str | Path, frame: pd.DataFrame, columns: dict[str, Column], year: int | None, notes: list[str]
-) -> None:
+) -> dict[str, float]:
+    """Bring Rmax and Rpeak to flop/s; return the factors of those whose header names none."""
     rates = [name for name in ("rmax_flops", "rpeak_flops") if name in columns]
     unknown = [name for name in rates if columns[name].factor is None]
     for name in rates:
         if name not in unknown:
             frame[name] *= columns[name].factor
     if not unknown:
-        return
+        return {}
     year, source = _list_year(path, frame, year)
     factor, unit = (1e9, "GFlop/s") if year <= LAST_GFLOPS_YEAR else (1e12, "TFlop/s")
     for name in unknown:
@@ -231,6 +276,7 @@ def _scale_rates(
     headers = " and ".join(columns[name].header for name in unknown)
     notes.append(f"{path}: {headers} in {unit}, as in lists of {year} ({source}).")
     _check_unit(path, frame, year, unit)
+    return dict.fromkeys(unknown, factor)
 
 
 def _list_year(path: str | Path, frame: pd.DataFrame, year: int | None) -> tuple[int, str]:
@@ -255,18 +301,53 @@ def _check_unit(path: str | Path, frame: pd.DataFrame, year: int, unit: str) -> 
     if np.isfinite(middle) and not 1 / 30 < middle < 30:
         raise InputError(
             f"{path}: Rmax in {unit} (year {year}) is {middle:.3g} times off efficiency x power; "
-            "give the list's year by --year."
+            "give the list's year by --year, or name the unit in the header, as 'Rmax [GFlop/s]'."
         )
+
+
+def _refuse_impossible(path: str | Path, frame: pd.DataFrame, listed: pd.Series, factors: dict[str, float]) -> None:
+    """Refuse the first machine that is faster or more efficient than any can be; name the unit to give."""
+    speed, efficiency = frame["rmax_flops"], frame["efficiency_flop_per_j"]
+    wrong = np.flatnonzero((speed > LARGEST_SPEED) | (efficiency > LARGEST_EFFICIENCY))
+    if not len(wrong):
+        return
+    k = int(wrong[0])
+    if speed[k] > LARGEST_SPEED and "rmax_flops" in factors:
+        times = {"rmax_flops": max(speed[k] / LARGEST_SPEED, efficiency[k] / LARGEST_EFFICIENCY)}
+    elif speed[k] > LARGEST_SPEED:
+        times = dict.fromkeys(("power_w", "efficiency_flop_per_j"), speed[k] / LARGEST_SPEED)
+    elif efficiency[k] == listed[k]:
+        times = {"efficiency_flop_per_j": efficiency[k] / LARGEST_EFFICIENCY}
+    else:
+        times = {"rmax_flops": efficiency[k] / LARGEST_EFFICIENCY, "power_w": LARGEST_EFFICIENCY / efficiency[k]}
+    units = [unit for name in times if name in factors and (unit := _unit_for(name, factors[name], times[name]))]
+    advice = f"name the unit in the header, as {' or '.join(map(repr, units))}" if units else "correct it"
+    raise InputError(
+        f"{path}, line {frame['line'][k]}: machine {(frame['name'][k] or frame['computer'][k])!r} would have {speed[k]:.3g} "
+        f"flop/s and {efficiency[k] / 1e9:.3g} GFlops/W; up to {LARGEST_SPEED:g} flop/s and "
+        f"{LARGEST_EFFICIENCY / 1e9:,.0f} GFlops/W are possible. If the row is right, {advice}."
+    )
+
+
+def _unit_for(name: str, factor: float, times: float) -> str | None:
+    """Return the header with the nearest unit that makes the values of a column at least so many times smaller.
+
+    Of a number below 1 the inverse is how many times larger they get.
+    """
+    steps = math.ceil(math.log(times, 1000)) if times > 1 else math.floor(math.log(times, 1000))
+    prefix = {value: letter for letter, value in SI_PREFIXES.items()}.get(factor / 1000.0**steps)
+    headers = {"rmax_flops": "Rmax [{}Flop/s]", "power_w": "Power ({}W)", "efficiency_flop_per_j": "{}Flops/W"}
+    return None if prefix is None else headers[name].format(prefix)
 
 
 def _joined(
     path: str | Path, frame: pd.DataFrame, join: str | Path, year: int | None, notes: list[str]
-) -> pd.DataFrame:
-    """Return `frame` with cores, Rmax, Rpeak and blanks filled from a TOP500 list."""
+) -> tuple[pd.DataFrame, dict[str, float]]:
+    """Return `frame` with cores, Rmax, Rpeak and blanks filled from a TOP500 list, and that list's factors."""
     raw = read_raw_table(join)
     if is_own_format(raw.headers):
         raise InputError(f"{join}: is in gridsched's own format; --join takes a TOP500 list.")
-    other = _read_list(join, raw, year, notes)
+    other, factors = _read_list(join, raw, year, notes)
     for name, table in ((path, frame), (join, other)):
         if table["top500_rank"].isna().all():
             raise InputError(f"{name}: has no column with the TOP500 rank; --join needs one.")
@@ -284,7 +365,7 @@ def _joined(
     for name in _TEXT:
         frame[name] = frame[name].where(frame[name] != "", other[name].fillna(""))
     notes.append(f"{join}: {matched} of {len(frame)} rows found their TOP500 rank.")
-    return frame
+    return frame, factors
 
 
 def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None) -> None:

@@ -187,6 +187,87 @@ def test_a_wrong_year_is_noticed(write):
     assert read_machine_table(write("b.csv", text), year=2018).frame["rmax_flops"][0] == 1e14
 
 
+def lists_of(dates: dict[str, list[float]], header: str = "year,rank,name,rmax,power", power_kw: float = 10) -> str:
+    """Return a table of several lists: by the text of each date, Rmax of its ranks, all with the same power."""
+    rows = [
+        f"{date},{rank},m{k}-{rank},{rmax},{power_kw}"
+        for k, (date, list_rmax) in enumerate(dates.items())
+        for rank, rmax in enumerate(list_rmax, start=1)
+    ]
+    return "\n".join([header, *rows]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("year", "names", "first_flops", "left_out"),
+    [(None, ["m2-1", "m2-2"], 900e9, 5), (2014, ["m1-1", "m1-2", "m1-3"], 800e9, 4), (2013, ["m0-1", "m0-2"], 7e11, 5)],
+)
+def test_of_several_lists_one_is_taken(write, year, names, first_flops, left_out):
+    """The newest year's, or that of --year; the rows of the others are counted, not made into hosts."""
+    text = lists_of({"2013": [700, 600], "2014": [800, 700, 600], "2015": [900, 800]})
+    table = read_machine_table(write("t.csv", text), year=year)
+    assert table.frame["name"].tolist() == names
+    assert table.frame["rmax_flops"][0] == first_flops
+    assert len(platform_from_table(table, PlatformRecipe()).hosts) == len(names)
+    assert f"{left_out} rows" in table.notes[0]
+    assert "--year" in table.notes[0]
+
+
+def test_of_two_lists_a_year_the_later_month_is_taken(write):
+    """June and November have the same ranks."""
+    header = "year,month,rank,name,rmax,power"
+    text = lists_of({"2014,11": [700, 600], "2015,6": [800, 700], "2015,11": [900, 800]}, header)
+    path = write("t.csv", text)
+    assert read_machine_table(path).frame["name"].tolist() == ["m2-1", "m2-2"]
+    assert read_machine_table(path, year=2014).frame["name"].tolist() == ["m0-1", "m0-2"]
+
+
+def test_a_year_that_no_list_has_is_refused(write):
+    """The years that are there are named."""
+    with pytest.raises(InputError, match=r"2012.*2013.*2014"):
+        read_machine_table(write("t.csv", lists_of({"2013": [7, 6], "2014": [8, 7]})), year=2012)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "1,a,2000,50,2013\n2,b,1000,100,2015\n3,c,900,100,2014\n",
+        "1,a,2000,50,2013\n1,b,2000,90,2015\n3,c,900,100,2014\n",
+    ],
+    ids=["years of installation", "a tie"],
+)
+def test_years_of_machines_in_one_list_are_no_lists(write, rows):
+    """A list's Year tells when a machine was set up; equal ranks with equal efficiency are a tie."""
+    table = read_machine_table(write("t.csv", "Green500_Rank,Name,Mflops/Watt,Power,Year\n" + rows))
+    assert len(table.frame) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        # GFlop/s under a year whose lists are in TFlop/s
+        (
+            lists_of({"2016": [90e6], "2017": [93e6, 33e6]}, power_kw=15371),
+            ("line 3", "m1-1", "9.3e+19", "Rmax [GFlop/s]"),
+        ),
+        (lists_of({"2016": [90], "2017": [93e3, 33e3]}), ("line 3", "9.3e+03", "GFlops/W", "Rmax [GFlop/s]")),
+        (
+            "Rank,Name,Rmax [PFlop/s],Power (kW)\n1,a,9,7000\n2,b,93014,15371\n",
+            ("line 3", "'b'", "9.3e+19", "Rmax [TFlop/s]"),
+        ),
+        ("Rank,Name,Power (kW),GFlops/Watt\n1,a,50,2.5\n2,b,50,2500\n", ("line 3", "2.5e+03", "MFlops/W")),
+        ("Rank,Name,Rmax [TFlop/s],Power\n1,a,93014,15.371\n", ("line 2", "Power (MW)")),
+        ("Rank,Name,Rmax (TFlop/s),Power (kW),GFlops/W\n1,a,93,15371,\n2,b,93014,15.371,\n", ("line 3", "Power (MW)")),
+        ("Rank,Name,Power,GFlops/Watt\n1,a,15371000,6.051\n", ("line 2", "Power (W)")),
+    ],
+)
+def test_impossible_machines_are_refused_by_row(write, text, parts):
+    """Above 1e19 flop/s or 1,000 GFlops/W a unit is wrong: the row, the value and the unit to give are named."""
+    with pytest.raises(InputError) as caught:
+        read_machine_table(write("t.csv", text))
+    for part in ("t.csv", *parts):
+        assert part in str(caught.value)
+
+
 def test_join_brings_cores_and_rmax(write):
     """Rows meet on the TOP500 rank; those without a partner stay."""
     green = "Green500_Rank,Computer,Mflops/Watt,Power,Top500_Rank\n1,A,2000,50,7\n2,B,1000,100,9\n"
