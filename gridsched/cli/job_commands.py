@@ -28,7 +28,7 @@ from gridsched.metrics.columns import Column
 from gridsched.model.records import LARGEST, SMALLEST, keys_of
 from gridsched.platform_io.overrides import GivenPower
 from gridsched.workloads.bag import write_bag
-from gridsched.workloads.load import read_generator
+from gridsched.workloads.load import check_kind, read_generator
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import (
     LEGAL,
@@ -108,6 +108,7 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
         jobs = jobs if n_nodes is None else jobs.that_fit(n_nodes)
         _refuse_empty(jobs, "describe")
         return jobs
+    check_kind(workload)
     options.refuse(set(options.given), workload, "this workload is no trace")
     parameters = read_generator(workload) if workload.suffix.lower() == ".toml" else None
     return draw_rigid_jobs(parameters) if isinstance(parameters, RigidJobs) else None

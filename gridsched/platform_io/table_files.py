@@ -19,6 +19,7 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError, MissingDependency
+from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import read_bytes
 from gridsched.model.records import LARGEST, SMALLEST
 from gridsched.platform_io import workbook_child
@@ -119,7 +120,8 @@ def _from_text(path: str | Path, text: str) -> RawTable:
             best = (score, delimiter, index)
     score, delimiter, index = best
     if score < _LEAST_SCORE:
-        raise _no_header(path)
+        said = foreign_kind(text)
+        raise InputError(f"{path}: {said}") if said else _no_header(path)
     records = _parse(path, text, delimiter)
     return _below_header(records, index, "text", decimal_comma=delimiter == ";")
 

@@ -10,6 +10,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from gridsched.errors import InputError
+from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import read_bytes
 from gridsched.model.records import MAX_NAME
 
@@ -144,7 +145,8 @@ def parse_document(path: Path | str, data: bytes) -> Element:
     """
     root = parse_xml(path, data, with_text={"trace"})
     if root.tag != "platform":
-        hint = f" {_CONVERTER}" if root.tag == _OLDEST_ROOT else ""
+        said = foreign_kind(data)
+        hint = f" {_CONVERTER}" if root.tag == _OLDEST_ROOT else f" The file {said}" if said else ""
         raise InputError(f"{path}: a SimGrid file starts with <platform>; found <{root.tag}>.{hint}")
     _check_version(path, root)
     return root
@@ -175,6 +177,8 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Elem
         hint = " It seems to be a binary file." if b"\0" in data[:4096] else ""
         if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
             hint = " It is a workbook or an archive: 'gridsched platform from-table' makes a platform of a workbook."
+        if said := foreign_kind(data):
+            raise InputError(f"{path}: {said}") from None
         raise InputError(
             f"{path}, line {error.lineno + builder.lines_before}: not well-formed XML: "
             f"{expat.ErrorString(error.code)}.{hint}"

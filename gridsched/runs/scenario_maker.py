@@ -39,7 +39,7 @@ from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_inputs import checked_file, file_digest
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, generator_of
-from gridsched.workloads.load import input_files, read_system_workload, read_workload
+from gridsched.workloads.load import check_kind, input_files, read_system_workload, read_workload
 from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
 from gridsched.workloads.traces.formats import TraceOptions, is_trace
 from gridsched.workloads.traces.trace_system import trace_system
@@ -238,6 +238,7 @@ class ScenarioMaker:
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
             system = trace_system(file, options, platform)
             return replace(LoadedScenario.on_trace(system), trace=options, platform_file=platform_file)
+        check_kind(file)
         options.refuse(set(options.given), file, "this workload is no trace")
         whole = read_system_workload(file)
         if whole is not None:

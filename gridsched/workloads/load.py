@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.files.foreign_files import foreign_file
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
@@ -12,6 +14,8 @@ from gridsched.workloads.bag import read_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.traces.formats import LEGAL, is_trace
+from gridsched.workloads.traces.job_table import numbered_lines
+from gridsched.workloads.traces.sacct import JOB
 
 
 def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks:
@@ -29,6 +33,7 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
     InputError
         If the file cannot be read or its kind is unknown.
     """
+    check_kind(path)
     suffix = Path(path).suffix.lower()
     if suffix == ".toml":
         if files is not None:
@@ -43,12 +48,32 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
         return generator.generate(parameters)
     if suffix == ".csv":
         return read_bag(path, files=files)
-    if is_trace(path):
-        raise InputError(
-            f"{path}: a trace of parallel jobs, which this command does not take; 'gridsched "
-            "workload import' makes tasks of its serial ones."
-        )
-    raise InputError(f"{path}: a workload is a .csv (tasks), a .toml (generator) or a trace ({LEGAL}).")
+    raise InputError(
+        f"{path}: a trace of parallel jobs, which this command does not take; 'gridsched "
+        "workload import' makes tasks of its serial ones."
+    )
+
+
+def check_kind(path: str | Path) -> None:
+    """Refuse a file that is no workload by its name, or a log under the name of a bag of tasks.
+
+    Raises
+    ------
+    InputError
+        Saying what the file is where its content is known.
+    """
+    suffix = Path(path).suffix.lower()
+    if is_trace(path) or suffix == ".toml":
+        return
+    said = foreign_file(path)
+    if suffix == ".csv":
+        head = next(numbered_lines(Path(path)), (1, ""))[1]
+        if set(JOB).intersection(names := re.split(r"[|,]", head)) and "Submit" in names:
+            said = "is the output of sacct; as 'sacct -P' prints it, with | between columns, it is read as *.sacct."
+    elif said is None:
+        said = f"a workload is a .csv (tasks), a .toml (generator) or a trace ({LEGAL})."
+    if said is not None:
+        raise InputError(f"{path}: {said}")
 
 
 def read_system_workload(path: str | Path) -> SystemWorkload | None:

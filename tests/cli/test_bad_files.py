@@ -404,3 +404,61 @@ def test_workload_of_another_kind(refused, write, ex_a, name, told):
     line = refused("run", *ex_a[:2], "--workload", write(name, "1 2 3\n"))
     assert name in line
     assert told in line
+
+
+SCONTROL_NODE = "NodeName=node1 Arch=x86_64 CoresPerSocket=8 \n   CPUAlloc=0 CPUTot=16 CPULoad=0.01\n"
+SCONTROL_PARTITION = (
+    "PartitionName=batch\n   AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL\n   AllocNodes=ALL Default=YES QoS=N/A\n"
+)
+SLURM_CONF = "# slurm.conf\nClusterName=c\nSlurmctldHost=head\nNodeName=node[1-12] CPUs=16 State=UNKNOWN\n"
+WFFORMAT = '{"name": "montage", "schemaVersion": "1.5", "workflow": {"specification": {"tasks": []}}}'
+#: name and content of a file that people have at hand, and what it is called
+FOREIGN = {
+    "WfFormat": ("w.json", WFFORMAT, "WfFormat"),
+    "DAX": ("w.dax.xml", '<?xml version="1.0"?>\n<adag name="m" version="2.1"><job id="a"/></adag>\n', "DAX"),
+    "DOT": ("w.dot", 'digraph G {\n  a [size="1e9"];\n}\n', "DOT"),
+    "slurm.conf": ("slurm.conf", SLURM_CONF, "slurm.conf"),
+    "slurm.conf as text": ("cluster.txt", SLURM_CONF, "slurm.conf"),
+    "scontrol show job": ("jobs.txt", "JobId=123 JobName=a\n   UserId=ann(1000) JobState=RUNNING\n", "show job"),
+    "scontrol show node": ("nodes.txt", SCONTROL_NODE, "show node"),
+    "scontrol show partition": ("partitions", SCONTROL_PARTITION, "show partition"),
+    "scontrol --json": ("jobs.json", '{"meta": {"slurm": {"version": {}}}, "jobs": []}', "Slurm"),
+    "HTML": ("list.html", "<!DOCTYPE html>\n<html><body><table><tr><td>1</td></tr></table></body></html>\n", "HTML"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "what"), FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("use", ["run", "nodes", "alone", "describe", "platform", "check", "from-table"])
+def test_known_files_that_are_not_read(refused, write, ex_a, tmp_path, name, content, what, use):
+    """Workflows, configurations and states of Slurm are called what they are, whatever they are given as."""
+    path = write(name, content)
+    arguments = {
+        "run": ["run", *ex_a[:2], "--workload", path],
+        "nodes": ["run", "--workload", path, "--nodes", "12"],
+        "alone": ["run", "--workload", path],
+        "describe": ["workload", "describe", path, "--nodes", "12"],
+        "platform": ["run", "--platform", path, *ex_a[2:]],
+        "check": ["platform", "check", path],
+        "from-table": ["platform", "from-table", path, "-o", tmp_path / "p.xml"],
+    }[use]
+    check_words(refused(*arguments), name, [what])
+
+
+@pytest.mark.parametrize("separator", ["|", ","])
+@pytest.mark.parametrize("options", [[], ["--nodes", "4"]])
+def test_the_output_of_sacct_under_the_name_of_a_bag(refused, write, ex_a, separator, options):
+    """Its header says what it is, and the message how to call it."""
+    text = "JobIDRaw|Submit|Start|End|AllocNodes\n1|0|1|2|1\n".replace("|", separator)
+    check_words(
+        refused("run", *([] if options else ex_a[:2]), "--workload", write("w.csv", text), *options),
+        "w.csv",
+        ["sacct", ".sacct"],
+    )
+
+
+def test_a_web_page_under_the_name_of_a_workbook(refused, write, tmp_path):
+    """What a browser saves as a list is no list."""
+    page = '\ufeff<html xmlns:o="urn:x"><head></head><body><table><tr><th>Rank</th></tr></table></body></html>'
+    check_words(
+        refused("platform", "from-table", write("green500.xlsx", page), "-o", tmp_path / "p.xml"), "xlsx", ["HTML"]
+    )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
+from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.output_files import json_text, write_whole
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number, whole_text
 
@@ -70,15 +71,17 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
 
 
 def _content(path: str | Path) -> dict[str, Any]:
+    text = whole_text(Path(path))
     try:
-        content = json.loads(whole_text(Path(path)))
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: no valid JSON: {error}.") from None
+        raise InputError(f"{path}: {foreign_kind(text) or f'no valid JSON: {error}.'}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: no workload of Batsim: it must be an object.")
     for key, kind, word in (("jobs", list, "a list"), ("profiles", dict, "an object")):
         if not isinstance(content.get(key), kind):
-            raise InputError(f"{path}: no workload of Batsim: it needs {key!r}, {word}.")
+            said = foreign_kind(text) or f"no workload of Batsim: it needs {key!r}, {word}."
+            raise InputError(f"{path}: {said}")
     return content
 
 

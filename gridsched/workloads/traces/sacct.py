@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.files.foreign_files import foreign_file
 from gridsched.workloads.traces.dependencies import option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
 
@@ -113,6 +114,8 @@ def _columns(path: str | Path, names: Sequence[str], nodes_from: str | None) -> 
         for name in known:
             if name in names:
                 return name
+        if said := foreign_file(path):
+            raise InputError(f"{path}: {said}")
         hint = did_you_mean(known[0], names)
         raise InputError(
             f"{path}, line 1: no column {' or '.join(known)}. {hint}sacct's output needs one; make "

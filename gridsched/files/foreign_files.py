@@ -1,0 +1,65 @@
+"""Files that people have at hand and gridsched does not read: what they are, and what to give instead."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from pathlib import Path
+
+from gridsched.errors import InputError
+from gridsched.files.input_files import check_size
+
+#: What a file begins with says what it is [byte].
+_HEAD = 1 << 16
+_MOST = 4 << 30
+_WORKFLOW = "workflows are not read. Jobs that wait for each other are read from a table (.jobs.csv, column afterok)"
+_MACHINE = "is not read. Give the machine by --nodes or --platform, its partitions by --partitions"
+_LOG = "is not read. Make a log of ended jobs by 'sacct -P -X' (.sacct)"
+#: What the head of a file holds -> what the file is, and what to do.
+_KINDS = tuple(
+    (re.compile(pattern, re.MULTILINE), f"is {what}; {advice}.")
+    for pattern, what, advice in (
+        (r'\A\s*\{(?s:.*?)"(?:schemaVersion"\s*:|workflow"\s*:\s*\{)', "a workflow in WfFormat", _WORKFLOW),
+        (r'\A\s*\{\s*"(?:meta|jobs)"(?s:.*?)"[Ss]lurm"\s*:', "JSON of a command of Slurm", f"it {_LOG}"),
+        (r"\A(?s:.*?)<adag\b", "a workflow in DAX", _WORKFLOW),
+        (r"\A\s*(?:strict\s+)?digraph\b", "a workflow in DOT", _WORKFLOW),
+        (r"^JobId=\d+ ", "the output of 'scontrol show job'", f"it {_LOG}"),
+        (r"^NodeName=(?s:.{0,4000}?)\bCPUAlloc=", "the output of 'scontrol show node'", f"it {_MACHINE}"),
+        (
+            r"^PartitionName=\S+(?: ?\n +| )AllowGroups=(?s:.{0,4000}?)(?:\bAllocNodes=|\bTotalCPUs=)",
+            "the output of 'scontrol show partition'",
+            f"it {_MACHINE}",
+        ),
+        (r"\AConfiguration data as of ", "the output of 'scontrol show config'", f"it {_MACHINE}"),
+        (
+            r"^[ \t]*(?i:SlurmctldHost|ControlMachine|SelectType|SchedulerType|NodeName|PartitionName)\s*=",
+            "a configuration of Slurm (slurm.conf)",
+            f"it {_MACHINE}",
+        ),
+        (r"\A\s*(?:<!(?i:doctype)\s+(?i:html)|<(?i:html|head|meta|body|div|table)\b)", "a page in HTML", "save it as CSV or XLSX"),
+    )
+)
+
+
+def foreign_kind(content: str | bytes) -> str | None:
+    """Return what the content of a file is that is not read, and what to give instead, as an end of a sentence; None if unknown.
+
+    It is meant for what could not be read: the texts of no format of ours are looked at.
+    """
+    head = content[:_HEAD] if isinstance(content, str) else content[:_HEAD].decode(errors="replace")
+    head = head.lstrip("\ufeff")
+    return next((said for pattern, said in _KINDS if pattern.search(head)), None)
+
+
+def foreign_file(path: str | Path) -> str | None:
+    """Return the same of a file, plain or compressed by gzip; None, too, if it cannot be read."""
+    try:
+        check_size(path, _MOST)
+        with Path(path).open("rb") as stream:
+            is_gzip = stream.read(2) == b"\x1f\x8b"
+        opened = gzip.open if is_gzip else open
+        with opened(path, "rb") as stream:
+            return foreign_kind(stream.read(_HEAD))
+    except (OSError, EOFError, zlib.error, InputError):
+        return None  # whoever reads it says so
