@@ -241,11 +241,14 @@ class Format:
         Columns in which no two rows have equal values.
     rows : str
         What its rows are, for messages, where a file without rows is refused.
+    trailing_commas : bool
+        Whether empty cells behind the last column are passed over.
     """
 
     columns: Mapping[str, Column]
     key: tuple[str, ...] = ()
     rows: str = ""
+    trailing_commas: bool = False
 
     def named(self, *values: Any) -> dict[str, Any]:
         """Return the values of the first columns by name, as `csv_text` writes them."""
@@ -270,7 +273,7 @@ class Format:
             Naming the line: if the header lacks a column or has an unknown or repeated one, a row
             has too many or too few cells, a cell is not legal, or a row repeats an earlier one.
         """
-        table = _read(Path(path), {**self.columns, **others}, text)
+        table = _read(Path(path), {**self.columns, **others}, text, trailing_commas=self.trailing_commas)
         if self.key:
             table.refuse_repeats(self.key)
         if self.rows and not len(table):
@@ -278,14 +281,18 @@ class Format:
         return table
 
 
-def _read(path: Path, columns: Mapping[str, Column], text: str | None) -> Table:
+def _read(path: Path, columns: Mapping[str, Column], text: str | None, *, trailing_commas: bool) -> Table:
     table = Table(path, columns)
     rows = _numbered_rows(table.path, read_text(path) if text is None else text)
     line, header = next(rows, (1, []))
     header = [name.strip() for name in header]
+    while trailing_commas and header[-1:] == [""]:
+        header.pop()
     _check_header(table.path, line, header, columns)
     plan = [(name, columns[name].read, table[name].append) for name in header]
     for line, cells in rows:
+        while trailing_commas and len(cells) > len(header) and not cells[-1].strip():
+            cells.pop()
         if len(cells) != len(header):
             raise InputError(f"{path}, line {line}: {len(cells)} cells where the header has {len(header)}.")
         for (name, read, append), cell in zip(plan, cells, strict=True):

@@ -37,7 +37,11 @@ _KINDS = tuple(
             "a configuration of Slurm (slurm.conf)",
             f"it {_MACHINE}",
         ),
-        (r"\A\s*(?:<!(?i:doctype)\s+(?i:html)|<(?i:html|head|meta|body|div|table)\b)", "a page in HTML", "save it as CSV or XLSX"),
+        (
+            r"\A\s*(?:<!(?i:doctype)\s+(?i:html)|<(?i:html|head|meta|body|div|table)\b)",
+            "a page in HTML",
+            "save it as CSV or XLSX",
+        ),
     )
 )
 

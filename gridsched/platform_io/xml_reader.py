@@ -364,9 +364,13 @@ def _wattages(entry: HostEntry, findings: Findings, power: GivenPower) -> tuple[
         findings.remark("start in another P-state than 0, as their attribute pstate says", entry.name)
     if max(entry.speeds) > entry.speeds[0]:
         findings.remark("have a faster P-state than P-state 0", entry.name)
-    if "sleep_pstates" in entry.properties:
+    if named := entry.properties.get("sleep_pstates", "").strip():
         findings.remark(
-            "have Batsim's property sleep_pstates; gridsched takes these P-states as ordinary ones", entry.name
+            f"have Batsim's property sleep_pstates ({named[:40]}: asleep, switching off, switching on); gridsched "
+            "takes these P-states as ordinary ones. For hosts that boot and shut down, leave out the first "
+            "(wattage_off is its power), give the others speed 0, and name them by shutdown_pstate, "
+            "shutdown_time_s, boot_pstate, boot_time_s",
+            entry.name,
         )
     if power.is_none:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +24,11 @@ from gridsched.model.tariff import Tariff
 
 INTENSITY = "g_per_kwh"
 _EVERYONE = "*"
+#: What columns of tables with time stamps are called.
+_STAMPS, _INTENSITIES = (
+    re.compile(r"time|date|stamp|\bMTU\b", re.I),
+    re.compile(r"carbon intensity|co2|co₂|g/kwh", re.I),
+)
 _NUMBER = Number()
 
 
@@ -81,9 +87,37 @@ def with_carbon_read(carbon: Carbon | None) -> Carbon | None:
                 raise InputError(
                     f"carbon_{name} belongs to tables with time stamps; name their columns by carbon_columns."
                 )
+        _refuse_time_stamps(carbon.intensity)
         return replace(carbon, intensity=read_site_series(carbon.intensity, INTENSITY))
     series = _HourlyTable(Path(carbon.intensity), carbon).read()
     return replace(carbon, intensity=series, columns=None, fill=None, start=None)
+
+
+def _refuse_time_stamps(path: str | Path) -> None:
+    """Raise `InputError` for a table without times in seconds, whose columns nothing names."""
+    present = _header(path, read_text(path))
+    if "time_s" in present or len(present) < len(("time", "value")):
+        return
+    guessed = [next((name for name in present if pattern.search(name)), None) for pattern in (_STAMPS, _INTENSITIES)]
+    # a comma would part the option's own keys
+    is_sure = all(name is not None and "," not in name for name in guessed)
+    columns = f"'time={guessed[0]},value={guessed[1]}'" if is_sure else "time=NAME,value=NAME"
+    raise InputError(
+        f"{path}: no column 'time_s'; the header is host,time_s,{INTENSITY}. For a table with time stamps, name its "
+        f"columns by --carbon-columns {columns} (in a study carbon_columns); it has {', '.join(present)}."
+    )
+
+
+def _header(path: str | Path, text: str) -> list[str]:
+    """Return the columns of a table, without empty ones behind the last."""
+    try:
+        header = next((row for row in csv.reader(text.splitlines()) if row and not row[0].startswith("#")), [])
+    except csv.Error as error:
+        raise InputError(f"{path}: no readable CSV: {error}.") from None
+    present = [name.strip() for name in header]
+    while present[-1:] == [""]:
+        present.pop()
+    return present
 
 
 class _HourlyTable:
@@ -101,12 +135,11 @@ class _HourlyTable:
         self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start")
         names = _named_columns(carbon.columns or "")
         text = read_text(path)
-        header = next((row for row in csv.reader(text.splitlines()) if row and not row[0].startswith("#")), [])
-        present = [name.strip() for name in header]
+        present = _header(path, text)
         for name in names.values():
             if name not in present:
                 raise InputError(f"{path}: no column {name!r} (carbon_columns); its columns are {', '.join(present)}.")
-        self._table = Format({name: Text() for name in present}, rows="rows").read(path, text)
+        self._table = Format({name: Text() for name in present}, rows="rows", trailing_commas=True).read(path, text)
         self._time, self._value = names["time"], names["value"]
         self._host = names.get("host")
 

@@ -343,3 +343,15 @@ def test_texts_are_written_as_the_standard_library_writes_them(text):
     """Its module is not used: it takes longer to load than all that a small run computes."""
     assert quote_value(text) == quoteattr(text)
     assert escape_text(text) == escape(text)
+
+
+def test_what_batsim_means_for_sleep_is_named(write):
+    """Which P-states they are, and the properties that say the same here; without any it is not told."""
+    speeds = 'speed="100Mf,1e-9Mf,0.16f,0.0066f"'
+    text = '<host id="{}" {}><prop id="sleep_pstates" value="{}"/></host>'
+    hosts = [text.format("a", speeds, "1:2:3"), text.format("b", speeds, "1:2:3"), text.format("c", speeds, " ")]
+    notes = [each for each in read(write, zone_xml("".join(hosts))).warnings if "sleep_pstates" in each]
+    assert len(notes) == 1
+    for part in ("'a', 'b'", "1:2:3", "boot_pstate", "shutdown_pstate"):
+        assert part in notes[0]
+    assert "'c'" not in notes[0]

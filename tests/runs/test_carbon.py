@@ -230,6 +230,35 @@ def test_hourly_tables(tmp_path: Path):
         with_carbon_read(Carbon(path, fill="hold"))
 
 
+@pytest.mark.parametrize("header_commas", ["", ",", ",,"])
+def test_trailing_commas_of_electricity_maps(tmp_path: Path, header_commas: str):
+    """Empty cells behind the last column mean nothing; a value there is no cell of the table."""
+    path = tmp_path / "hours.csv"
+    rows = HOURLY.splitlines()[:4]
+    path.write_text("\n".join([rows[0] + header_commas, rows[1] + ",", rows[2] + ",,", rows[3]]) + "\n")
+    found = with_carbon_read(Carbon(path, columns=COLUMNS)).intensity
+    assert found == SiteSeries(("*",), (Series((0.0, 3600.0, 7200.0), (100.0, 200.0, 300.0)),))
+    path.write_text("\n".join([*rows, "2026-02-01 01:00:00,X,400,a,5"]) + "\n")
+    with pytest.raises(InputError, match="line 5"):
+        with_carbon_read(Carbon(path, columns=COLUMNS))
+
+
+def test_a_table_with_time_stamps_asks_for_its_columns(tmp_path: Path):
+    """The first message names the option, and what it would be for this file; that is then read."""
+    path = tmp_path / "hours.csv"
+    path.write_text(
+        HOURLY.replace("Carbon intensity", "Carbon Intensity gCO₂eq/kWh (direct)").replace("03:00", "01:00")
+    )
+    with pytest.raises(InputError, match="--carbon-columns") as caught:
+        with_carbon_read(Carbon(path))
+    columns = str(caught.value).partition("--carbon-columns '")[2].partition("'")[0]
+    assert columns == "time=Datetime (UTC),value=Carbon Intensity gCO₂eq/kWh (direct)"
+    assert len(with_carbon_read(Carbon(path, columns=columns)).intensity.series[0].value) == 4
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="--carbon-columns time=NAME,value=NAME"):
+        with_carbon_read(Carbon(path))
+
+
 def test_a_signal_of_sites_is_their_mean_over_the_hosts():
     """Two hosts of a, one of b; each host has its own."""
     a, b = Series((0.0, 10.0), (3.0, 6.0)), Series((0.0, 5.0), (9.0, 0.0))

@@ -236,6 +236,31 @@ def test_whole_nodes_of_several_cores(tmp_path):
         run(scenario)
 
 
+SIX_OF_FOUR_CORES = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1"><zone id="z" routing="Full"><cluster id="c" prefix="n" suffix="" radical="0-5" speed="1Gf"
+core="4" bw="1GBps" lat="1us"><prop id="wattage_per_state" value="95:120:190"/></cluster></zone></platform>
+"""
+
+
+def test_jobs_that_only_cores_hold(tmp_path):
+    """Of 6 nodes of 4 cores: 6 fit as nodes, 24 as cores alone, 25 as neither; the message names the option."""
+    platform = tmp_path / "p.xml"
+    platform.write_text(SIX_OF_FOUR_CORES)
+    log = tmp_path / "log.swf"
+    log.write_text(
+        "".join(f"{k} {k} -1 60 {w} -1 -1 {w} 120 -1 1 1 1 -1 1 1 -1 -1\n" for k, w in ((1, 6), (2, 24), (3, 25)))
+    )
+    whole = trace_system(log, TraceOptions(), read_platform(platform)).jobs
+    assert whole.job.tolist() == [1]
+    advised, other = whole.dropped
+    assert (advised.lines, other.lines) == ((2,), (3,))
+    assert "--jobs-take cores" in str(advised)
+    assert "--jobs-take" not in str(other)
+    shared = trace_system(log, TraceOptions(jobs_take="cores"), read_platform(platform)).jobs
+    assert shared.job.tolist() == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

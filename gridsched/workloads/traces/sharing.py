@@ -212,9 +212,10 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> Sh
             notes.append(f"{int(unknown.sum()):,} jobs name partitions that {options.partitions} lacks: {name_list}")
     kept = chosen != _NONE
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
-    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(
-        ~kept, "no partition takes it: too long, too large, or not in the table"
-    )
+    wide, reason = _only_too_wide(wants, platform, options)
+    wide &= ~kept
+    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
+    left = left.without(~kept[~wide], "no partition takes it: too long, too large, or not in the table")
     columns = {
         "width": wants.width[kept],
         "anywhere": wants.anywhere[kept],
@@ -333,6 +334,21 @@ def _chosen(
             asks[rows] = not named[0].is_of_table
     takes &= asks
     return np.where(takes.any(axis=1), takes.argmax(axis=1), _NONE), unknown
+
+
+def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> tuple[Booleans, str]:
+    """Return which jobs are wider than the nodes of every partition, but not than its cores, and what to do.
+
+    Logs that count processors have such jobs where a platform of several cores takes whole nodes.
+    """
+    hosts = [list(each.hosts) for each in platform.partitions]
+    most_nodes = max(map(len, hosts), default=0)
+    most_cores = max((int(platform.cores[each].sum()) for each in hosts), default=0)
+    wide = (wants.width > most_nodes) & (wants.width <= most_cores) & (options.jobs_take == "nodes")
+    return wide, (
+        f"wider than the {most_nodes:,} nodes of any partition, of which jobs take whole ones; --jobs-take cores lets "
+        f"a job take up to {most_cores:,} cores"
+    )
 
 
 def _takes(estimate_s: Floats, wants: _Wants, platform: Platform, partition: Partition) -> Booleans:
