@@ -47,9 +47,9 @@ _KINDS = tuple(
 
 
 def foreign_kind(content: str | bytes) -> str | None:
-    """Return what the content of a file is that is not read, and what to give instead, as an end of a sentence; None if unknown.
+    """Return what the content of a file is, and what to give instead, behind 'FILE:'; None if that is unknown.
 
-    It is meant for what could not be read: the texts of no format of ours are looked at.
+    It is for contents that a reader has refused already.
     """
     head = content[:_HEAD] if isinstance(content, str) else content[:_HEAD].decode(errors="replace")
     head = head.lstrip("\ufeff")

@@ -217,8 +217,8 @@ def _of_one_list(
     chosen = date == newest
     text = f"{newest // 100:.0f}" + (f", month {newest % 100:.0f}" if newest % 100 else "")
     notes.append(
-        f"{path}: holds lists of several years, {years[0]} to {years[-1]}; that of {text} is taken, {int(chosen.sum())} "
-        f"rows, and {int((~chosen).sum())} rows of the others are left out. --year takes another."
+        f"{path}: holds lists of several years, {years[0]} to {years[-1]}; that of {text} is taken, "
+        f"{int(chosen.sum())} rows, and {int((~chosen).sum())} rows of the others are left out. --year takes another."
     )
     return frame[chosen].copy()
 
@@ -323,8 +323,8 @@ def _refuse_impossible(path: str | Path, frame: pd.DataFrame, listed: pd.Series,
     units = [unit for name in times if name in factors and (unit := _unit_for(name, factors[name], times[name]))]
     advice = f"name the unit in the header, as {' or '.join(map(repr, units))}" if units else "correct it"
     raise InputError(
-        f"{path}, line {frame['line'][k]}: machine {(frame['name'][k] or frame['computer'][k])!r} would have {speed[k]:.3g} "
-        f"flop/s and {efficiency[k] / 1e9:.3g} GFlops/W; up to {LARGEST_SPEED:g} flop/s and "
+        f"{path}, line {frame['line'][k]}: machine {(frame['name'][k] or frame['computer'][k])!r} would have "
+        f"{speed[k]:.3g} flop/s and {efficiency[k] / 1e9:.3g} GFlops/W; up to {LARGEST_SPEED:g} flop/s and "
         f"{LARGEST_EFFICIENCY / 1e9:,.0f} GFlops/W are possible. If the row is right, {advice}."
     )
 
