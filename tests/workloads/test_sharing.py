@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from gridsched.errors import InputError
+from gridsched.model.platform import homogeneous_cluster
+from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
@@ -197,6 +199,66 @@ def test_limits_of_time_and_size(tmp_path):
     made = trace_system(log, options, machine())
     names = [made.system.platform.partitions[k].name for k in made.system.tasks.partition.tolist()]
     assert names == ["small", "rest", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("login", ["login"]),
+        ("node[08-10]", ["node08", "node09", "node10"]),
+        ("node[1-3]", ["node1", "node2", "node3"]),
+        ("a[1-3,7],b[2], c", ["a1", "a2", "a3", "a7", "b2", "c"]),
+        ("r[1-2]n[09-10].x", ["r1n09.x", "r1n10.x", "r2n09.x", "r2n10.x"]),
+        ("a[1,1],a1", ["a1"]),
+        ("gpu[1-2]-*,t?", ["gpu1-*", "gpu2-*", "t?"]),
+        ("n[098-101]", ["n098", "n099", "n100", "n101"]),
+        ("[1-2]", ["1", "2"]),
+    ],
+)
+def test_host_lists_of_slurm(text, names):
+    """Ranges, their zeros, several brackets, commas inside and outside them; patterns stay."""
+    assert expand_hostlist(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("n[1-3", "brackets"),
+        ("n1-3]", "brackets"),
+        ("n[[1-3]]", "brackets"),
+        ("n[3-1]", "3-1"),
+        ("n[!a]", "!a"),
+        ("n[1-2-3]", "1-2-3"),
+        ("n[]", "number"),
+        ("n[1,]", "number"),
+        ("n[\u0663]", "number"),
+        ("a,,b", "0 characters"),
+        ("", "0 characters"),
+        ("n[0-1000000]", "1,000,000"),
+        ("n[1-1000][1-1000],m", "1,000,000"),
+        ("n[1-999999999999999999][1-999999999999999999]", "1,000,000"),
+        ("x" * 300 + "[1-1000000]", "300|301|307"),
+        ("[" * 100_000, "brackets"),
+        ("," * 100_000, "0 characters"),
+    ],
+)
+def test_what_is_no_host_list(text, word):
+    """Refused before anything is expanded: brackets, ranges, sizes."""
+    with pytest.raises(InputError, match=word):
+        expand_hostlist(text)
+
+
+def test_partitions_take_host_lists(tmp_path):
+    """`node[1-12]` is twelve nodes, not node1 and node2: a job of nine has room; a node too many is named."""
+    platform = homogeneous_cluster(12, idle_w=1, busy_w=2)  # n0 to n11
+    text = '[[partition]]\nname = "batch"\nnodes = ["{}"]\n'
+    log = sacct(tmp_path, "9|9|||batch", "12|12|||batch")
+    for nodes, n_hosts, jobs in (("n[0-11]", 12, [1, 2]), ("n[0-4],n[7-9],n1?", 10, [1])):
+        found = trace_system(log, TraceOptions(partitions=table(tmp_path, text.format(nodes))), platform)
+        assert (len(found.system.platform.partitions[0].hosts), found.jobs.job.tolist()) == (n_hosts, jobs)
+    for wrong, word in (("n[0-12]", "'n12'"), ("n[01-11]", "'n01'"), ("n[!1]", "'!1'")):
+        with pytest.raises(InputError, match=word):
+            trace_system(log, TraceOptions(partitions=table(tmp_path, text.format(wrong))), platform)
 
 
 def test_numbers_of_swf_have_names_in_the_table(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -20,6 +20,7 @@ from gridsched.model.estimates import node_amounts, rooms
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.records import LARGEST, Positive, checked
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
+from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.overrides import check_patterns
 from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.formats import TraceOptions
@@ -41,7 +42,7 @@ class PartitionKeys(BaseModel):
     ----------
     name : str
     nodes : list of str
-        Names of its nodes, or patterns of them.
+        Names of its nodes, host lists as Slurm writes them, and patterns with ``*`` and ``?``.
     log_names : list of str
         What the log calls it, besides its name: another name, or of SWF the number of the partition,
         or that of the queue as ``"queue 3"``.
@@ -100,9 +101,12 @@ def partitions_of(platform: Platform, path: str | Path | None) -> list[NamedPart
     keys = [_keys(table, f"{path}: partition {k}: ") for k, table in enumerate(tables, start=1)]
     _check_together(keys, path)
     hosts = [host.name for host in platform.hosts]
-    check_patterns(f"{path}: nodes", [(pattern, None) for each in keys for pattern in each.nodes], hosts, platform.name)
     return [
-        NamedPartition(_partition(each, hosts), frozenset([each.name, *each.log_names]), is_of_table=True)
+        NamedPartition(
+            _partition(each, hosts, f"{path}: nodes", platform.name),
+            frozenset([each.name, *each.log_names]),
+            is_of_table=True,
+        )
         for each in sorted(keys, key=lambda each: not each.default)
     ]
 
@@ -128,9 +132,23 @@ def _check_together(keys: Iterable[PartitionKeys], path: str | Path) -> None:
         raise InputError(f"{path}: two partitions are the default one; one at most is legal.")
 
 
-def _partition(keys: PartitionKeys, hosts: list[str]) -> Partition:
-    ids = tuple(h for h, name in enumerate(hosts) if any(fnmatchcase(name, each) for each in keys.nodes))
-    return Partition(keys.name, ids, keys.max_time_s, keys.max_nodes, keys.max_cores, keys.priority)
+def _partition(keys: PartitionKeys, hosts: list[str], option: str, where: str) -> Partition:
+    """Return a partition of hosts; `InputError` where one of its nodes is none of them."""
+    place, ids = {name: h for h, name in enumerate(hosts)}, set[int]()
+    for text in keys.nodes:
+        try:
+            names = expand_hostlist(text)
+        except InputError as error:
+            raise InputError(f"{option}: {error}") from None
+        for name in names:
+            if name not in place:
+                check_patterns(option if name == text else f"{option} {text!r}:", [(name, None)], hosts, where)
+            ids.update([place[name]] if name in place else _fitting(name, hosts))
+    return Partition(keys.name, tuple(sorted(ids)), keys.max_time_s, keys.max_nodes, keys.max_cores, keys.priority)
+
+
+def _fitting(pattern: str, hosts: list[str]) -> Iterator[int]:
+    return (h for h, name in enumerate(hosts) if fnmatchcase(name, pattern))
 
 
 # ----------------------------------------------------------------------
