@@ -261,6 +261,35 @@ def test_partitions_take_host_lists(tmp_path):
             trace_system(log, TraceOptions(partitions=table(tmp_path, text.format(wrong))), platform)
 
 
+def test_what_was_asked_is_held_against_the_longest_time(tmp_path):
+    """Of jobs that a partition of 2 minutes runs for 135 s: in if they asked for 2 minutes, out for more or nothing."""
+    rows = [f"{k}|{k}|{run_s}|{asked}|1|4|||a|u|TIMEOUT" for k, run_s, asked in ROWS_OF_TIMES]
+    log = tmp_path / "log.sacct"
+    log.write_text("\n".join([HEAD, *rows]) + "\n")
+    text = '[[partition]]\nname = "a"\nnodes = ["t0"]\nmax_time_s = 120\n'
+    made = trace_system(log, TraceOptions(jobs_take="cores", partitions=table(tmp_path, text)), machine())
+    assert made.jobs.job.tolist() == [1, 2, 5]
+    assert made.system.tasks.requested_time_s.tolist() == [135, 120, 120]  # what is known of them is as before
+
+
+#: Number, run time [s] and limit [min] of jobs.
+ROWS_OF_TIMES = [(1, 135, "2"), (2, 60, "2"), (3, 60, "3"), (4, 135, "UNLIMITED"), (5, 120, "UNLIMITED")]
+
+
+@pytest.mark.parametrize("partitions", [False, True])
+@pytest.mark.parametrize("name", ["log.sacct", "log.swf"])
+def test_a_log_without_jobs_that_take_cores(tmp_path, name, partitions):
+    """A header and no rows: no jobs, as where jobs take whole nodes."""
+    log = tmp_path / name
+    log.write_text(HEAD + "\n" if name.endswith("sacct") else "; MaxProcs: 4\n")
+    path = table(tmp_path, '[[partition]]\nname = "a"\nnodes = ["t[0-1]"]\n') if partitions else None
+    options = TraceOptions(jobs_take="cores", partitions=path)
+    made = trace_system(log, options, machine())
+    assert len(made.system.tasks) == len(made.jobs) == 0
+    with pytest.raises(InputError, match="no tasks"):
+        run(Scenario(machine(), log, "easy_backfilling", driver="reference", trace=options))
+
+
 def test_numbers_of_swf_have_names_in_the_table(tmp_path):
     """Partition 2 and queue 5 of a log; its processors are cores anywhere, with 2 GB each."""
     fields = "{} 0 -1 60 3 -1 -1 3 120 {} 1 7 1 -1 {} {} -1 -1"

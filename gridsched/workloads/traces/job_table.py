@@ -132,6 +132,14 @@ class JobTable:
         return np.fmax(self.requested_time_s, self.run_time_s)
 
     @property
+    def asked_s(self) -> Floats:
+        """What limits of a partition are held against [s].
+
+        The requested time, however long the job ran then; its run time where no time was requested.
+        """
+        return np.where(np.isnan(self.requested_time_s), self.run_time_s, self.requested_time_s)
+
+    @property
     def node_power_w(self) -> Floats:
         """Mean power of a node of each job, as measured [W]; nan where it is not told."""
         return self.power_w / self.width if len(self.power_w) else np.full(len(self), np.nan)

@@ -276,7 +276,7 @@ def _cores_wanted(jobs: JobTable) -> _Wants:
     resources = (CORES, MEMORY, *names)
     demand = np.array([[needs.get(name, 0) for name in resources] for _, _, needs in rows], dtype=np.int64)
     width, anywhere = (np.array([row[i] for row in rows]) for i in (0, 1))
-    return _Wants(width.astype(np.int64), anywhere.astype(np.bool_), demand.reshape(len(rows), -1), resources)
+    return _Wants(width.astype(np.int64), anywhere.astype(np.bool_), demand.reshape(len(rows), len(resources)), resources)
 
 
 def _parts(
@@ -336,7 +336,7 @@ def _chosen(
     jobs: JobTable, wants: _Wants, platform: Platform, named: Sequence[NamedPartition]
 ) -> tuple[Integers, Booleans]:
     """Return the partition that takes each job, and which jobs name one that is not there."""
-    takes = np.column_stack([_takes(jobs.estimate_s, wants, platform, each.partition) for each in named])
+    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition) for each in named])
     asks = np.ones_like(takes)
     unknown = np.zeros(len(jobs), dtype=np.bool_)
     nothing = [""] * len(jobs)
@@ -369,11 +369,11 @@ def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> 
     )
 
 
-def _takes(estimate_s: Floats, wants: _Wants, platform: Platform, partition: Partition) -> Booleans:
+def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partition) -> Booleans:
     """Return which jobs a partition takes: within its limits, and with room on its nodes."""
     cores = wants.width * wants.demand[:, 0]
     most_cores = math.inf if partition.max_cores is None else partition.max_cores
-    within = (estimate_s <= partition.max_time_s) & (cores <= most_cores)
+    within = (asked_s <= partition.max_time_s) & (cores <= most_cores)
     amounts = node_amounts(platform, wants.resources)[list(partition.hosts)]
     most_nodes = len(amounts) if partition.max_nodes is None else partition.max_nodes
     kinds, kind = np.unique(np.column_stack([wants.anywhere, wants.demand]), axis=0, return_inverse=True)
