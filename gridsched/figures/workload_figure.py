@@ -115,7 +115,7 @@ def jobs_overview(jobs: JobTable) -> Drawn:
     _draw_run_times(axes[1], jobs)
     _draw_work(axes[2], jobs)
     data = {
-        "job_id": jobs.job,
+        "job_id": jobs.ids,
         "submit_time_s": jobs.submit_time_s,
         "run_time_s": jobs.run_time_s,
         "width": jobs.width,

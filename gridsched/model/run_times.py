@@ -13,7 +13,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats, Labels
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, relative_speed
 from gridsched.model.platform import Platform
@@ -110,15 +110,15 @@ class LoggedRunTimes(RunTimes):
         self._speed: list[list[float]] = relative_speed(platform).tolist()
         self.node_power_w = node_power_w
 
-    def at_measured_power(self, platform: Platform, labels: Integers, *, clamps: bool) -> tuple[LoggedRunTimes, str]:
+    def at_measured_power(self, platform: Platform, labels: Labels, *, clamps: bool) -> tuple[LoggedRunTimes, str]:
         """Return the same times with the loads at which hosts draw what was measured, and what to tell.
 
         Parameters
         ----------
         platform : Platform
             Of the powers between which SimGrid knows loads: those of its fastest host in P-state 0.
-        labels : ndarray of int64, shape (tasks,)
-            Numbers of the tasks, for messages.
+        labels : ndarray of int64 or of str, shape (tasks,)
+            Ids of the tasks, for messages.
         clamps : bool
             Whether tasks outside this range take its ends.
 

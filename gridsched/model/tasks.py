@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError
 from gridsched.model.jobs import ArrivedColumns, Attribute, DataFiles, Dependencies
 from gridsched.model.records import LARGEST, SMALLEST
@@ -88,8 +88,9 @@ class Tasks:
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
-    labels : ndarray of int64, shape (tasks,)
-        The ids of the workload file; shown to people, never used for decisions.
+    labels : ndarray of int64 or of str, shape (tasks,)
+        The ids of the workload file; shown to people, never used for decisions. They are texts where any is
+        no whole number.
     nominal_heterogeneity : float or None
         The spread the generator was asked for (algorithms A6.2), if the workload tells it.
     name : str
@@ -102,7 +103,7 @@ class Tasks:
     submit_time_s: Floats
     input_bytes: Floats
     output_bytes: Floats
-    labels: Integers
+    labels: Labels
     task_type: Integers | None = None
     deadline_s: Floats | None = None
     width: Integers | None = None
@@ -238,7 +239,7 @@ def make_tasks(
         Submission times [s], finite and not negative; a scalar serves for all.
     input_bytes, output_bytes : array_like
         Sizes [byte], finite and not negative.
-    labels : sequence of int, optional
+    labels : sequence of int or of str, optional
         Ids shown to people; default 1, 2, ...
     task_type : array_like of int, optional
         Row of the ETC matrix of each task.
@@ -281,7 +282,7 @@ def make_tasks(
     """
     flops = np.array(flops, dtype=np.float64).reshape(-1)
     n = len(flops)
-    ids = np.arange(1, n + 1) if labels is None else np.array(labels, dtype=np.int64)
+    ids = np.arange(1, n + 1) if labels is None else _labels(labels)
     in_order = np.sort(ids)  # np.unique would load masked arrays
     if len(ids) != n or (in_order[1:] == in_order[:-1]).any():
         raise InputError(f"{name}: task ids must be as many as tasks ({n}) and distinct.")
@@ -331,7 +332,15 @@ def make_tasks(
     )
 
 
-def _demands(demand: ArrayLike, ids: Integers, name: str, n_resources: int) -> Integers:
+def _labels(labels: ArrayLike) -> Labels:
+    """Return ids as numbers, or as they are where any text is no whole number."""
+    ids = np.asarray(labels)
+    if ids.dtype.kind == "U" and not np.char.isdecimal(ids).all():
+        return np.array(ids, dtype=np.str_)
+    return np.array(ids, dtype=np.int64)
+
+
+def _demands(demand: ArrayLike, ids: Labels, name: str, n_resources: int) -> Integers:
     """Return what parts of jobs take; `InputError` where that is no amount, or no core."""
     demands = np.array(demand, dtype=np.int64)
     if demands.shape != (len(ids), n_resources):
@@ -347,7 +356,7 @@ def _demands(demand: ArrayLike, ids: Integers, name: str, n_resources: int) -> I
 
 
 def _checked(
-    ids: Integers, name: str, what: str, values: ArrayLike, *, positive: bool = False, or_inf: bool = False
+    ids: Labels, name: str, what: str, values: ArrayLike, *, positive: bool = False, or_inf: bool = False
 ) -> Floats:
     """Return a column with a number for each task; `InputError` where one is out of range."""
     array = np.broadcast_to(np.asarray(values, dtype=np.float64), (len(ids),)).copy()
@@ -371,7 +380,7 @@ def _frozen(values: NDArray[Any] | None, order: Integers) -> Any:
     return taken
 
 
-def _widths(width: ArrayLike, ids: Integers, name: str) -> Integers:
+def _widths(width: ArrayLike, ids: Labels, name: str) -> Integers:
     """Return how many nodes each task takes; `InputError` where that is no number of nodes."""
     widths = np.broadcast_to(np.asarray(width), (len(ids),))
     wrong = ~((widths >= 1) & (widths <= MOST_NODES) & (widths == np.floor(widths)))

@@ -57,6 +57,12 @@ class ShownRun:
         return [hosts[h].name for h in np.argsort(self.row_of).tolist()]
 
     @property
+    def job_names(self) -> list[str]:
+        """Ids of the jobs, where these are no numbers; then their places here stand in the bars."""
+        labels = self.trace.tasks.labels
+        return labels.tolist() if labels.dtype.kind == "U" else []
+
+    @property
     def users(self) -> tuple[str, ...]:
         """Whose jobs they are, where a log tells it."""
         user = self.trace.tasks.attributes.get("user")
@@ -88,7 +94,7 @@ class ShownRun:
             "bottom": top + height,
             "row": first,
             "last": first + rows - 1,
-            "job": trace.tasks.labels[task],
+            "job": task if self.job_names else trace.tasks.labels[task],
             "user": np.full(len(task), -1) if user is None else user.codes[task],
             "pstate": of_bar["pstate"],
             "joules": trace_energy(trace, self._power).execution_j[each],

@@ -203,6 +203,9 @@ class Panels:
 
         facts = [("job", "@job{0}"), ("hosts", "@row{custom}")]
         formatters = {"@row": CustomJSHover(code=_HOSTS_OF_BAR, args={"names": names, "source": bars.data_source})}
+        if run.job_names:
+            facts[0] = ("job", "@job{custom}")
+            formatters["@job"] = named([text(name) for name in run.job_names])
         if run.users:
             facts.append(("user", "@user{custom}"))
             formatters["@user"] = named([text(name) for name in run.users])

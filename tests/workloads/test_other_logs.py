@@ -12,13 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import Scenario, run
+from gridsched.campaign.stored_rows import records_of
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.export.batsim_files import jobs_table
+from gridsched.export.export import tasks_table
 from gridsched.model.jobs import After
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.workloads.traces.batsim import read_batsim
-from gridsched.workloads.traces.formats import TraceOptions, format_of, read_jobs, write_jobs
+from gridsched.workloads.traces.formats import TraceOptions, format_of, read_jobs, stays_behind, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import read_sacct
 from gridsched.workloads.traces.trace_system import rigid_system, serial_tasks, trace_system
@@ -347,3 +350,72 @@ def test_what_sacct_tells_of_dependencies(tmp_path):
         24: 4,
         25: 5,
     }
+
+
+#: An array's tasks and parts of a heterogeneous job, without the numbers of JobIDRaw.
+NAMED_JOBS = """JobID|Submit|ElapsedRaw|NNodes|Dependency
+9|0|10|1|
+17_1|0|20|1|
+17_2|0|30|1|
+20+0|1|5|1|
+20+1|1|5|2|
+20+1.batch|1|5|2|
+21|2|5|1|afterok:17
+22|2|7|1|afterany:20
+"""
+
+
+def test_ids_of_arrays_and_heterogeneous_jobs_are_kept(tmp_path):
+    """In tasks, records and what is written; that parts of one job run on their own is told once."""
+    path = file_of(tmp_path, "a.psv", NAMED_JOBS)
+    ids = ["9", "17_1", "17_2", "20+0", "20+1", "21", "22"]
+    result = run(Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=9)))
+    trace = result.trace
+    assert trace.tasks.labels.tolist() == ids
+    starts = dict(zip(ids, trace.start_time_s.tolist(), strict=True))
+    assert starts == {"9": 0, "17_1": 0, "17_2": 0, "20+0": 1, "20+1": 1, "21": 30, "22": 6}
+    assert sum("heterogeneous" in text for text in result.scenario.warnings) == 1
+    assert any("2 parts of 1 heterogeneous" in text for text in result.scenario.warnings)
+    assert jobs_table(trace, "a")["job_id"].tolist() == ids
+    assert tasks_table(trace)["job_id"].tolist() == ids
+    assert set(records_of(result)["task_id"].dropna()) == set(ids)
+    for name in ("b.jobs.csv", "b.json"):
+        write_jobs(read_jobs(path, TraceOptions()), tmp_path / name)
+        assert read_jobs(tmp_path / name, TraceOptions()).ids.tolist() == ids
+    assert "ids" in str(stays_behind(read_jobs(path, TraceOptions()), "b.swf"))
+    assert stays_behind(read_jobs(path, TraceOptions()), "b.jobs.csv") is None
+    assert any("ids" in note for note in serial_tasks(read_jobs(path, TraceOptions()), 1.0).jobs.notes)
+
+
+def test_ids_are_numbers_where_the_log_tells_them(tmp_path):
+    """With JobIDRaw nothing changes but for the line on the parts of a heterogeneous job."""
+    head, *rows = NAMED_JOBS.splitlines()
+    lines = [f"JobIDRaw|{head}", *(f"{k}|{row}" for k, row in enumerate(rows, start=50))]
+    jobs = read_sacct(file_of(tmp_path, "a.psv", "\n".join(lines).replace("55|", "54.batch|")))
+    assert jobs.ids.tolist() == [50, 51, 52, 53, 54, 56, 57]
+    assert any("2 parts of 1 heterogeneous" in note for note in jobs.notes)
+
+
+def test_a_job_that_the_log_has_twice_counts_once(tmp_path):
+    """By its id, whether or not that is a number."""
+    text = "JobID|Submit|ElapsedRaw|NNodes\n17_1|0|10|1\n17_1|5|20|1\n18|6|1|1\n"
+    jobs = read_jobs(file_of(tmp_path, "a.psv", text), TraceOptions())
+    assert jobs.ids.tolist() == ["17_1", "18"]
+    assert jobs.dropped[-1].lines == (3,)
+
+
+def test_messages_have_the_ids_of_the_log(tmp_path):
+    """A job whose power no node draws is named as the log names it."""
+    text = "JobID|Submit|ElapsedRaw|NNodes|ConsumedEnergyRaw\n17_1|0|10|1|1000\n17_2|0|10|1|100000000\n"
+    path = file_of(tmp_path, "a.psv", text)
+    scenario = Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=9), power=("measured",))
+    with pytest.raises(InputError, match="job 17_2 "):
+        run(scenario)
+
+
+def test_ids_that_no_record_takes_are_left_out(tmp_path):
+    """Longer than any, or with characters that are not printed; a job without an id is called by its line."""
+    text = f"JobID|Submit|ElapsedRaw|NNodes\n17_1|0|10|1\n{'x' * 200}|0|10|1\na\x07|0|10|1\n|0|10|1\n8|0|1|1\n"
+    jobs = read_jobs(file_of(tmp_path, "a.psv", text), TraceOptions())
+    assert jobs.ids.tolist() == ["17_1", "#5", "8"]
+    assert jobs.dropped[0].lines == (3, 4)

@@ -28,6 +28,8 @@ _OPTION = re.compile(r"(?:^|\s)(?:--dependency[=\s]+|-d\s*)(\S+)")
 _ON = re.compile(r"(?P<job>\d{1,18}(?:_\d{1,9})?)(?:\+(?P<minutes>\d{1,9}(?:\.\d{1,20})?))?(?:\(\w+\))?")
 #: Name of a job of an array: ``17_3``.
 _OF_ARRAY = re.compile(r"(?P<array>\d{1,18})_(?P<task>\d{1,9})")
+#: Name of a part of a heterogeneous job: ``17+0``.
+PART = re.compile(r"(?P<whole>\d{1,18})\+\d{1,9}")
 
 
 def option_of(submit_line: str) -> str:
@@ -51,10 +53,12 @@ class DependencyRows:
         self._lines: dict[str, list[int]] = {}
 
     def name(self, line: int, job: str) -> None:
-        """Let the job of a line be known by its name, ``17``, or as one of an array, ``17_3``."""
+        """Let the job of a line be known by its name: ``17``, of an array ``17_3``, of parts ``17+0``."""
         self._lines.setdefault(job, []).append(line)
         if match := _OF_ARRAY.fullmatch(job):
             self._lines.setdefault(match["array"], []).append(line)
+        elif match := PART.fullmatch(job):
+            self._lines.setdefault(match["whole"], []).append(line)
 
     def need(self, line: int, on: str, kind: After = After.END, delay_s: float = 0.0) -> None:
         """Let the job of a line wait for another one, by its name."""

@@ -290,13 +290,15 @@ def check_written(path: str | Path) -> None:
 
 def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
     """Return, in words, what a file of this name cannot tell of the jobs; None if it tells all."""
+    ending = str(path).lower()
     parts: dict[str, Sized] = {
+        "ids that are no numbers": jobs.names if ending.endswith(".swf") else (),
         "names of users and the like": jobs.attributes,
         "measured power": jobs.power_w,
         "dependencies": jobs.after,
     }
     lost = [what for what, values in parts.items() if len(values)]
-    if not lost or str(path).lower().endswith(".jobs.csv"):
+    if not lost or ending.endswith(".jobs.csv"):
         return None
     return f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"
 

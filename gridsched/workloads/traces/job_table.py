@@ -16,7 +16,7 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError
 from gridsched.files.csv_files import interval_set
 from gridsched.files.input_files import MAX_TEXT_BYTES, check_size
@@ -24,6 +24,8 @@ from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
+#: Longer ids of jobs that are no numbers are refused.
+LONGEST_ID = 100
 #: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 #: Larger logs are refused, as they are and unpacked [byte].
@@ -79,7 +81,7 @@ class JobTable:
     Attributes
     ----------
     job : ndarray of int64, shape (jobs,)
-        Numbers in the log.
+        Numbers in the log; of lines (or places) where any id is no whole number.
     submit_time_s : ndarray of float64, shape (jobs,)
         Since the begin of the log [s].
     run_time_s : ndarray of float64, shape (jobs,)
@@ -104,6 +106,8 @@ class JobTable:
         empty where it is told of none.
     after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
         Who waits for whom, by lines.
+    names : ndarray of str, shape (jobs,)
+        Ids in the log where any is no whole number, as those of an array's tasks (``17_3``); else empty.
     """
 
     job: Integers
@@ -119,9 +123,15 @@ class JobTable:
     attributes: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     power_w: Floats = field(default_factory=lambda: np.zeros(0))
     after: NDArray[np.void] = field(default_factory=NO_PAIRS.copy)
+    names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
 
     def __len__(self) -> int:
         return len(self.job)
+
+    @property
+    def ids(self) -> Labels:
+        """What records and messages call the jobs: numbers, or `names` where there are any."""
+        return self.names if len(self.names) else self.job
 
     @property
     def estimate_s(self) -> Floats:
@@ -174,8 +184,8 @@ class JobTable:
         return table.without(table.width <= 0, "no number of nodes greater than 0")
 
     def distinct(self) -> JobTable:
-        """Return the first job of each number; later ones are dropped."""
-        _, first = np.unique(self.job, return_index=True)
+        """Return the first job of each id; later ones are dropped."""
+        _, first = np.unique(self.ids, return_index=True)
         again = np.ones(len(self), dtype=bool)
         again[first] = False
         return self.without(again, "a job number that an earlier one has")
@@ -225,6 +235,7 @@ class JobTable:
             lines=self.lines[rows] if len(self.lines) else self.lines,
             attributes={name: texts[rows] for name, texts in self.attributes.items()},
             power_w=self.power_w[rows] if len(self.power_w) else self.power_w,
+            names=self.names[rows] if len(self.names) else self.names,
         )
 
 
@@ -309,7 +320,7 @@ class JobRows:
         self._width, self._power = array("d"), array("d")
         self._dropped: dict[str, list[int]] = {}
         self._count = 0
-        self._by_line = False
+        self._names: dict[int, str] = {}
 
     def __len__(self) -> int:
         return self._count
@@ -329,12 +340,13 @@ class JobRows:
 
         Its mean power is that of all its nodes [W]; nan or not positive where unknown.
 
-        If the number of any job is no whole number, all are numbered by their lines.
+        If the id of any job is no whole number, all are numbered by their lines, and `JobTable.names` are
+        their ids.
 
         Raises
         ------
         ValueError
-            If a number is no number of seconds or nodes.
+            If a number is no number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
         """
         for value in (submit_s, run_s, width, requested_s):
             if abs(value) > LARGEST_FIELD:
@@ -342,7 +354,9 @@ class JobRows:
         if width != width // 1:
             raise ValueError
         if not (job.isdecimal() and len(job) <= MOST_DIGITS):
-            self._by_line, job = True, "0"
+            if len(job) > LONGEST_ID or not job.isprintable():
+                raise ValueError
+            self._names[len(self._job)], job = job or f"#{line}", "0"
         self._job.append(int(job))
         self._line.append(line)
         for column, value in zip(self._times, (submit_s, run_s, requested_s), strict=True):
@@ -383,7 +397,7 @@ class JobRows:
             raise InputError(f"{where}: {needs}")
         submit, run, requested = (np.array(each, dtype=np.float64) for each in self._times)
         table = JobTable(
-            np.array(self._line if self._by_line else self._job, dtype=np.int64),
+            np.array(self._line if self._names else self._job, dtype=np.int64),
             submit,
             run,
             np.array(self._width, dtype=np.float64).astype(np.int64),
@@ -398,6 +412,10 @@ class JobRows:
             after=self.dependencies.pairs(zip(map(str, self._job), self._line, strict=True)),
             lines=np.array(self._line if has_lines else (), dtype=np.int64),
             attributes={name: np.array(texts, dtype=object) for name, texts in self._texts.items() if any(texts)},
+            names=np.array(
+                [self._names.get(k, job) for k, job in enumerate(map(str, self._job))] if self._names else [],
+                dtype=np.str_,
+            ),
         )
         power_w = np.array(self._power, dtype=np.float64)
         power_w[~((power_w > 0) & (power_w <= LARGEST_FIELD))] = np.nan

@@ -6,13 +6,14 @@ The first line names the columns, in any order; others than those below are pass
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.foreign_files import foreign_file
-from gridsched.workloads.traces.dependencies import option_of
+from gridsched.workloads.traces.dependencies import PART, option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
 
 #: Columns that tell the same, the first that a file has counts.
@@ -64,10 +65,12 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None, tells_resourc
     Times without a zone are taken as they stand: an hour that a clock was turned back counts twice.
     Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
     Elapsed) says, else from Start to End. Where a JobID is no whole number (``17_3``, of an
-    array), all jobs are numbered by their lines.
+    array), all jobs are numbered by their lines, and keep their ids as names. Parts of a
+    heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note says how many.
     """
     named = {**NAMED, **RESOURCES} if tells_resources else NAMED
     rows = JobRows(path, tuple(named))
+    parts = Counter[str]()
     lines = numbered_lines(Path(path))
     names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
     job, nodes = _columns(path, names, nodes_from)
@@ -96,15 +99,25 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None, tells_resourc
                     [cells.get(column, "") for column in named.values()],
                     _mean_power(cells),
                 )
+                name = cells.get("JobID", cells[job])
+                if (part := PART.fullmatch(name)) and _run_time(cells) > 0:
+                    parts[part["whole"]] += 1
                 if tells_dependencies:
-                    name = cells.get("JobID", cells[job])
                     rows.dependencies.name(number, name)
                     text = cells.get("Dependency") or option_of(cells.get("SubmitLine", ""))
                     rows.dependencies.read(number, text, name)
-
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
-    return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={})
+    return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))
+
+
+def _notes(parts: Mapping[str, int]) -> tuple[str, ...]:
+    """Say how many parts of heterogeneous jobs run on their own."""
+    wholes = [count for count in parts.values() if count > 1]
+    if not wholes:
+        return ()
+    jobs = f"{len(wholes):,} heterogeneous job{'s' if len(wholes) > 1 else ''}"
+    return (f"{sum(wholes):,} parts of {jobs}: each is a job of its own, and nothing makes them start together",)
 
 
 def _columns(path: str | Path, names: Sequence[str], nodes_from: str | None) -> tuple[str, str]:

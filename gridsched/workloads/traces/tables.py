@@ -129,7 +129,7 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
         If the file exists already, or cannot be written.
     """
     columns: dict[str, Any] = {
-        "id": jobs.job,
+        "id": jobs.ids,
         "submit_time_s": jobs.submit_time_s,
         "run_time_s": jobs.run_time_s,
         "nodes": jobs.width,
@@ -143,7 +143,7 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
         if line in place and on in place:
             cells = columns.setdefault(_WORDS[kind], [""] * len(jobs))
             delay = f"+{delay_s / _MINUTE!r}" if delay_s else ""
-            cells[place[line]] += f"{' ' * bool(cells[place[line]])}{jobs.job[place[on]]}{delay}"
+            cells[place[line]] += f"{' ' * bool(cells[place[line]])}{jobs.ids[place[on]]}{delay}"
     write_whole(path, csv_text(columns), force=force)
 
 

@@ -111,7 +111,7 @@ def _rigid_system(jobs: JobTable, platform: Platform, columns: Mapping[str, Any]
     tasks = make_tasks(
         jobs.estimate_s * speed_of(platform),
         jobs.submit_time_s,
-        labels=jobs.job,
+        labels=jobs.ids,
         **{"width": jobs.width, **columns},
         requested_time_s=jobs.estimate_s,
         attributes={name: texts.tolist() for name, texts in jobs.attributes.items()},
@@ -159,4 +159,7 @@ def serial_tasks(jobs: JobTable, speed: float) -> SerialTasks:
     """
     table = jobs.without(jobs.width > 1, "wider than one node, and so no serial task").from_zero()
     tasks = make_tasks(table.run_time_s * speed, table.submit_time_s, labels=table.job.tolist(), name=table.name)
+    if len(table.names):
+        note = "ids that are no numbers are not kept: tasks have the numbers of their lines"
+        table = replace(table, notes=(*table.notes, note))
     return SerialTasks(tasks, table)
