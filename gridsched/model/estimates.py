@@ -40,8 +40,41 @@ def rooms(amounts: Integers, need: Integers) -> Integers:
     return np.asarray((amounts[:, resources] // need[resources]).min(axis=1))
 
 
-def jobs_that_fit(platform: Platform, tasks: Tasks) -> Booleans:
+def most_parts(room: Integers, hosts: Integers, place: str, most_nodes: int | None = None) -> int:
+    """Return how many parts of a job find room on nodes at once, laid as `place` says.
+
+    Parameters
+    ----------
+    room : ndarray of int64, shape (nodes,)
+        How many parts each node holds.
+    hosts : ndarray of int64, shape (nodes,)
+        Ids of the nodes, ascending.
+    place : str
+        One of `PLACES`: only where parts are contiguous it matters which nodes are neighbours.
+    most_nodes : int, optional
+        The most that a job may take.
+    """
+    most = len(room) if most_nodes is None else most_nodes
+    if place != "contiguous":
+        return int(np.sort(room)[::-1][:most].sum())
+    hosts, room = hosts[room > 0], room[room > 0]
+    best = 0
+    for part in np.split(room, np.flatnonzero(np.diff(hosts) != 1) + 1):
+        in_all = np.cumsum(part)
+        before = np.concatenate([np.zeros(min(most, len(part)), dtype=np.int64), in_all[:-most]])
+        best = max(best, int((in_all - before).max(initial=0)))
+    return best
+
+
+def jobs_that_fit(platform: Platform, tasks: Tasks, place: str = "pack") -> Booleans:
     """Return which jobs find room in their partition if nothing else runs there, shape (tasks,).
+
+    Parameters
+    ----------
+    platform : Platform
+    tasks : Tasks
+    place : str
+        How jobs are laid on nodes, see `PLACES`.
 
     Raises
     ------
@@ -56,8 +89,9 @@ def jobs_that_fit(platform: Platform, tasks: Tasks) -> Booleans:
     kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
     room = np.zeros(len(kinds), dtype=np.int64)
     for k, (partition, anywhere, *need) in enumerate(kinds.tolist()):
-        on_each = rooms(amounts[list(platform.partitions[partition].hosts)], np.array(need))
-        room[k] = (on_each if anywhere else np.minimum(on_each, 1)).sum()
+        hosts = np.array(platform.partitions[partition].hosts, dtype=np.int64)
+        on_each = rooms(amounts[hosts], np.array(need))
+        room[k] = most_parts(on_each if anywhere else np.minimum(on_each, 1), hosts, place)
     return np.asarray(shared.width <= room[kind.reshape(-1)])
 
 
@@ -203,27 +237,35 @@ class Estimates(ABC):
 
 
 class FlopsEstimates(Estimates):
-    """Run time = flops / speed, for bags of distinct tasks (algorithms A, ``p_ij = w_i / s_j``)."""
+    """Run time = flops / speed, for bags of distinct tasks (algorithms A, ``p_ij = w_i / s_j``).
+
+    Parameters
+    ----------
+    platform : Platform
+    tasks : Tasks
+    place : str
+        How jobs that share nodes are laid on them, see `PLACES`.
+    """
 
     _of_tasks = ("_flops", "_width", "_n_cores", "_fits")
     _lists: ClassVar[Mapping[str, str]] = {"_flops_list": "_flops"}
 
-    def __init__(self, platform: Platform, tasks: Tasks) -> None:
-        self._platform = platform
+    def __init__(self, platform: Platform, tasks: Tasks, place: str = "pack") -> None:
+        self._platform, self._place = platform, place
         self._flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
         self._width = tasks.width
         #: cores that a task takes in all, where they are not as many as nodes
         self._n_cores = None if tasks.demand is None or tasks.width is None else tasks.width * tasks.demand[:, 0]
-        self._fits = None if tasks.demand is None else jobs_that_fit(platform, tasks)
+        self._fits = None if tasks.demand is None else jobs_that_fit(platform, tasks, place)
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
 
     def of(self, tasks: Tasks) -> FlopsEstimates:
         """Return the other tasks' flops over the same speeds."""
-        return FlopsEstimates(self._platform, tasks)
+        return FlopsEstimates(self._platform, tasks, self._place)
 
     def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Flops over speed [s], shape (tasks, hosts)."""
@@ -306,8 +348,8 @@ class RequestedTimes(FlopsEstimates):
         If the tasks have no requested times.
     """
 
-    def __init__(self, platform: Platform, tasks: Tasks) -> None:
-        super().__init__(platform, tasks)
+    def __init__(self, platform: Platform, tasks: Tasks, place: str = "pack") -> None:
+        super().__init__(platform, tasks, place)
         if tasks.requested_time_s is None:
             raise InputError(f"{tasks.name}: the tasks have no requested times.")
         # seconds in the place of flops, over relative speeds: exact where that is 1
@@ -318,4 +360,4 @@ class RequestedTimes(FlopsEstimates):
 
     def of(self, tasks: Tasks) -> RequestedTimes:
         """Return the other tasks' requested times on the same hosts."""
-        return RequestedTimes(self._platform, tasks)
+        return RequestedTimes(self._platform, tasks, self._place)

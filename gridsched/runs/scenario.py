@@ -333,9 +333,9 @@ def make_system(scenario: LoadedScenario) -> System:
     elif scenario.types is not None:
         estimates = scenario.types.estimates(tasks)
     elif tasks.requested_time_s is not None:
-        estimates = RequestedTimes(scenario.platform, tasks)
+        estimates = RequestedTimes(scenario.platform, tasks, scenario.place)
     else:
-        estimates = FlopsEstimates(scenario.platform, tasks)
+        estimates = FlopsEstimates(scenario.platform, tasks, scenario.place)
     if scenario.tariff is not None:
         scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
     carbon = carbon_signal(scenario.carbon, scenario.platform)

@@ -350,7 +350,7 @@ def play(jobs, nodes, partitions, scheduler, place="pack", users=None):
         resources=RESOURCES,
         attributes={} if users is None else {"user": users},
     )
-    system = System(platform, RequestedTimes(platform, tasks), rules=Rules(place=place))
+    system = System(platform, RequestedTimes(platform, tasks, place), rules=Rules(place=place))
     controller = Controller(
         system,
         tasks,
@@ -394,6 +394,24 @@ def random_case(seed: int) -> tuple:
         if oracle.lay(nodes, partitions, job, "contiguous"):
             jobs.append(job)
     return jobs or [(0.0, 1.0, 1.0, 0, 1, False, [1, 0, 0])], nodes, partitions
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_job_without_room_on_empty_nodes_is_rejected(place):
+    """200 cases: jobs that plain loops cannot lay on nodes where nothing runs; all others finish."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        _, nodes, _ = random_case(seed)
+        members = sorted(rng.choice(len(nodes), rng.integers(1, len(nodes) + 1), replace=False).tolist())
+        partitions = [(members, 0)]
+        jobs = [
+            (0.0, 1.0, 1.0, 0, int(rng.integers(1, 6)), bool(rng.random() < 0.5), [int(rng.integers(1, 4)), 0, 0])
+            for _ in range(5)
+        ]
+        fits = [oracle.lay(nodes, partitions, job, place) is not None for job in jobs]
+        final = play(jobs, nodes, partitions, "easy_backfilling", place).final_state
+        expected = [TaskState.FINISHED if each else TaskState.REJECTED for each in fits]
+        assert final.tolist() == expected, (seed, place)
 
 
 @pytest.mark.parametrize("scheduler", list(oracle.RULES))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gridsched.errors import InputError
-from gridsched.model.platform import homogeneous_cluster
+from gridsched.model.platform import Cluster, Host, Platform, PState, homogeneous_cluster
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.run import run
@@ -288,6 +288,31 @@ def test_a_log_without_jobs_that_take_cores(tmp_path, name, partitions):
     assert len(made.system.tasks) == len(made.jobs) == 0
     with pytest.raises(InputError, match="no tasks"):
         run(Scenario(machine(), log, "easy_backfilling", driver="reference", trace=options))
+
+
+def test_a_job_that_no_neighbours_hold_is_left_out(tmp_path):
+    """Nodes n0, n1 and n3: three of them are never neighbours; another partition takes the job if it may."""
+    log = sacct(tmp_path, "3|3|||batch", "2|2|||batch", "3|3|||batch,all", "3||||batch")
+    text = '[[partition]]\nname = "batch"\nnodes = ["n[0-1,3]"]\n[[partition]]\nname = "all"\nnodes = ["n[1-3]"]\n'
+    options = TraceOptions(partitions=table(tmp_path, text), jobs_take="cores")
+    platform = homogeneous_cluster(4, idle_w=1, busy_w=2)
+    for place, jobs, dropped in (("contiguous", [2, 3], (2, 5)), ("pack", [1, 2, 3, 4], ())):
+        scenario = Scenario(platform, log, "easy_backfilling", driver="reference", trace=options, place=place)
+        result = run(scenario)
+        assert result.trace.tasks.labels.tolist() == jobs
+        assert result.summary()["tasks_finished"] == len(jobs)
+        assert sum((each.lines for each in result.scenario.left_out), ()) == dropped
+
+
+def test_most_nodes_are_neighbours_too(tmp_path):
+    """Three cores anywhere on at most two neighbours of 2, 1, 1 and 2 cores."""
+    hosts = tuple(Host(f"n{k}", (PState(1e9, 1, 1, 2),), cores=cores) for k, cores in enumerate((2, 1, 1, 2)))
+    platform = Platform(hosts, (Cluster("all", (0, 1, 2, 3)),))
+    text = '[[partition]]\nname = "a"\nnodes = ["n*"]\nmax_nodes = 2\n'
+    options = TraceOptions(partitions=table(tmp_path, text), jobs_take="cores")
+    log = sacct(tmp_path, "3||||a", "4||||a")
+    assert trace_system(log, options, platform).jobs.job.tolist() == [1, 2]
+    assert trace_system(log, options, platform, place="contiguous").jobs.job.tolist() == [1]
 
 
 def test_numbers_of_swf_have_names_in_the_table(tmp_path):

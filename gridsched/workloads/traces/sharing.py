@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.input_files import parse_toml, read_text
-from gridsched.model.estimates import node_amounts, rooms
+from gridsched.model.estimates import most_parts, node_amounts, rooms
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.records import LARGEST, Positive, checked
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
@@ -134,16 +134,16 @@ def _check_together(keys: Iterable[PartitionKeys], path: str | Path) -> None:
 
 def _partition(keys: PartitionKeys, hosts: list[str], option: str, where: str) -> Partition:
     """Return a partition of hosts; `InputError` where one of its nodes is none of them."""
-    place, ids = {name: h for h, name in enumerate(hosts)}, set[int]()
+    id_of, ids = {name: h for h, name in enumerate(hosts)}, set[int]()
     for text in keys.nodes:
         try:
             names = expand_hostlist(text)
         except InputError as error:
             raise InputError(f"{option}: {error}") from None
         for name in names:
-            if name not in place:
+            if name not in id_of:
                 check_patterns(option if name == text else f"{option} {text!r}:", [(name, None)], hosts, where)
-            ids.update([place[name]] if name in place else _fitting(name, hosts))
+            ids.update([id_of[name]] if name in id_of else _fitting(name, hosts))
     return Partition(keys.name, tuple(sorted(ids)), keys.max_time_s, keys.max_nodes, keys.max_cores, keys.priority)
 
 
@@ -194,7 +194,7 @@ class _Wants:
     resources: tuple[str, ...]
 
 
-def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> SharedJobTable:
+def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place: str) -> SharedJobTable:
     """Return the jobs of a log that share the nodes of a platform.
 
     Parameters
@@ -203,6 +203,8 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> Sh
         With texts of `TAKEN`, where the log tells them.
     platform : Platform
     options : TraceOptions
+    place : str
+        How they are laid on nodes, see `gridsched.model.estimates.PLACES`.
 
     Returns
     -------
@@ -218,7 +220,7 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> Sh
     platform = replace(platform, partitions=tuple(each.partition for each in named))
     wants = _cores_wanted(jobs) if options.jobs_take == "cores" else _nodes_wanted(jobs, platform)
     wants, notes = _counted_here(wants, platform)
-    chosen, unknown = _chosen(jobs, wants, platform, named)
+    chosen, unknown = _chosen(jobs, wants, platform, named, place)
     if unknown.any():
         names = sorted(set(jobs.attributes["partition"][unknown].tolist()))
         if options.partitions is None:  # those of the platform have other names: nobody meant them
@@ -233,7 +235,10 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions) -> Sh
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
-    left = left.without(~kept[~wide], "no partition takes it: too long, too large, or not in the table")
+    neighbours = ", no neighbours to hold it (--place contiguous)" if place == "contiguous" else ""
+    left = left.without(
+        ~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table"
+    )
     columns = {
         "width": wants.width[kept],
         "anywhere": wants.anywhere[kept],
@@ -333,10 +338,10 @@ def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]
 
 
 def _chosen(
-    jobs: JobTable, wants: _Wants, platform: Platform, named: Sequence[NamedPartition]
+    jobs: JobTable, wants: _Wants, platform: Platform, named: Sequence[NamedPartition], place: str
 ) -> tuple[Integers, Booleans]:
     """Return the partition that takes each job, and which jobs name one that is not there."""
-    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition) for each in named])
+    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition, place) for each in named])
     asks = np.ones_like(takes)
     unknown = np.zeros(len(jobs), dtype=np.bool_)
     nothing = [""] * len(jobs)
@@ -369,17 +374,17 @@ def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> 
     )
 
 
-def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partition) -> Booleans:
+def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partition, place: str) -> Booleans:
     """Return which jobs a partition takes: within its limits, and with room on its nodes."""
     cores = wants.width * wants.demand[:, 0]
     most_cores = math.inf if partition.max_cores is None else partition.max_cores
     within = (asked_s <= partition.max_time_s) & (cores <= most_cores)
-    amounts = node_amounts(platform, wants.resources)[list(partition.hosts)]
-    most_nodes = len(amounts) if partition.max_nodes is None else partition.max_nodes
+    hosts = np.array(partition.hosts, dtype=np.int64)
+    amounts = node_amounts(platform, wants.resources)[hosts]
     kinds, kind = np.unique(np.column_stack([wants.anywhere, wants.demand]), axis=0, return_inverse=True)
     room = np.zeros(len(kinds), dtype=np.int64)
     for k, (anywhere, *need) in enumerate(kinds.tolist()):
         on_each = rooms(amounts, np.array(need))
         on_each = on_each if anywhere else np.minimum(on_each, 1)
-        room[k] = np.sort(on_each)[::-1][:most_nodes].sum()
+        room[k] = most_parts(on_each, hosts, place, partition.max_nodes)
     return np.asarray(within & (wants.width <= room[kind.reshape(-1)]))

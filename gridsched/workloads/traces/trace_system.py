@@ -34,7 +34,9 @@ class TraceSystem:
     jobs: JobTable
 
 
-def trace_system(path: str | Path, options: TraceOptions, platform: Platform | None = None) -> TraceSystem:
+def trace_system(
+    path: str | Path, options: TraceOptions, platform: Platform | None = None, *, place: str = "pack"
+) -> TraceSystem:
     """Read a log, and make the machine that it runs on where none is given.
 
     Parameters
@@ -44,6 +46,8 @@ def trace_system(path: str | Path, options: TraceOptions, platform: Platform | N
     options : TraceOptions
     platform : Platform, optional
         Run times of the log are those of its fastest host in P-state 0.
+    place : str
+        How jobs that share nodes are laid on them, see `gridsched.model.estimates.PLACES`.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def trace_system(path: str | Path, options: TraceOptions, platform: Platform | N
         options.refuse(OF_MACHINE, path, f"the nodes are those of {platform.name}")
     columns: Mapping[str, Any] = {}
     if options.shares or platform.cores.max(initial=1) > 1:
-        shared = share_nodes(jobs, platform, options)
+        shared = share_nodes(jobs, platform, options, place)
         jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
