@@ -20,6 +20,7 @@ from gridsched.export.export import tasks_table
 from gridsched.model.jobs import After
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.tasks import ArrivedTasks, make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.workloads.traces.batsim import read_batsim
 from gridsched.workloads.traces.formats import TraceOptions, format_of, read_jobs, stays_behind, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
@@ -419,3 +420,79 @@ def test_ids_that_no_record_takes_are_left_out(tmp_path):
     jobs = read_jobs(file_of(tmp_path, "a.psv", text), TraceOptions())
     assert jobs.ids.tolist() == ["17_1", "#5", "8"]
     assert jobs.dropped[0].lines == (3, 4)
+
+
+def states_log(folder: Path, *rows: str) -> Path:
+    """Write a log of jobs that ran for 10 s from 0 s on, one node each, given id|State|Dependency."""
+    lines = ["JobID|Submit|ElapsedRaw|NNodes|State|Dependency"]
+    lines += [f"{id}|{k}|10|1|{rest}" for k, (id, rest) in enumerate(row.split("|", 1) for row in rows)]
+    return file_of(folder, "states.sacct", "\n".join(lines) + "\n")
+
+
+def ends_of(path: Path, **options: str) -> tuple[dict[str, float | str], list[str]]:
+    """Return when each job started, or how it ended without a start, and what was said."""
+    result = run(Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=9, **options)))
+    trace = result.trace
+    words = [TaskState(state).name.lower() for state in trace.final_state.tolist()]
+    starts = [word if np.isnan(t) else t for t, word in zip(trace.start_time_s.tolist(), words, strict=True)]
+    return dict(zip(map(str, trace.tasks.labels), starts, strict=True)), list(result.scenario.warnings)
+
+
+def test_dependencies_take_the_state_of_the_log(tmp_path):
+    """Job 1 failed and 2 succeeded: who needs the failure of 1 starts at its end, who needs its success never."""
+    path = states_log(
+        tmp_path,
+        "1|FAILED|",
+        "2|COMPLETED|",
+        "3|COMPLETED|afternotok:1",
+        "4|COMPLETED|afterok:1",
+        "5|COMPLETED|afterok:2",
+        "6|COMPLETED|afternotok:2",
+        "7|COMPLETED|afterany:1",
+        "8|COMPLETED|afterok:4",
+    )
+    starts, said = ends_of(path)
+    rejected = "rejected"
+    assert starts == {"1": 0, "2": 1, "3": 10, "4": rejected, "5": 11, "6": rejected, "7": 10, "8": rejected}
+    assert [text for text in said if "State" in text and "1 afternotok" in text and "1 afterok" in text]
+    starts, said = ends_of(path, outcomes_from="run")
+    assert starts == {"1": 0, "2": 1, "3": rejected, "4": 10, "5": 11, "6": rejected, "7": 10, "8": 20}
+    assert not [text for text in said if "State" in text]
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "CANCELLED by 1000", "DEADLINE"])
+def test_what_is_no_success_in_a_log(tmp_path, state):
+    """All of Slurm's words for it; of a word that is not known the run decides."""
+    assert ends_of(states_log(tmp_path, f"1|{state}|", "2||afternotok:1"))[0]["2"] == 10
+    assert ends_of(states_log(tmp_path, "1|LUCKY|", "2||afternotok:1"))[0]["2"] == "rejected"
+
+
+def test_of_an_array_one_failure_is_enough(tmp_path):
+    """As Slurm has it: afternotok of the whole waits for all tasks, of which one failed; afterok needs all."""
+    path = states_log(tmp_path, "1_1|FAILED|", "1_2|COMPLETED|", "2||afternotok:1", "3||afterok:1", "4||afterok:1_2")
+    starts, _ = ends_of(path)
+    assert starts == {"1_1": 0, "1_2": 1, "2": 11, "3": "rejected", "4": 11}
+
+
+def test_what_a_rejected_job_means_to_others(tmp_path):
+    """Job 2 is rejected when 1 ends, at 10 s: that is its end without a start and without success."""
+    path = states_log(
+        tmp_path, "1|FAILED|", "2||afterok:1", "3||after:2", "4||afterany:2", "5||afternotok:2", "6||afterok:2"
+    )
+    starts, _ = ends_of(path)
+    assert starts == {"1": 0, "2": "rejected", "3": 10, "4": 10, "5": 10, "6": "rejected"}
+
+
+def test_states_stay_with_dependencies_that_are_written(tmp_path):
+    """A table without states runs as the log; jobs left out count once; others formats know no such option."""
+    path = states_log(
+        tmp_path, "1|FAILED|", "2||afternotok:1", "3||afterok:1", "4||after:1+1", "5|FAILED|", "6||afterok:5"
+    )
+    write_jobs(read_jobs(path, TraceOptions()), tmp_path / "b.jobs.csv")
+    assert ends_of(tmp_path / "b.jobs.csv")[0] == ends_of(path)[0]
+    with pytest.raises(InputError, match="outcomes_from"):
+        ends_of(tmp_path / "b.jobs.csv", outcomes_from="run")
+    wide = path.read_text().replace("5|4|10|1|", "5|4|10|99|")
+    starts, said = ends_of(file_of(tmp_path, "w.sacct", wide))
+    assert starts["6"] == 5
+    assert [text.split()[0] for text in said if "left out or come later" in text] == ["1"]

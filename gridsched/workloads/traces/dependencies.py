@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,8 @@ class DependencyRows:
         self.others = 0
         self._needs: list[tuple[int, After, str, float]] = []
         self._lines: dict[str, list[int]] = {}
+        self._failed: set[int] = set()
+        self._by_state: Counter[After] = Counter()
 
     def name(self, line: int, job: str) -> None:
         """Let the job of a line be known by its name: ``17``, of an array ``17_3``, of parts ``17+0``."""
@@ -59,6 +62,10 @@ class DependencyRows:
             self._lines.setdefault(match["array"], []).append(line)
         elif match := PART.fullmatch(job):
             self._lines.setdefault(match["whole"], []).append(line)
+
+    def fail(self, line: int) -> None:
+        """Let the job of a line be one that ended without success in the log."""
+        self._failed.add(line)
 
     def need(self, line: int, on: str, kind: After = After.END, delay_s: float = 0.0) -> None:
         """Let the job of a line wait for another one, by its name."""
@@ -81,31 +88,55 @@ class DependencyRows:
                 on = match["job"] if own is None else f"{match['job']}_{own['task']}"
                 self.need(line, on, kind, _MINUTE * float(match["minutes"] or 0))
 
-    def pairs(self, numbers: Iterable[tuple[str, int]]) -> NDArray[np.void]:
+    def pairs(self, numbers: Iterable[tuple[str, int]], kept: Collection[int]) -> NDArray[np.void]:
         """Return all pairs by lines; of another job that is not in the log the line is -1.
 
         Parameters
         ----------
         numbers : iterable of (str, int)
             Number and line of jobs that have no other name.
+        kept : collection of int
+            Lines of the jobs that are not left out: what is told counts these.
         """
         if not self._needs:
             return NO_PAIRS
         needed = {on for _, _, on, _ in self._needs}
         lines = {job: [line] for job, line in numbers if job in needed} | self._lines
-        rows = [
-            (line, on, int(kind), delay_s)
-            for line, kind, name, delay_s in self._needs
-            for on in lines.get(name, [-1])
-            if on != line
-        ]
-        return np.array(rows, dtype=PAIR)
+        all_kept, rows = set(kept), []
+        failed = self._failed & all_kept
+        for line, kind, name, delay_s in self._needs:
+            others = [on for on in lines.get(name, [-1]) if on != line]
+            any_failed = not failed.isdisjoint(others)
+            self._by_state[kind] += any_failed and line in all_kept
+            rows += [
+                (line, on, int(each), delay_s) for on in others for each in _by_state(kind, any_failed, on in failed)
+            ]
+        return np.array(rows, dtype=PAIR) if rows else NO_PAIRS
 
     def notes(self) -> tuple[str, ...]:
-        """Say what nobody waits for."""
-        if not self.others:
-            return ()
-        return (f"{self.others:,} conditions of --dependency of other kinds than {', '.join(KINDS)}: passed over",)
+        """Say what nobody waits for, and what was taken from the states of the log."""
+        notes = []
+        if self.others:
+            notes.append(
+                f"{self.others:,} conditions of --dependency of other kinds than {', '.join(KINDS)}: passed over"
+            )
+        met, never = self._by_state[After.FAILURE], self._by_state[After.SUCCESS]
+        if met or never:
+            notes.append(
+                "dependencies on jobs whose State in the log is no success: "
+                f"{met:,} afternotok, met when the job ends, and {never:,} afterok, whose jobs are rejected "
+                "(--outcomes-from run: by how jobs end in the run)"
+            )
+        return tuple(notes)
+
+
+def _by_state(kind: After, any_failed: bool, failed: bool) -> tuple[After, ...]:
+    """Return what to wait for of a job, which has failed in the log or is of an array of which any has."""
+    if kind is After.FAILURE and any_failed:
+        return (After.END,)
+    if kind is After.SUCCESS and failed:
+        return After.SUCCESS, After.FAILURE  # never: no job ends both ways
+    return (kind,)
 
 
 def dependencies_of(pairs: NDArray[np.void], lines: Integers) -> tuple[Dependencies | None, int]:
@@ -118,13 +149,16 @@ def dependencies_of(pairs: NDArray[np.void], lines: Integers) -> tuple[Dependenc
         Line of each job; its id is its position.
     """
     place: Mapping[int, int] = {line: k for k, line in enumerate(lines.tolist())}
-    rows: list[tuple[Any, ...]] = [
-        (place[line], place.get(on, len(lines)), kind, delay_s)
-        for line, on, kind, delay_s in pairs.tolist()
-        if line in place
-    ]
-    kept = [row for row in rows if row[1] < row[0]]
+    kept, missing, unknown = list[tuple[Any, ...]](), set[tuple[int, int]](), 0
+    for line, on, kind, delay_s in pairs.tolist():
+        if line not in place:
+            continue
+        if place.get(on, len(lines)) < place[line]:
+            kept.append((place[line], place[on], kind, delay_s))
+        elif on < 0:
+            unknown += 1
+        else:
+            missing.add((line, on))
     if not kept:
-        return None, len(rows)
-    task, on, kind, delay_s = map(np.array, zip(*kept, strict=True))
-    return Dependencies(task, on, kind, delay_s), len(rows) - len(kept)
+        return None, len(missing) + unknown
+    return Dependencies(*map(np.array, zip(*kept, strict=True))), len(missing) + unknown

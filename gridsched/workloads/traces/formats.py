@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sized
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,8 @@ class TraceOptions:
     partitions : path, optional
         Table of partitions (.toml), see `gridsched.workloads.traces.sharing`; default the
         platform's clusters.
+    outcomes_from : {"log", "run"}
+        Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
     boot, shutdown : str, optional
         How long a node of that machine boots and shuts down [s] and what it draws meanwhile [W],
         as ``"120:150"``; default no time, and so no energy.
@@ -114,6 +117,14 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
+    outcomes_from: Annotated[
+        Literal["log", "run"],
+        Field(
+            description="Whether a job that others wait for (afterok, afternotok) succeeded: by its State in the log "
+            "of sacct (log), or as it ends in the run (run).",
+            json_schema_extra=_GROUP,
+        ),
+    ] = "log"
     boot: Annotated[
         str | None,
         Field(
@@ -224,6 +235,8 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
         If the file cannot be read, or is no such log.
     """
     kind = format_of(path)
+    if kind != "sacct":
+        options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
     if kind != "table":
         options.refuse({"columns"}, path, "this format names its columns itself")
     if kind is None:
@@ -255,13 +268,14 @@ def _batsim(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
+    read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log")
     if options.jobs_take == "cores":
-        return read_sacct(path, tells_resources=True)
+        return read(tells_resources=True)
     if options.nodes_from is None:
         why = "sacct tells nodes, unless --nodes-from names a column of processors"
         options.refuse({"procs_per_node"}, path, why)
-        return read_sacct(path)
-    return read_sacct(path, nodes_from=str(options.nodes_from))
+        return read()
+    return read(nodes_from=str(options.nodes_from))
 
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:

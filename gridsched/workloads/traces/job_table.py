@@ -408,8 +408,6 @@ class JobRows:
                 Dropped(reason, len(lines), tuple(lines) if has_lines else ())
                 for reason, lines in self._dropped.items()
             ),
-            notes=(*notes, *self.dependencies.notes()),
-            after=self.dependencies.pairs(zip(map(str, self._job), self._line, strict=True)),
             lines=np.array(self._line if has_lines else (), dtype=np.int64),
             attributes={name: np.array(texts, dtype=object) for name, texts in self._texts.items() if any(texts)},
             names=np.array(
@@ -422,4 +420,7 @@ class JobRows:
         if not np.isnan(power_w).all():
             table = replace(table, power_w=power_w)
         table = table.without(~(submit >= 0), "no submission time")
-        return table.runnable().in_order()
+        table = table.runnable().in_order()
+        numbers = zip(map(str, self._job), self._line, strict=True)
+        after = self.dependencies.pairs(numbers, table.lines.tolist())
+        return replace(table, after=after, notes=(*notes, *self.dependencies.notes()))

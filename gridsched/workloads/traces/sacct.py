@@ -29,6 +29,18 @@ NAMED = {"user": "User", "account": "Account", "partition": "Partition", "qos": 
 RESOURCES = {"cpus": "AllocCPUS", "tres": "AllocTRES", "asked_tres": "ReqTRES", "memory": "ReqMem"}
 #: States of jobs that had not ended when the table was made.
 NOT_ENDED = ("RUNNING", "PENDING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING")
+#: States of jobs that ended without success, which afternotok waits for.
+NO_SUCCESS = (
+    "BOOT_FAIL",
+    "CANCELLED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REVOKED",
+    "TIMEOUT",
+)
 STEP = "a step of a job (sacct -X leaves them out)"
 GOING_ON = "had not ended"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +50,9 @@ _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 Cells = Mapping[str, str]
 
 
-def read_sacct(path: str | Path, *, nodes_from: str | None = None, tells_resources: bool = False) -> JobTable:
+def read_sacct(
+    path: str | Path, *, nodes_from: str | None = None, tells_resources: bool = False, takes_outcomes: bool = True
+) -> JobTable:
     """Read the output of ``sacct -P``, with or without ``-X``.
 
     Parameters
@@ -48,6 +62,8 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None, tells_resourc
         Column that holds the number of nodes, instead of AllocNodes or NNodes.
     tells_resources : bool
         Whether the table has what jobs take of nodes, as the texts of `RESOURCES`.
+    takes_outcomes : bool
+        Whether dependencies on the success of a job take its State.
 
     Returns
     -------
@@ -106,6 +122,8 @@ def read_sacct(path: str | Path, *, nodes_from: str | None = None, tells_resourc
                     rows.dependencies.name(number, name)
                     text = cells.get("Dependency") or option_of(cells.get("SubmitLine", ""))
                     rows.dependencies.read(number, text, name)
+                    if takes_outcomes and cells.get("State", "").startswith(NO_SUCCESS):
+                        rows.dependencies.fail(number)
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
     return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))

@@ -281,7 +281,9 @@ def _cores_wanted(jobs: JobTable) -> _Wants:
     resources = (CORES, MEMORY, *names)
     demand = np.array([[needs.get(name, 0) for name in resources] for _, _, needs in rows], dtype=np.int64)
     width, anywhere = (np.array([row[i] for row in rows]) for i in (0, 1))
-    return _Wants(width.astype(np.int64), anywhere.astype(np.bool_), demand.reshape(len(rows), len(resources)), resources)
+    return _Wants(
+        width.astype(np.int64), anywhere.astype(np.bool_), demand.reshape(len(rows), len(resources)), resources
+    )
 
 
 def _parts(
