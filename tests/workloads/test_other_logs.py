@@ -472,6 +472,10 @@ def test_of_an_array_one_failure_is_enough(tmp_path):
     path = states_log(tmp_path, "1_1|FAILED|", "1_2|COMPLETED|", "2||afternotok:1", "3||afterok:1", "4||afterok:1_2")
     starts, _ = ends_of(path)
     assert starts == {"1_1": 0, "1_2": 1, "2": 11, "3": "rejected", "4": 11}
+    path.write_text(path.read_text().replace("1_1|0|10|1|FAILED", "1_1|0|0|0|CANCELLED by 7"))
+    starts, said = ends_of(path)  # counted from the first job that is kept
+    assert starts == {"1_2": 0, "2": 10, "3": 10, "4": 10}
+    assert any("1 afternotok" in text and "0 afterok" in text for text in said)
 
 
 def test_what_a_rejected_job_means_to_others(tmp_path):

@@ -103,13 +103,13 @@ class DependencyRows:
         needed = {on for _, _, on, _ in self._needs}
         lines = {job: [line] for job, line in numbers if job in needed} | self._lines
         all_kept, rows = set(kept), []
-        failed = self._failed & all_kept
         for line, kind, name, delay_s in self._needs:
             others = [on for on in lines.get(name, [-1]) if on != line]
-            any_failed = not failed.isdisjoint(others)
-            self._by_state[kind] += any_failed and line in all_kept
+            failed = self._failed.intersection(others)
+            decisive = others if failed and kind is After.FAILURE else failed  # a failed task ends the wait for all
+            self._by_state[kind] += line in all_kept and not all_kept.isdisjoint(decisive)
             rows += [
-                (line, on, int(each), delay_s) for on in others for each in _by_state(kind, any_failed, on in failed)
+                (line, on, int(each), delay_s) for on in others for each in _by_state(kind, bool(failed), on in failed)
             ]
         return np.array(rows, dtype=PAIR) if rows else NO_PAIRS
 
