@@ -8,7 +8,6 @@ the policy is asked, its decisions are checked and applied, and free cores take 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,12 +18,13 @@ from gridsched.energy import carried_over_energy, grid_energy_between
 from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers, unfinished
+from gridsched.engine.events import MappingEvents, Submissions, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_policy
+from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
 from gridsched.errors import IncompleteRun
@@ -101,8 +101,6 @@ class Controller:
         """Make the parts of the engine; none of them knows the controller."""
         system, tasks = self.system, self.tasks
         self._timers = Timers()
-        #: how often what may let tasks start has not, with nothing running or to come
-        self._barren: Counter[str] = Counter()
         self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
         self._ready_times = ready_times = ReadyTimes(system, run)
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
@@ -118,10 +116,11 @@ class Controller:
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
-        self._submissions = Submissions(system, tasks, run, self._timers)
+        self._submissions = submissions = Submissions(system, tasks, run, self._timers)
+        self._progress = Progress(run, self._timers, submissions, self._events, self._outages, account, system.rules)
         state_at = partial(renewed, state, reveal)
         self._calls = PolicyCalls(
-            scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, self._submissions, self._events
+            scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, submissions, self._events
         )
         self._passes_on = dispatch.can_pass_on and not self._events.exist
 
@@ -161,9 +160,9 @@ class Controller:
         """Whether each host is switched on."""
         return list(self._run.is_on)
 
-    def what_is_left(self) -> str:
-        """Return a sentence that names the tasks without a final state."""
-        return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules)
+    def what_is_left(self, why_not: str = NOTHING_TO_COME) -> str:
+        """Return a sentence that names the tasks without a final state, and says `why_not`."""
+        return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules, why_not)
 
     def step(self, now: float, finished: Sequence[Execution]) -> list[Command]:
         """Apply what happens at `now` [s], ask the policy, and return the commands.
@@ -231,11 +230,12 @@ class Controller:
                 dispatch.serve_plan(hosts, now)
             self._submissions.note_starts(now)
             dispatch.vacant = []
-            if run.busy_cores:
-                if self._barren:
-                    self._barren.clear()
-            elif run.open_tasks:
-                self._check_progress(due[0])
+            progress = self._progress
+            if run.busy_cores and not progress.woken:
+                if progress.barren:
+                    progress.barren.clear()
+            elif run.open_tasks and (why := progress.complaint(now, due[0])) is not None:
+                raise IncompleteRun(self.what_is_left(why))
         if self._parks:
             dispatch.park_idle_hosts(now)
         if self._cap is not None:
@@ -263,13 +263,14 @@ class Controller:
         if new_period:
             if self._run.nodes is not None and self._handlers.refuses:
                 self._run.withdraw_plan()  # the last period's budget admitted these
-            self._barren["period"] += 1
+            self._progress.passes("period")
             self._submissions.returned = self._run.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
             if self._calls.asked != "event":
                 self._submissions.return_waiting()
             news = True
+            self._progress.passes("outage")
         if dispatch.freed:
             dispatch.serve_freed(now)
         first_new = run.submitted
@@ -290,24 +291,6 @@ class Controller:
         if calls.attends and (event_due or run.submitted > first_new or self._submissions.returned):
             calls.attend(now)
         return event_due
-
-    def _check_progress(self, event_due: bool) -> None:
-        """Raise if nothing runs and nothing will come: then nothing will ever happen again."""
-        to_come = min(self._submissions.next_time, self._run.next_start, self._horizon)
-        if self._timers or to_come < math.inf:
-            self._barren.clear()
-            return
-        what = "nothing"
-        if self._outages is not None and self._outages.next_time < math.inf:
-            what = "outage"
-        elif self._account is not None and self._account.period_end < math.inf:
-            what = "period"
-        elif self._events.exist:
-            what = "event"
-        if what == "outage" or (what == "event" and event_due):
-            self._barren[what] += 1
-        if self._barren[what] >= MOST_BARREN[what]:
-            raise IncompleteRun(self.what_is_left())
 
     def _renew_next_timer(self) -> None:
         run, time = self._run, self._horizon
@@ -330,8 +313,9 @@ class Controller:
         news = False
         while self._timers.first <= self.now:
             kind, host, execution = self._timers.take()
-            if kind == Timer.SWITCHED:
-                news |= self._switches.go_on(host, self.now)
+            if kind == Timer.SWITCHED or kind == Timer.WAKE:
+                if kind == Timer.WAKE or self._switches.go_on(host, self.now):
+                    news = self._progress.woken = True
             elif execution is None:
                 news = True
             elif execution.outcome == UNENDED:
@@ -346,7 +330,7 @@ class Controller:
             for execution in self._run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
         self._run.end_tasks(int(state), running=state == TaskState.KILLED)
-        self._timers.forget(Timer.WAKE)
+        self._timers.forget(Timer.WAKE, Timer.RELEASE)
         self._dispatch.freed = []
         self._events.end()
         self._horizon = math.inf

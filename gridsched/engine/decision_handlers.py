@@ -162,8 +162,7 @@ class DecisionHandlers:
     def _kill(self, decision: Cancel, now: float) -> Refusal | None:
         if not self._traits.may_cancel:
             return _needs("may_cancel", "Cancel of a parallel task")
-        if decision.requeue:
-            self._timers.set(now, Timer.WAKE)
+        self._timers.set(now, Timer.WAKE)  # nodes are free: what comes may be nothing else
         return self.on_nodes.kill(decision, now)
 
     def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:

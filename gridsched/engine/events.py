@@ -48,9 +48,13 @@ class Timers:
         _, kind, _, host, execution = heapq.heappop(self._heap)
         return kind, host, execution
 
-    def forget(self, kind: Timer) -> None:
-        """Forget all timers of a kind."""
-        self._heap = [timer for timer in self._heap if timer[1] != kind]
+    def holds(self, kind: Timer) -> bool:
+        """Whether any timer of a kind is set."""
+        return any(timer[1] == kind for timer in self._heap)
+
+    def forget(self, *kinds: Timer) -> None:
+        """Forget all timers of some kinds."""
+        self._heap = [timer for timer in self._heap if timer[1] not in kinds]
         heapq.heapify(self._heap)
 
 
@@ -135,8 +139,8 @@ def _events_of(host: int, profile: StateProfile) -> Iterator[tuple[float, int, f
     return ((date, host, value) for date, value in profile.events())
 
 
-def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rules) -> str:
-    """Return a sentence that names tasks without a final state, ten at most."""
+def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rules, why_not: str) -> str:
+    """Return a sentence that names tasks without a final state, ten at most, and says `why_not`."""
     left = np.flatnonzero(run.states < FINISHED)
     names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
     if len(left) > _MOST_NAMED:
@@ -147,8 +151,7 @@ def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rule
     if rules.power_cap_w is not None:
         why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
     return (
-        f"{policy} left {len(left)} of {len(tasks)} tasks unfinished at t = {now:g} s, with "
-        f"nothing running and nothing to come: tasks {names}.{why}"
+        f"{policy} left {len(left)} of {len(tasks)} tasks unfinished at t = {now:g} s, {why_not}: tasks {names}.{why}"
     )
 
 
@@ -278,7 +281,7 @@ class Holds:
         if len(self._open) and self._find_over(now):
             over = self._over[self._pairs]
             if ((over <= now) | np.isinf(over)).any():
-                self._timers.set(now, Timer.WAKE)
+                self._timers.set(now, Timer.RELEASE)
 
     def _find_over(self, now: float) -> bool:
         """Find when pairs are over whose other job has come so far; whether any is new."""
@@ -298,4 +301,4 @@ class Holds:
     def _wake_at(self, times: Floats, now: float) -> None:
         """Have instants at times to come [s]."""
         for time in np.unique(times[np.isfinite(times) & (times > now)]).tolist():
-            self._timers.set(time, Timer.WAKE)
+            self._timers.set(time, Timer.RELEASE)

@@ -29,6 +29,7 @@ class Timer(IntEnum):
     SWITCHED = 0
     DATA_READY = 1
     WAKE = 2
+    RELEASE = 3
 
 
 class Execution:

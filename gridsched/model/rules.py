@@ -227,6 +227,10 @@ class Rules:
     place : {"pack", "spread", "contiguous"}
         Where jobs share nodes: how schedulers lay them on nodes with room, see
         `gridsched.model.jobs`.
+    max_barren_asks : int
+        So often in a row a scheduler may have itself asked again, by `WakeAt` and the like, while
+        nothing else is to come, no task starts for the first time and none ends; then the run
+        ends with an error.
 
     Raises
     ------
@@ -296,6 +300,15 @@ class Rules:
             json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "pack"
+    max_barren_asks: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="A run ends with an error when its scheduler has woken itself so often, nothing else being to "
+            "come, and no task has started that had not started before, or ended; default 10000.",
+            json_schema_extra=_OF_SCHEDULING,
+        ),
+    ] = 10_000
 
     def __post_init__(self) -> None:
         check_record(self, Rules)

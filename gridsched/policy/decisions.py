@@ -75,7 +75,7 @@ class Cancel(Decision):
     """Withdraw a queued task (`may_cancel`), or end a running copy as wasted (`replicates`).
 
     A parallel task that runs is killed, for good (`may_cancel`); or it waits again, to start from
-    its begin (`requeue`), and the policy is asked again in the same instant.
+    its begin (`requeue`). After either the policy is asked again in the same instant.
     """
 
     task: int
@@ -134,6 +134,7 @@ class WakeAt(Decision):
     """Ask again at `time` [s], or with `mapping_interval_s` at the first event from then on.
 
     Events come anyway; there it says that waiting is meant, however many pass with nothing to do.
+    Wakes in a row that lead to nothing end the run after a while (`Rules.max_barren_asks`).
     """
 
     time: float

@@ -114,11 +114,12 @@ SmallCountRange = Annotated[
     tuple[Annotated[int, Field(ge=1, le=1000)], Annotated[int, Field(ge=1, le=1000)]], AfterValidator(rising)
 ]
 
-#: The rules of a run are keys of the generator; how long a run lasts follows from its days.
+#: The rules of a run are keys of the generator, but for what limits a scheduler; how long a run lasts follows from
+#: its days.
 _RULE_KEYS: dict[str, Any] = {
     name: (key.annotation, key.info)
     for name, key in keys_of(Rules).items()
-    if name not in ("horizon_s", "place")  # the tasks of a day take whole nodes
+    if name not in ("horizon_s", "place", "max_barren_asks")  # the tasks of a day take whole nodes
 }
 
 

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from scripted import ANYTHING, Scripted, Truth, at, controller_of, first_host, hosts, idle_hosts, plan, play, rows
+from scripted import (
+    ANYTHING,
+    Scripted,
+    Truth,
+    at,
+    controller_of,
+    first_host,
+    hosts,
+    idle_hosts,
+    nodes,
+    plan,
+    play,
+    play_on_nodes,
+    rows,
+)
 
 from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InvalidDecision
+from gridsched.model.jobs import After, Dependencies
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.policy.base import Delegate, Scheduler, Traits
-from gridsched.policy.decisions import Allocate, Assign, Plan, PowerOff, PowerOn, WakeAt
+from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, PowerOff, PowerOn, WakeAt
 
 # What happens at one instant, and which policies attend to it.
 
@@ -169,6 +187,112 @@ def test_a_policy_that_only_talks_is_incomplete():
     """A decision that leads to nothing does not keep a run alive."""
     with pytest.raises(IncompleteRun, match="tasks 1"):
         play(hosts(10), [1.0], lambda state: [plan()])
+
+
+# A policy that has itself asked again and again is stopped; one that waits for something is not.
+
+#: So often here.
+MOST = 20
+BARREN = {"max_barren_asks": MOST}
+MAKES_ROOM = Traits(asked="event", parallel=True, may_cancel=True)
+START, AGAIN = Allocate(0, np.array([0])), Cancel(0, requeue=True)
+
+
+def each_second(*decisions):
+    """Answer with decisions, and be asked again a second later."""
+    return lambda state: [*decisions, WakeAt(state.now + 1)]
+
+
+def starts_again(state):
+    """End what has run for a second, start it anew, and be asked again a second later."""
+    begun = state.running["start"].tolist()
+    if begun == [state.now]:  # the end of what ran before asks in the same instant
+        return []
+    return [*[AGAIN] * len(begun), START, WakeAt(state.now + 1)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "since", "last"),
+    [
+        (each_second(), 1, MOST),
+        (each_second(Assign(0, 0), Cancel(0)), 1, MOST),
+        (each_second(PowerOff(0), PowerOn(0)), 1, MOST),
+        (lambda state: [PowerOff(0), PowerOn(0)], 2, 2 * MOST),
+    ],
+    ids=["wakes", "starts again", "switches and wakes", "switches"],
+)
+def test_a_policy_that_asks_itself_for_ever_is_stopped(answer, since, last):
+    """The message names the policy, until when it was asked, how often, since when and what allows more."""
+    with pytest.raises(IncompleteRun) as ended:
+        play(hosts(10, boot_time_s=2.0), [1000.0], answer, **BARREN)
+    facts = rf"Scripted.*1 of 1.*t = {last} s.* {MOST} times since t = {since} s.*max_barren_asks"
+    assert re.search(facts, str(ended.value))
+    assert "\n" not in str(ended.value)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "answer", "last"),
+    [
+        ([(0, 1, 100)], lambda state: [START, AGAIN], 0),
+        ([(0, 1, 100), (50, 1, 1)], lambda state: [START, AGAIN], 0),
+        ([(0, 1, 100)], starts_again, MOST / 2),
+    ],
+    ids=["at once", "at once, before another job comes", "a second apart"],
+)
+def test_a_policy_that_starts_a_job_again_for_ever_is_stopped(jobs, answer, last):
+    """Time need not go on for it, nor does a start count that is one more of the same job."""
+    with pytest.raises(IncompleteRun, match=f"t = {last:g} s.* {MOST} times"):
+        play_on_nodes(nodes(2), jobs, answer, traits=MAKES_ROOM, **BARREN)
+
+
+def test_it_is_stopped_at_once_beside_a_job_that_runs():
+    """Job 0 runs for 100 s, and job 1 is started and withdrawn at 5 s without end."""
+
+    def answer(state):
+        if state.now < 5:
+            return [START, WakeAt(5.0)]
+        return [Allocate(1, np.array([1])), Cancel(1, requeue=True)]
+
+    with pytest.raises(IncompleteRun, match="t = 5 s"):
+        play_on_nodes(nodes(2), [(0, 1, 100), (0, 1, 10)], answer, traits=MAKES_ROOM, **BARREN)
+
+
+def test_who_asks_itself_while_something_is_to_come_goes_on():
+    """Each second for 100 s while a task runs, and for 100 s before the next one comes."""
+    tasks = make_tasks([1000.0, 10.0], [0.0, 200.0])
+    trace, policy = play(hosts(10), tasks, lambda state: [*idle_hosts(state), WakeAt(state.now + 1)], **BARREN)
+    assert trace.finish_time_s.tolist() == [100, 201]
+    assert len(policy.times) == 201
+
+
+def test_who_asks_itself_until_a_job_is_let_go_goes_on():
+    """Job 1 comes 100 s after the end of job 0: that is awaited, too."""
+    waits = Dependencies(*map(np.array, ([1], [0], [After.END], [100.0])))
+    tasks = make_tasks([100.0, 10.0], [0.0, 1.0], width=[1, 1], requested_time_s=[10, 1], dependencies=waits)
+
+    def answer(state):
+        return [*(Allocate(task, np.array([0])) for task in state.waiting()), WakeAt(state.now + 1)]
+
+    policy = Scripted(answer, MAKES_ROOM)
+    trace = reference.simulate(controller_of(nodes(1), tasks, policy, **BARREN))
+    assert trace.start_time_s.tolist() == [0, 110]
+
+
+def test_periods_to_come_are_awaited_so_often():
+    """A task that no period admits: the run ends when it ends without the twenty wakes in each period."""
+    times = []
+    for answer in (lambda state: [], each_second()):
+        with pytest.raises(IncompleteRun) as ended:
+            play(hosts(10), [1.0], answer, budget=EnergyBudget(1.0, period_s=60.0), **BARREN)
+        times.append(re.search(r"at t = ([0-9]+) s", str(ended.value))[1])
+    assert times[0] == times[1]
+
+
+def test_a_horizon_is_to_come():
+    """It ends the run, however often somebody has asked before."""
+    trace, policy = play(hosts(10), [1.0], each_second(), horizon_s=100.0, **BARREN)
+    assert trace.final_state.tolist() == [TaskState.UNFINISHED]
+    assert len(policy.times) == 100
 
 
 def test_no_tasks_are_done_at_once():

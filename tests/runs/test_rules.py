@@ -139,7 +139,8 @@ def test_every_rule_is_an_option_and_a_key(key):
     """None is missing on the command line, in studies and in generated systems."""
     assert key.name in inspect.signature(run_command).parameters
     assert key.name in Settings.model_fields
-    assert key.name in UtilityDay.model_fields or key.name in ("horizon_s", "place")  # `days`; whole nodes
+    # `days`; whole nodes; what is no matter of the workload
+    assert key.name in UtilityDay.model_fields or key.name in ("horizon_s", "place", "max_barren_asks")
     assert key.info.description
 
 

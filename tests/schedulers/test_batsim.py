@@ -18,7 +18,7 @@ from gridsched.campaign.campaign import run_campaign
 from gridsched.campaign.single_runs import estimate, rerun
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
-from gridsched.errors import InputError, InvalidDecision, MissingDependency, NotTrusted, SimulationError
+from gridsched.errors import IncompleteRun, InputError, InvalidDecision, MissingDependency, NotTrusted, SimulationError
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
@@ -295,6 +295,15 @@ def test_a_scheduler_that_never_starts_a_job_leaves_the_run_unfinished(scripted,
     command = ["run", "--workload", str(ROOT / "examples/four_nodes.swf"), "--scheduler", ADDRESS]
     assert main([*command, "--driver", "reference", "--batsim-start", scripted()]) == 1
     assert len([line for line in capfd.readouterr().err.splitlines() if "warning" not in line]) == 1
+    assert scripted.is_gone()
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_scheduler_that_is_only_called_later_ends_the_run(scripted, driver):
+    """It has itself called a second later at each call, and starts nothing."""
+    calls = [[{"type": "CALL_ME_LATER", "data": {"timestamp": k + 1}}] for k in range(30)]
+    with pytest.raises(IncompleteRun, match=r"Batsim.* 20 times since"):
+        run(scenario(nodes(2), [(0, 1, 10)], scripted(*calls), driver, max_barren_asks=20))
     assert scripted.is_gone()
 
 

@@ -24,7 +24,8 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
-from gridsched.policy.base import Scheduler
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Allocate, Cancel
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
@@ -134,6 +135,8 @@ def test_predictions_that_come_true_are_requests(scheduler):
 
 # Jobs that make room for others: they wait again, or are killed.
 
+DRIVERS = ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))]
+
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "preempt_by_qos.py"
 PreemptByQos = runpy.run_path(str(EXAMPLE))["PreemptByQos"]
 #: Submission, run time, nodes, quality of service: two jobs run on four nodes, at 5 s an urgent one needs three.
@@ -176,6 +179,29 @@ def test_cancel_by_hand():
     trace = run(scenario(JOBS, requeue=False)).trace
     killed, done = TaskState.KILLED, TaskState.FINISHED
     assert trace.final_state.tolist() == [killed, killed, done, done]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_kill_asks_again_in_the_same_instant(driver):
+    """Job 0 has all four nodes and is killed at 5 s, by an answer of that alone; job 1 starts in it."""
+
+    class KillsTheLast(Scheduler):
+        """Start what fits, else end what started last."""
+
+        traits = Traits(asked="event", parallel=True, may_cancel=True)
+
+        def schedule(self, state):
+            free, waiting = np.flatnonzero(state.nodes.free), state.next_waiting(1)
+            if not waiting:
+                return []
+            if len(free) == 4:
+                return [Allocate(waiting[0], free)]
+            return [Cancel(int(state.running["task"][-1]))]
+
+    tasks = make_tasks([100e9, 10e9], [0, 5], width=[4, 4], requested_time_s=[100, 10])
+    trace = run(Scenario(machine(4), tasks, KillsTheLast(), driver=driver)).trace
+    assert trace.final_state.tolist() == [TaskState.KILLED, TaskState.FINISHED]
+    assert trace.start_time_s.tolist() == [0, 5]
 
 
 @pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)

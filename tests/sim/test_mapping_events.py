@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sim_cases import deciding
+from sim_cases import deciding, ex_a
 
+from gridsched.errors import IncompleteRun
 from gridsched.metrics import summary
 from gridsched.metrics.window_metrics import utility_earned
 from gridsched.model.rules import EnergyBudget
@@ -13,7 +14,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platfo
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
-from gridsched.policy.decisions import Plan, Postpone
+from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, Postpone, PowerOff, PowerOn, WakeAt
 from gridsched.runs.run import run
 from gridsched.runs.run_many import energy_check
 from gridsched.runs.scenario import Scenario
@@ -250,3 +251,47 @@ def test_a_slow_mapping_event_delays_the_next_one(driver):
     assert late.trace.start_time_s[0] >= 0.3
     soon = run(Scenario(**{**vars(scenario), "mapping_interval_s": 0.1}))
     assert soon.trace.start_time_s[0] == pytest.approx(0.1)
+
+
+def wakes(state):
+    return [WakeAt(state.now + 1)]
+
+
+def starts_at_once(state):
+    return [Allocate(0, np.array([0])), Cancel(0, requeue=True)]
+
+
+def starts_each_second(state):
+    begun = state.running["start"].tolist()
+    if begun == [state.now]:
+        return []
+    return [*[Cancel(0, requeue=True)] * len(begun), Allocate(0, np.array([0])), WakeAt(state.now + 1)]
+
+
+def copies_each_second(state):
+    return [Assign(0, 0), Cancel(0), WakeAt(state.now + 1)]
+
+
+def switches(state):
+    return [PowerOff(0), PowerOn(0), WakeAt(state.now + 1)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "traits"),
+    [
+        (wakes, {}),
+        (starts_at_once, {"parallel": True, "may_cancel": True}),
+        (starts_each_second, {"parallel": True, "may_cancel": True}),
+        (copies_each_second, {"replicates": True}),
+        (switches, {"powers_hosts": True}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_policy_that_asks_itself_for_ever_is_stopped(driver, answer, traits):
+    """Both drivers end the run at the same instant with the same line."""
+    width = [1] if "parallel" in traits else None
+    tasks = make_tasks([1e4], width=width, requested_time_s=None if width is None else [100])
+    scheduler = deciding(answer, **traits)
+    scenario = Scenario(ex_a(), tasks, scheduler, driver=driver, max_barren_asks=9, timeout_s=60.0)
+    with pytest.raises(IncompleteRun, match=r"1 of 1.* 9 times since"):
+        run(scenario)
