@@ -39,6 +39,21 @@ class Sound(Scheduler):
         return decisions
 
 
+class Natural(Sound):
+    """Looks for an idle core anew for each task: sound, since the state follows what it yields.
+
+    References
+    ----------
+    .. [1] Made for these tests.
+    """
+
+    def schedule(self, state):
+        for task in state.waiting():
+            hosts = [h for h in state.idle_cores() if state.estimates.run_time(task, h, self.pstate_) < np.inf]
+            if hosts:
+                yield Assign(task, hosts[0])
+
+
 class NeedsAParameter(Sound):
     """Cannot be made without arguments.
 

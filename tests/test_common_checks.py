@@ -23,6 +23,7 @@ from broken_policies import (
     Leaves,
     LooksAhead,
     Nameless,
+    Natural,
     NeedsAParameter,
     NeverForgets,
     Overspends,
@@ -154,6 +155,13 @@ def test_a_sound_policy_passes_and_says_what_was_checked():
     names = [result.name for result in results]
     assert names == [check.name for check in applicable_checks(Sound)]
     assert [result.skipped for result in results] == [""] * len(results)
+
+
+def test_a_policy_that_reads_the_state_between_decisions_passes():
+    """All checks, on both drivers: as one that keeps its own books it uses every host."""
+    assert len(check_scheduler(Natural)) == len(check_scheduler(Sound))
+    case = next(case for case in TINY_CASES if case.name == "identical hosts")
+    assert set(play(case, Natural()).executions["host"].tolist()) == {0, 1, 2}
 
 
 def test_a_sound_policy_of_parallel_jobs_passes():

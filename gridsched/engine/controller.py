@@ -211,7 +211,8 @@ class Controller:
         due = self._apply_instant(now, finished)
         if due is not None:
             for only in self._calls.asks(*due):
-                self._calls.apply((yield self._calls.state_to_schedule(now, only)), now)
+                state = self._calls.state_to_schedule(now, only)
+                self._calls.apply((yield state), state)
         return self._close_instant(due, before)
 
     def _close_instant(self, due: tuple[bool, int] | None, before: int) -> list[Command]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.energy_account import EnergyAccount
+from gridsched.engine.execution import VIRTUAL, WAITING
 from gridsched.engine.host_powers import HostPowers, host_powers
 from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
 from gridsched.engine.node_sets import SharedNodes
@@ -104,16 +105,20 @@ class LiveState(State):
 
     def waiting(self) -> Iterator[int]:
         """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
-        return iter((self._only,)) if self._only is not None else self._run.waiting()
+        return iter(self._those_asked_for()) if self._only is not None else self._run.waiting()
 
     def next_waiting(self, count: int) -> list[int]:
         """Return the first `count` ids of `mappable`, or as many as there are."""
-        return [self._only] if self._only is not None else self._run.next_waiting(count)
+        return self._those_asked_for()[:count] if self._only is not None else self._run.next_waiting(count)
+
+    def _those_asked_for(self) -> list[int]:
+        """Return the one task to map, as long as it may be mapped."""
+        return [self._only] if self._run.state_of[self._only] in (WAITING, VIRTUAL) else []  # type: ignore[index,list-item]
 
     @_view
     def mappable(self) -> Integers:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
-        return self._run.mappable() if self._only is None else np.array([self._only])
+        return self._run.mappable() if self._only is None else np.array(self._those_asked_for(), dtype=np.int64)
 
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""
@@ -345,12 +350,17 @@ def renewed(state: LiveState, reveal: Reveal, now: float, submitted: int, only: 
     """
     state.now = now
     state._only = only
+    followed(state)
     if submitted != state._submitted:
         state._submitted = submitted
         state.tasks_to_arrive = len(state._arrived) - submitted
         reveal(submitted)
+    return state
+
+
+def followed(state: LiveState) -> None:
+    """Have a state made anew where it is read, after something has happened; no policy gets this."""
     if state._views:
         state._views = {}
     if state._account is not None:
         state._account.forget_state()
-    return state

@@ -11,6 +11,7 @@ from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.events import MappingEvents, Submissions
 from gridsched.engine.execution import WAITING
+from gridsched.engine.live_state import LiveState, followed
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import check_partitions
@@ -21,7 +22,6 @@ from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Delegate, Scheduler
 from gridsched.policy.decisions import Decision
-from gridsched.policy.state import State
 
 
 class PolicyCalls:
@@ -68,7 +68,7 @@ class PolicyCalls:
         rng: np.random.Generator,
         run: RunState,
         handlers: DecisionHandlers,
-        state_at: Callable[..., State],
+        state_at: Callable[..., LiveState],
         stopwatch: Callable[[], float] | None,
         submissions: Submissions,
         events: MappingEvents,
@@ -100,7 +100,7 @@ class PolicyCalls:
         """Let the policy attend to its hosts at `now` [s]."""
         self.decide(self.scheduler.attend, self._state_at(now, self._run.submitted, None))
 
-    def state_to_schedule(self, now: float, only: int | None = None) -> State:
+    def state_to_schedule(self, now: float, only: int | None = None) -> LiveState:
         """Return the state in which a schedule is asked for, of one task `only` where that is given."""
         if self._run.nodes is not None and self._run.n_virtual:
             self._run.withdraw_plan()  # place-holders last until the next ask
@@ -129,7 +129,7 @@ class PolicyCalls:
             submissions.returned = ()
             yield None
 
-    def decide(self, ask: Callable[[State], Iterable[Decision] | None], state: State) -> None:
+    def decide(self, ask: Callable[[LiveState], Iterable[Decision] | None], state: LiveState) -> None:
         """Show the state to a method of the policy, and apply what it answers."""
         stopwatch = self._stopwatch
         began = stopwatch() if stopwatch else 0.0
@@ -137,13 +137,15 @@ class PolicyCalls:
         if answer is None:
             name = "attend" if ask == self.scheduler.attend else "schedule"
             self._refuse(state.now, f"{name}() returned None; return a list of decisions, or an empty one")
-        decisions = list(answer)  # all of them, before any is applied
         if stopwatch:
             self.policy_time_s += stopwatch() - began
-        self.apply(decisions, state.now)
+        self.apply(answer, state)
 
-    def apply(self, decisions: Iterable[Decision], now: float) -> None:
-        """Check and apply what was answered at `now` [s]."""
+    def apply(self, decisions: Iterable[Decision], state: LiveState) -> None:
+        """Check and apply what was answered to a state."""
+        now = state.now
+        if not isinstance(decisions, list | tuple):
+            decisions = self._one_by_one(decisions, state)
         for decision in decisions:
             if decision.__class__ is Delegate:
                 self._delegate(decision, now)
@@ -151,6 +153,17 @@ class PolicyCalls:
             refusal = self._handlers.apply(decision, now)
             if refusal is not None:
                 self._refuse(now, *refusal)
+
+    def _one_by_one(self, decisions: Iterable[Decision], state: LiveState) -> Iterator[Decision]:
+        """Yield decisions as they are made; the state follows each of them before the next is."""
+        clock = self._stopwatch or float
+        began = clock()
+        for decision in decisions:
+            self.policy_time_s += clock() - began
+            yield decision
+            followed(state)
+            began = clock()
+        self.policy_time_s += clock() - began
 
     def finish(self, now: float) -> None:
         """Let a policy that is another program's take leave at `now` [s]."""

@@ -166,7 +166,12 @@ class Scheduler(ABC):
 
     @abstractmethod
     def schedule(self, state: State) -> Iterable[Decision]:
-        """Return the decisions for the present instant, in the order they shall apply."""
+        """Return the decisions for the present instant, in the order they shall apply.
+
+        Where they are yielded, or come from another iterator, each applies before the next is
+        made, and the state follows: what is read of it after a ``yield`` shows what that did.
+        A list or tuple applies as a whole afterwards.
+        """
 
     def attend(self, state: State) -> Iterable[Decision]:
         """Return what to do before `schedule` is asked, if it is (`Traits.attends`)."""

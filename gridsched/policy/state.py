@@ -207,6 +207,9 @@ class PowerState:
 class State(ABC):
     """Present situation of a run. Arrays are fresh copies that cannot be written to.
 
+    It follows each decision that `Scheduler.schedule` yields: read it again after the ``yield``.
+    An array that was read before stays as it was, but for those of `nodes`.
+
     Nothing of it tells of tasks that are not yet submitted, but for their number.
 
     Attributes

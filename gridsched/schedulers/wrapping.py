@@ -9,12 +9,12 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from gridsched.arrays import Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.records import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Delegate, Scheduler, Traits, check_number
@@ -102,6 +102,42 @@ class TraitsOfWrapped:
         return replace(wrapped.traits, **self._more)  # type: ignore[arg-type]
 
 
+class UntilDecided:
+    """A state that is not read any more once something of an answer has been decided.
+
+    A wrapper takes an answer as a whole, and the state cannot follow what is yielded.
+
+    Parameters
+    ----------
+    state : State
+    wrapper : Wrapper
+    """
+
+    def __init__(self, state: State, wrapper: Wrapper) -> None:
+        self._state = state
+        self._wrapper = wrapper
+        self._is_decided = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self._is_decided and name not in _STAYS:
+            raise InvalidDecision(
+                f"{self._wrapper!r} at t = {self._state.now:g} s: the wrapped scheduler reads state.{name} after it has "
+                "yielded a decision, and the state does not follow where another scheduler takes the whole answer. "
+                "Let it read all before it yields."
+            )
+        return getattr(self._state, name)
+
+    def taken(self, answer: Iterable[Decision]) -> Iterator[Decision]:
+        """Yield an answer to it."""
+        for decision in answer:
+            self._is_decided = True
+            yield decision
+
+
+#: What no decision changes of a state.
+_STAYS = frozenset(("now", "estimates", "tasks", "tasks_to_arrive", "background_load"))
+
+
 class Wrapper(Scheduler):
     """Base of schedulers that let the scheduler decide which their parameter `scheduler` names."""
 
@@ -125,8 +161,9 @@ class Wrapper(Scheduler):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Ask the wrapped scheduler; whom it delegates to is wrapped as well."""
-        answer = self.wrapped_.schedule(state)
-        return answer if answer is None else list(self._changed(list(answer), state))
+        shown = UntilDecided(state, self)
+        answer = self.wrapped_.schedule(cast(State, shown))
+        return answer if answer is None else list(self._changed(list(shown.taken(answer)), state))
 
     def attend(self, state: State) -> Iterable[Decision]:
         """Ask the wrapped scheduler, if it attends events."""

@@ -7,7 +7,7 @@ import functools
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -328,14 +328,24 @@ def check_state_untouched(scheduler: Scheduler, case: Case) -> None:
     def around(state: State, ask: Callable[[], Iterable[Decision]]) -> Iterable[Decision]:
         before = picture(state, system)
         answer = ask()
-        answer = answer if answer is None else list(answer)
+        compare(before, state)
+        return answer if answer is None or isinstance(answer, list | tuple) else one_by_one(answer, state)
+
+    def one_by_one(answer: Iterable[Decision], state: State) -> Iterator[Decision]:
+        before = picture(state, system)
+        for decision in answer:
+            compare(before, state)
+            yield decision
+            before = picture(state, system)
+        compare(before, state)
+
+    def compare(before: dict[str, object], state: State) -> None:
         after = picture(state, system)
         if changed := [name for name, value in before.items() if value != after.get(name)]:
             raise CheckFailed(
                 f"schedule() changes {', '.join(changed)} at t = {state.now:g} s; the state is "
                 "only to look at. Change a copy."
             )
-        return answer
 
     play(case, scheduler.clone(), system=system, around=around)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -193,11 +193,14 @@ def before(time: float, case: Case, scheduler: Scheduler) -> tuple[list[str], li
             seen.append(
                 public_values({"state": state, "system": looking.system, "estimates": looking.system.estimates})
             )
-        decisions = ask()
-        answer = decisions if decisions is None else list(decisions)
-        if state.now < time:
-            decided.append(f"{state.now!r}: {answer!r}")
-        return answer
+        answer = ask()
+        return answer if answer is None or state.now >= time else noted(answer, state.now)
+
+    def noted(answer: Iterable[Decision], now: float) -> Iterator[Decision]:
+        decided.append(f"{now!r}")
+        for decision in answer:
+            decided.append(f"{now!r}: {decision!r}")
+            yield decision
 
     looking = _Looking(scheduler, around)
     play(case, looking)

@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scripted import ANYTHING, Scripted, at, controller_of, hosts, idle_hosts, plan, play
+from scripted import ANYTHING, Scripted, at, controller_of, hosts, idle_hosts, nodes, plan, play, play_on_nodes, rows
 
+from gridsched.engine import reference
 from gridsched.engine.live_state import LiveState
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.platform import Platform
+from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.base import Traits
-from gridsched.policy.decisions import Assign, Cancel, Drop, Note, Plan, Postpone, PowerOff, PowerOn, WakeAt
+from gridsched.policy.decisions import Allocate, Assign, Cancel, Drop, Note, Plan, Postpone, PowerOff, PowerOn, WakeAt
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import State
 from gridsched.testing.cases import STOCHASTIC_CASES
@@ -175,8 +178,78 @@ def test_numpy_numbers_are_whole_numbers():
     assert trace.finish_time_s.tolist() == [1.0]
 
 
+def natural(state):
+    """Give each waiting task to the first idle core, as long as there is one."""
+    for task in state.waiting():
+        if not state.idle_cores():
+            return
+        yield Assign(task, state.idle_cores()[0])
+
+
+def while_any(state):
+    """Do the same, and find the next task anew."""
+    while state.idle_cores() and state.next_waiting(1):
+        yield Assign(state.next_waiting(1)[0], state.idle_cores()[0])
+
+
+@pytest.mark.parametrize("answer", [natural, while_any])
+def test_the_state_follows_what_is_yielded(answer):
+    """Five tasks on four cores: four start at once, on each core one, as by a list of all of them."""
+    platform = Platform((*hosts(10, 10).hosts, replace(hosts(10, cores=2).hosts[0], name="dual")))
+    trace, _ = play(platform, [10.0] * 5, answer, PLAIN)
+    assert rows(trace) == rows(play(platform, [10.0] * 5, idle_hosts, PLAIN)[0])
+    assert trace.start_time_s.tolist() == [0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(("asked", "iterated"), [("event", [0, 1]), ("arrival", [0])])
+def test_all_that_a_state_shows_follows(asked, iterated):
+    """After task 0 has got the one host, and after a list of it, which applies as a whole."""
+    seen = []
+
+    def look(state):
+        seen.append((state.mappable.tolist(), state.next_waiting(2), list(state.waiting()), state.ready_time.tolist()))
+
+    def answer(state):
+        if state.now == 0 and not seen:
+            look(state)
+            yield Assign(0, 0)
+            look(state)
+        yield from (Assign(task, 0) for task in state.next_waiting(1))
+
+    play(hosts(10), [10.0, 10.0], answer, Traits(asked=asked))
+    left = iterated[1:]
+    assert seen == [(iterated, iterated, iterated, [0]), (left, left, left, [1])]
+
+
+def test_nodes_and_energy_follow():
+    """Three jobs of one node each take what is free after the one before; the budget's rest shrinks."""
+    left_j = []
+
+    def answer(state):
+        while state.next_waiting(1) and state.nodes.n_free:
+            left_j.append(state.energy.remaining_j)
+            yield Allocate(state.next_waiting(1)[0], np.flatnonzero(state.nodes.free)[:1])
+
+    jobs = [(0, 1, 10)] * 3
+    trace, _ = play_on_nodes(nodes(2), jobs, answer, budget=EnergyBudget(1e6, period_s=1e3))
+    assert trace.start_time_s.tolist() == [0, 0, 10]
+    assert left_j[1] < left_j[0]
+
+
+def test_a_wrapper_refuses_what_relies_on_that():
+    """It takes the whole answer first; a policy that reads the state between decisions would read what was."""
+
+    class Natural(Scripted):
+        def clone(self):
+            return Natural(self.answer, self.traits)
+
+    with pytest.raises(InvalidDecision, match=r"idle_cores"):
+        wrapped = make_scheduler("idle_off", {"scheduler": Natural(natural, PLAIN)})
+        reference.simulate(controller_of(hosts(10, 10), [10.0] * 3, wrapped))
+
+
 def test_decisions_may_come_from_a_generator():
-    """A generator is read to its end before its first decision is applied."""
+    """Each is applied before the next is made: task 0 starts, task 1 waits on the host when task 2 comes."""
     queue_lengths = []
 
     def answer(state):
@@ -186,7 +259,7 @@ def test_decisions_may_come_from_a_generator():
 
     trace, _ = play(hosts(10), [10.0, 10.0, 10.0], answer, PLAIN)
     assert trace.finish_time_s.tolist() == [1.0, 2.0, 3.0]
-    assert queue_lengths == [0, 0, 0]
+    assert queue_lengths == [0, 0, 1]
 
 
 def test_a_pstate_that_a_host_lacks_is_refused_before_the_run():
