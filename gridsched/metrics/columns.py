@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
+from gridsched.model.records import check_choices
+
 #: Significant digits of the largest number of a column.
 DIGITS = 6
 _NOTHING = "-"
@@ -40,6 +42,9 @@ class Column:
     kind: Literal["text", "figure", "number", "rounded", "percent", "share", "exponent"] = "text"
     unit: str = ""
     scale: str = ""
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
 
 def _is_known(value: Any) -> TypeGuard[float]:

@@ -29,6 +29,7 @@ from gridsched.metrics.window_metrics import (
     utility_earned,
     utility_possible_between,
 )
+from gridsched.model.records import check_choices
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import Unit
 from gridsched.model.tariff import Tariff
@@ -78,6 +79,9 @@ class RunFacts:
     tariff: Tariff | None = None
     shortest_s: Floats | None = None
     power: TracePower | None = None
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
     @cached_property
     def whole_power(self) -> TracePower:

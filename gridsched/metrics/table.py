@@ -17,6 +17,7 @@ from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
 from gridsched.metrics.columns import Column
 from gridsched.metrics.facts import PlanFacts, RunFacts
+from gridsched.model.records import check_choices
 from gridsched.model.trace import Trace
 from gridsched.power import kept_power
 
@@ -62,6 +63,9 @@ class Condition:
     holds: Callable[[RunFacts], bool] = lambda run: True
     workload: Literal["any", "bag", "system", "parallel"] = "any"
     usual: bool = True
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
 
 ALWAYS = Condition()
@@ -133,6 +137,9 @@ class Metric:
     places: Mapping[str, int] = field(default_factory=dict)
     is_part: bool = False
     hides_zero: bool = False
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
     @property
     def is_number(self) -> bool:

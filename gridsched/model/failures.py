@@ -14,7 +14,7 @@ from gridsched.arrays import Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.host_profiles import Distribution, DrawnFailures, PlannedOutages, StateProfile
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST
+from gridsched.model.records import LARGEST, check_choices
 
 # ----------------------------------------------------------------------
 # Failures of hosts that are drawn: what a user says of them, and the profiles that follow
@@ -48,6 +48,9 @@ class Failures:
     mttr_s: float
     distribution: Distribution = "exponential"
     shape: float = USUAL_SHAPE
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
     @classmethod
     def read(cls, text: str) -> Failures:

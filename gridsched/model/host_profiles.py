@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
+from gridsched.model.records import check_choices
 from gridsched.model.seeds import random_stream
 
 Distribution = Literal["exponential", "weibull"]
@@ -86,6 +87,9 @@ class DrawnFailures:
     seed: int
     replicate: int
     host: int
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
     def events(self) -> Iterator[tuple[float, float]]:
         """Yield the date [s] of each failure, with the value 0, and of each return, with 1."""

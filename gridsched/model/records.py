@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -192,6 +192,28 @@ def check_record(record: Any, of: type, owner: str = "") -> None:
     """
     model = _model(of)
     checked(model, {name: getattr(record, name) for name in model.model_fields}, owner)
+
+
+def check_choices(record: Any) -> None:
+    """Raise `InputError` where a field of a dataclass whose type is a `Literal` has none of its values.
+
+    For ``__post_init__`` of dataclasses that are no records of keys, which `check_record` checks.
+    """
+    model = _model_of_choices(type(record))
+    checked(model, {name: getattr(record, name) for name in model.model_fields}, f"{type(record).__name__}.")
+
+
+@cache
+def _model_of_choices(record: type) -> type[BaseModel]:
+    """Return the pydantic model of a dataclass's fields that take one of some values."""
+    hints = typing.get_type_hints(record)
+    choices: dict[str, Any] = {name: (hint, ...) for name, hint in hints.items() if _is_choice(hint)}
+    model: type[BaseModel] = create_model(record.__name__, **choices)
+    return model
+
+
+def _is_choice(hint: Any) -> bool:
+    return typing.get_origin(hint) is Literal or any(map(_is_choice, typing.get_args(hint)))
 
 
 def checked(model: type[Model], values: Mapping[str, Any], owner: str = "") -> Model:

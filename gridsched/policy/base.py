@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.records import check_choices
 from gridsched.model.system import System
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
@@ -75,7 +76,7 @@ class Traits:
     Raises
     ------
     InputError
-        If a column has no legal name.
+        If `asked` is none of these, or a column has no legal name.
     """
 
     asked: Literal["start", "arrival", "event"]
@@ -101,6 +102,7 @@ class Traits:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in self.notes:
             if not re.fullmatch("[a-z][a-z0-9_]*", name):
                 raise InputError(

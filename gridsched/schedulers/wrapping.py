@@ -121,8 +121,8 @@ class UntilDecided:
     def __getattr__(self, name: str) -> Any:
         if self._is_decided and name not in _STAYS:
             raise InvalidDecision(
-                f"{self._wrapper!r} at t = {self._state.now:g} s: the wrapped scheduler reads state.{name} after it has "
-                "yielded a decision, and the state does not follow where another scheduler takes the whole answer. "
+                f"{self._wrapper!r} at t = {self._state.now:g} s: the wrapped scheduler reads state.{name} after it "
+                "has yielded a decision, and the state does not follow where another scheduler takes the whole answer. "
                 "Let it read all before it yields."
             )
         return getattr(self._state, name)

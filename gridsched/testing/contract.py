@@ -47,8 +47,6 @@ def check_default_construction(scheduler: Scheduler) -> None:
     traits = getattr(cls, "traits", None)
     if not isinstance(traits, Traits):
         raise CheckFailed(f"{cls.__name__}.traits is {traits!r}; set it to Traits(asked=...).")
-    if traits.asked not in ("start", "arrival", "event"):
-        raise CheckFailed(f"{cls.__name__}.traits.asked is {traits.asked!r}; it must be 'start', 'arrival' or 'event'.")
 
 
 def make_default(cls: type[Scheduler]) -> Scheduler:

@@ -243,9 +243,10 @@ def test_a_wrapper_refuses_what_relies_on_that():
         def clone(self):
             return Natural(self.answer, self.traits)
 
-    with pytest.raises(InvalidDecision, match=r"idle_cores"):
-        wrapped = make_scheduler("idle_off", {"scheduler": Natural(natural, PLAIN)})
-        reference.simulate(controller_of(hosts(10, 10), [10.0] * 3, wrapped))
+    wrapped = make_scheduler("idle_off", {"scheduler": Natural(natural, PLAIN)})
+    controller = controller_of(hosts(10, 10), [10.0] * 3, wrapped)
+    with pytest.raises(InvalidDecision, match="idle_cores"):
+        reference.simulate(controller)
 
 
 def test_decisions_may_come_from_a_generator():

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import math
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gridsched
 from gridsched import run
 from gridsched.cli.app import main
 from gridsched.cli.run import run_command
@@ -511,3 +515,48 @@ def test_a_plugin_that_gives_no_number_is_a_difference():
     broken = replace(result, plugin_j={**result.plugin_j, "h2": float("nan")})
     with pytest.raises(SimulationError, match=r"'h2'.*nan"):
         check_energy_agreement(broken)
+
+
+# A field that takes one of some values is looked at when its object is made.
+
+#: What dataclasses with such fields need besides.
+NEEDED = {
+    "Column": {"key": "k", "header": "h"},
+    "DrawnFailures": {"mtbf_s": 1.0, "mttr_s": 1.0, "shape": 1.0, "seed": 0, "replicate": 0, "host": 0},
+    "EnergyBudget": {"energy_j": 1.0},
+    "Failures": {"mtbf_s": 1.0, "mttr_s": 1.0},
+    "Metric": {"id": "m", "unit": "", "sentence": "s", "function": float},
+    "RunFacts": {"trace": None, "energy": None},
+    "Scenario": {"platform": BAG[0], "tasks": BAG[1]},
+    "LoadedScenario": {"platform": None, "tasks": None},
+}
+
+
+def choices_of(hint: object) -> bool:
+    """Whether a type has a Literal in it."""
+    return get_origin(hint) is Literal or any(map(choices_of, get_args(hint)))
+
+
+def fields_of_choices() -> list:
+    """Return class and name of each field of a public dataclass whose type is a Literal."""
+    found = {}
+    for module in pkgutil.walk_packages(gridsched.__path__, "gridsched."):
+        if module.name.endswith("__main__"):
+            continue
+        for cls in vars(importlib.import_module(module.name)).values():
+            if not isinstance(cls, type) or not is_dataclass(cls) or cls.__module__ != module.name:
+                continue
+            try:
+                hints = get_type_hints(cls)
+            except NameError:  # of names that type checkers alone know
+                assert not any("Literal" in str(field.type) for field in fields(cls))
+                continue
+            found |= {(cls, field.name): None for field in fields(cls) if choices_of(hints[field.name])}
+    return [pytest.param(*each, id=f"{each[0].__name__}-{each[1]}") for each in found]
+
+
+@pytest.mark.parametrize(("cls", "name"), fields_of_choices())
+def test_values_that_are_none_of_the_choices_are_refused(cls, name):
+    """Also where nothing else is checked; the message names the field and what was found."""
+    with pytest.raises(InputError, match=rf"{name} is 'nonsense'"):
+        cls(**{**NEEDED.get(cls.__name__, {}), name: "nonsense"})
