@@ -23,7 +23,7 @@ from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
 from gridsched.engine.live_state import LiveState, renewed
-from gridsched.engine.policy_calls import PolicyCalls, check_policy
+from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
@@ -75,6 +75,7 @@ class Controller:
     ) -> None:
         system.check_pstates()
         check_policy(scheduler, system, tasks)
+        check_clock(system, tasks)
         self.system = system
         self.tasks = tasks
         self.now = 0.0

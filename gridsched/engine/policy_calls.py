@@ -16,6 +16,7 @@ from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import check_partitions
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.records import time_tolerance
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedEstimates
@@ -254,6 +255,30 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
         raise InputError(
             f"{scheduler!r} accepts workloads whose run times are distributions; those of "
             f"{tasks.name} are not. Use a generator of kind 'robust', or another scheduler."
+        )
+
+
+def check_clock(system: System, tasks: Tasks) -> None:
+    """Raise `InputError` where a task is submitted so late that its whole run is one instant.
+
+    All within that time ends together, and a core that gets free in it stays idle.
+
+    Parameters
+    ----------
+    system : System
+    tasks : Tasks
+    """
+    submit_s = tasks.submit_time_s
+    if not len(tasks) or submit_s[-1] < 1000.0:  # until then the distance of two instants does not grow
+        return
+    shortest_s = system.estimates.shortest_times()
+    too_late = (submit_s >= 1000.0) & (shortest_s <= submit_s * time_tolerance(1000.0) / 1000.0)
+    if too_late.any():
+        k = int(np.argmax(too_late))
+        raise InputError(
+            f"{tasks.name}: task {tasks.labels[k]} is submitted at {submit_s[k]:g} s and runs for {shortest_s[k]:g} s "
+            f"where it is fastest; so late all within {time_tolerance(submit_s[k]):g} s is one instant. Count the "
+            "times of submission from the first one."
         )
 
 

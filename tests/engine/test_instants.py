@@ -23,7 +23,7 @@ from scripted import (
 )
 
 from gridsched.engine import reference
-from gridsched.errors import IncompleteRun, InvalidDecision
+from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.jobs import After, Dependencies
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster
 from gridsched.model.rules import EnergyBudget
@@ -102,6 +102,27 @@ def test_ends_that_differ_by_rounding_are_one_instant_at_large_times():
     assert policy.times == [0.0, 1e6 + 9e-7]
     _, policy = play(hosts(1, 1, 1), [1e6, 1e6 + 1.1e-6, 2e6], idle_hosts)
     assert len(policy.times) == 3
+
+
+@pytest.mark.parametrize("exponent", [13, 14, 17, 18, 29])
+def test_submissions_that_the_clock_does_not_resolve_are_refused(exponent):
+    """A task of 5 s where it is fastest: ends within 10 s are one instant at 1e13 s, and more than that later."""
+    tasks = make_tasks([1000.0, 50.0], [0.0, 10.0**exponent], labels=[4, 7])
+    with pytest.raises(InputError, match=r"task 7 .*5 s"):
+        play(hosts(10, 5), tasks, idle_hosts)
+
+
+@pytest.mark.parametrize("submit_s", [0.0, 999.0, 1.7e9, 4e12])
+def test_submissions_that_the_clock_resolves_run_alike(submit_s):
+    """The same times after the submission, also of stamps of a calendar."""
+    trace, _ = play(hosts(10, 5), make_tasks([100.0, 50.0, 50.0], submit_s), idle_hosts)
+    assert (trace.start_time_s - submit_s).tolist() == pytest.approx([0, 0, 10], abs=1e-3)
+
+
+def test_a_short_task_may_run_long_before_a_late_one():
+    """Only what is submitted late must be resolved there."""
+    trace, _ = play(hosts(10), make_tasks([1e-3, 1e9], [0.0, 1e12]), idle_hosts)
+    assert trace.start_time_s.tolist() == [0.0, 1e12]
 
 
 def test_ends_of_one_instant_keep_their_own_times():
