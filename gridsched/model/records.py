@@ -199,7 +199,7 @@ def check_choices(record: Any) -> None:
 
     For ``__post_init__`` of dataclasses that are no records of keys, which `check_record` checks.
     """
-    model = _model_of_choices(type(record))
+    model = _model_of_choices(typing.cast(Any, type(record)))
     checked(model, {name: getattr(record, name) for name in model.model_fields}, f"{type(record).__name__}.")
 
 
