@@ -336,7 +336,7 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
     return make_tasks(
         **columns,
         attributes={
-            name: Attribute(names, arrays[f"{_ATTRIBUTES}{name}"].astype(np.int64)).texts
+            name: Attribute(names, arrays[f"{_ATTRIBUTES}{name}"].astype(np.int64), names).texts
             for name, names in description.attributes.items()
         },
         utility=utility,

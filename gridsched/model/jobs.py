@@ -28,17 +28,21 @@ class Attribute:
         In order of first appearance: those of later tasks come later.
     codes : ndarray of int64, shape (tasks,)
         Place of each task's name in `names`; -1 where the log does not tell.
+    known : tuple of str
+        All names of the log in alphabetical order, an empty one before them where the log does not
+        tell of some job. A machine knows its accounts before their first job: so does a policy.
     """
 
     names: tuple[str, ...]
     codes: Integers
+    known: tuple[str, ...]
 
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> Attribute:
         """Return the attribute of tasks in this order; an empty text tells nothing."""
         places: dict[str, int] = {"": -1}
         codes = [places.setdefault(text, len(places) - 1) for text in texts]
-        return cls(tuple(places)[1:], np.array(codes, dtype=np.int64))
+        return cls(tuple(places)[1:], np.array(codes, dtype=np.int64), tuple(sorted(set(texts))))
 
     @property
     def texts(self) -> list[str]:
@@ -47,7 +51,7 @@ class Attribute:
 
     def taken(self, ids: Integers) -> Attribute:
         """Return the attribute of some of the tasks."""
-        return Attribute(self.names, self.codes[ids])
+        return Attribute(self.names, self.codes[ids], self.known)
 
 
 # ----------------------------------------------------------------------

@@ -200,8 +200,9 @@ class ArrivedTasks:
             vars(worth).update(self._worth.first(count))
         if some.attributes:
             vars(some)["attributes"] = {
-                name: Attribute(some.attributes[name].names[: codes.max(initial=-1) + 1], codes)
+                name: replace(each, names=each.names[: codes.max(initial=-1) + 1], codes=codes)
                 for name, codes in self._codes.first(count).items()
+                for each in [some.attributes[name]]
             }
         return some
 

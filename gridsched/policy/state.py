@@ -210,7 +210,8 @@ class State(ABC):
     It follows each decision that `Scheduler.schedule` yields: read it again after the ``yield``.
     An array that was read before stays as it was, but for those of `nodes`.
 
-    Nothing of it tells of tasks that are not yet submitted, but for their number.
+    Nothing of it tells of tasks that are not yet submitted, but for their number and, where a log
+    names users and the like, which names there are (`Attribute.known`).
 
     Attributes
     ----------

@@ -211,6 +211,40 @@ def test_usage_counts_half_after_the_half_life(half_life, halves):
     assert found == {2: math.floor(weight * 2 ** (-2 * ann)), 3: math.floor(weight * 2 ** (-2 * (1 - ann)))}
 
 
+@pytest.mark.parametrize(
+    ("rows", "shares", "second"),
+    [
+        # bob 416 + 400 * 2^-2 = 516, ann 83 + 400 = 483
+        ((), {}, "bob"),
+        # zed, who submits nothing, has 98 of 100 shares: bob 416 + 400 * 2^-100, ann 483
+        ((), {"zed": 98}, "ann"),
+        # cy, whose job is to come, has one of three shares: bob 416 + 400 * 2^-3 = 466, ann 483
+        (((5000, "cy"),), {}, "ann"),
+        # a job without a user likewise
+        (((5000, ""),), {}, "ann"),
+        # shares of 5, 3 and 2: bob 416 + 400 * 2^-2, ann 483
+        (((5000, "cy"),), {"cy": 2, "ann": 3, "bob": 5}, "bob"),
+    ],
+)
+def test_fair_share_is_of_all_users(rows, shares, second):
+    """Bob's job has the node for 600 s; his next one waits since 100 s, ann's since 500 s, of at most 20 min."""
+    submit, user = zip((0, "bob"), (100, "bob"), (500, "ann"), *rows, strict=True)
+    length = np.full(len(submit), 600.0)
+    platform = machine(1)
+    tasks = make_tasks(length * 1e9, submit, width=1, requested_time_s=length, attributes={"user": user})
+    order = multifactor(
+        PriorityWeightAge=1000,
+        PriorityMaxAge=20,
+        PriorityWeightFairshare=400,
+        PriorityDecayHalfLife=0,
+        shares=shares,
+    )
+    times = LoggedRunTimes(platform, length)
+    trace = run(Scenario(platform, tasks, EasyBackfilling(order=order), run_times=times, driver="reference")).trace
+    starts = trace.start_time_s.tolist()[:3]
+    assert starts == ([0, 600, 1200] if second == "bob" else [0, 1200, 600])
+
+
 def test_without_weights_the_order_is_that_of_submission():
     """As in Slurm, whose weights are 0 unless somebody sets them."""
     jobs = [(0, 10, 3, 10), (1, 5, 4, 5), (2, 20, 1, 20), (3, 7, 1, 7)]

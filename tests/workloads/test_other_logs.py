@@ -293,10 +293,11 @@ def test_names_of_users_go_with_their_jobs(tmp_path):
 
 
 def test_a_policy_sees_no_name_before_its_first_job(tmp_path):
-    """Names come in order of first appearance; of later tasks there is neither a code nor a name."""
+    """Names come in order of first appearance; of later tasks there is no code, and no name but in the sorted list."""
     tasks = make_tasks([1.0] * 4, [0, 1, 2, 3], attributes={"user": ["b", "", "b", "a"]})
     arrived = ArrivedTasks(tasks)
     assert arrived.first(0).attributes["user"].names == ()
+    assert arrived.first(0).attributes["user"].known == ("", "a", "b")
     assert arrived.first(3).attributes["user"].names == ("b",)
     seen = arrived.first(4).attributes["user"]
     assert (seen.names, seen.codes.tolist()) == (("b", "a"), [0, -1, 0, 1])

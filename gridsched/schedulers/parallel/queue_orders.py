@@ -192,7 +192,7 @@ class MultifactorPriority(QueueOrder):
         Whether the size factor grows with fewer nodes.
     FairShareDampeningFactor : int
     shares : dict of str to int
-        Shares of users, 1 where nothing is said.
+        Shares of users, 1 where nothing is said; those of users who submit nothing count, too.
     partitions : dict of str to int
         ``PriorityJobFactor`` of partitions, 0 where nothing is said; by default the priorities of
         the table of partitions, where jobs share nodes.
@@ -212,7 +212,8 @@ class MultifactorPriority(QueueOrder):
     fair share
         2^(-(U / S) / d), the classic algorithm [2]_ (``PriorityFlags=NO_FAIR_TREE``) without
         accounts: U is the user's part of all usage, S the user's part of the shares of all users
-        that have submitted a job, d the dampening factor. Usage is node-seconds, each of which
+        of the log and of `shares`, whether they have submitted a job or not (jobs without a user
+        are one more user's), d the dampening factor. Usage is node-seconds, each of which
         counts 2^(-t / half-life) after t seconds: exactly, where Slurm sums every
         PriorityCalcPeriod;
     partition, quality of service
@@ -263,6 +264,7 @@ class MultifactorPriority(QueueOrder):
         self.usage_: Floats = np.zeros(1)
         self.nodes_: Floats = np.zeros(1)
         self.user_ = np.zeros(0, dtype=np.int64)
+        self.all_shares_ = 0
         self.last_s_ = 0.0
 
     @property
@@ -276,6 +278,8 @@ class MultifactorPriority(QueueOrder):
             return
         user = attribute_of(state, "user", "PriorityWeightFairshare")
         n_users = len(user.names) + 1
+        if not self.all_shares_:
+            self.all_shares_ = sum(self.shares.get(name, 1) for name in {*user.known, *self.shares})
         self.user_ = user.codes + 1
         lasts_s, self.last_s_ = state.now - self.last_s_, state.now
         charged = self.nodes_ * lasts_s
@@ -296,8 +300,7 @@ class MultifactorPriority(QueueOrder):
         """Return the negative priority of each job."""
         priority = self.PriorityWeightAge * np.minimum(jobs.waiting_s / self.max_age_s_, 1.0)
         if self.PriorityWeightFairshare:
-            shares = [self.shares.get(name, 1) for name in ("", *jobs.attributes["user"].names)]
-            priority += self.PriorityWeightFairshare * self._fair_share(shares)[self.user_[jobs.ids]]
+            priority += self.PriorityWeightFairshare * self._fair_share(jobs.attributes["user"])[self.user_[jobs.ids]]
         size = jobs.width / jobs.n_nodes
         priority += self.PriorityWeightJobSize * (1.0 - size if self.PriorityFavorSmall else size)
         priority += self.PriorityWeightPartition * self._of_partition(jobs)
@@ -310,15 +313,11 @@ class MultifactorPriority(QueueOrder):
             return _listed(jobs, "partition", self.partitions)
         return jobs.partition_factor
 
-    def _fair_share(self, shares: list[int]) -> Floats:
-        """Return the fair-share factor of each user."""
-        share = np.array(shares, dtype=np.float64)
-        if (self.user_ > 0).all():
-            share[0] = 0.0  # of nobody
+    def _fair_share(self, user: Attribute) -> Floats:
+        """Return the fair-share factor of each user who has submitted a job, first of those not told."""
+        share = np.array([self.shares.get(name, 1) for name in ("", *user.names)]) / self.all_shares_
         used = self.usage_ / max(self.usage_.sum(), np.finfo(float).tiny)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            over = np.nan_to_num(used / (share / share.sum()), nan=0.0)
-        return np.exp2(-over / self.FairShareDampeningFactor)
+        return np.exp2(-used / share / self.FairShareDampeningFactor)
 
 
 def _check_natural(name: str, value: object, least: int) -> None:
