@@ -10,7 +10,8 @@ import pytest
 from scripted import at, first_host, hosts, plan, play, rows
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
-from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.jobs import DataFiles
+from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
@@ -64,6 +65,18 @@ def test_what_runs_beyond_the_period_is_committed_up_to_its_end():
     play(idle_free(10.0), tasks, answer, HEEDING, budget=EnergyBudget(100.0, period_s=8.0))
     energy = seen[2.0]
     assert (energy.consumed_j, energy.committed_j, energy.remaining_j) == (20.0, 60.0, 20.0)
+
+
+def test_a_task_that_waits_for_its_files_is_committed_from_its_start():
+    """100 bytes at 10 byte/s are there at 10 s, and of 4 s at 10 W two lie in a period of 12 s."""
+    answer, seen = seen_energy(at((0.0, [Assign(0, 1)]), (1.0, [Drop(1)]), (11.0, [Drop(2)])))
+    platform = Platform(idle_free(10.0, 10.0).hosts, (Cluster("A", (0,), 10.0), Cluster("B", (1,), 10.0)))
+    files = DataFiles(("f",), np.array([100.0]), (("A",),))
+    tasks = make_tasks([40.0, 1.0, 1.0], [0.0, 1.0, 11.0], input_files=[(0,), (), ()], files=files)
+    trace, _ = play(platform, tasks, answer, HEEDING, budget=EnergyBudget(100.0, period_s=12.0))
+    assert rows(trace) == [(10.0, 1, 0, 14.0)]
+    assert (seen[1.0].consumed_j, seen[1.0].committed_j) == (0.0, 20.0)
+    assert (seen[11.0].consumed_j, seen[11.0].committed_j) == (10.0, 10.0)
 
 
 def test_a_host_that_boots_draws_its_own_power_and_takes_tasks_later():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from scripted import at, first_host, hosts, plan, play, rows
+from scripted import ANYTHING, at, first_host, hosts, plan, play, rows
 
 from gridsched.errors import InvalidDecision
+from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
@@ -203,6 +206,15 @@ def test_any_free_core_takes_from_a_common_queue():
     trace, policy = play(hosts(10, 10), [10.0, 20.0, 10.0, 10.0, 10.0], at((0.0, [Plan(np.arange(5), None)])))
     assert rows(trace) == [(0.0, 0, 0, 1.0), (0.0, 1, 1, 2.0), (1.0, 0, 2, 2.0), (2.0, 0, 3, 3.0), (2.0, 1, 4, 3.0)]
     assert policy.times == [0.0, 2.0]  # at 1 s task 4 is still planned: nothing to decide
+
+
+def test_a_host_leaves_its_other_pstate_for_a_task_of_the_common_queue():
+    """100 flop at 5 flop/s end at 20 s; then come 10 s each at 10 flop/s, the P-state of the scenario."""
+    host = Host("h0", (PState(10.0, 1.0, 2.0, 2.0), PState(5.0, 1.0, 2.0, 2.0)))
+    answer = at((0.0, [Assign(0, 0, 1), Plan(np.arange(1, 4), None)]))
+    trace, _ = play(Platform((host,)), [100.0] * 4, answer, replace(ANYTHING, uses_dvfs=True))
+    assert rows(trace) == [(0.0, 0, 0, 20.0), (20.0, 0, 1, 30.0), (30.0, 0, 2, 40.0), (40.0, 0, 3, 50.0)]
+    assert trace.host_changes[["time", "pstate"]].tolist() == [(0.0, 0), (0.0, 1), (20.0, 0)]
 
 
 def test_a_new_plan_replaces_a_common_queue_and_a_common_queue_a_plan():
