@@ -223,6 +223,24 @@ def test_no_scheduler_emits_less(platform, tasks, series, scheduler, pstate):
     assert row["carbon_g"] >= bound.least_g(row["makespan_s"]) * (1 - SLACK)
 
 
+def test_a_host_that_stays_off_emits_what_it_draws():
+    """100 W for 5 s, and 3 W of the host that is off, at 2 g/J."""
+    platform = Platform((host("h0"), host("h1", off=3.0)))
+    signal = signal_of(platform, ((0.0,), (2.0,)), ((0.0,), (2.0,)))
+    bound = CarbonBound(platform, make_tasks([50.0]), signal, hosts_off=(1,))
+    assert bound.least_g(5) == pytest.approx(2 * (500 + 15))
+
+
+def test_divisible_tasks_end_within_a_second():
+    """b1 and b2, which emit nothing, halve three seconds of work: a1 idles at 1 W and 0.5 for 1.5 s."""
+    platform = Platform(tuple(host(name, idle=1.0, speed=1.0, busy=10.0) for name in ("a1", "b1", "b2")))
+    series = Series((0.0,), (PER_J * 0.5,)), Series((0.0,), (0.0,))
+    bound = CarbonBound(platform, make_tasks([1.0] * 3), carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform))
+    assert bound.least_g(4.0) == pytest.approx(0.75, rel=1e-12)
+    # in 1.2 s they do 2.4 of 3: a1 computes for 0.6 s, and idles for as long
+    assert bound.least_g(1.2) == pytest.approx(0.5 * (0.6 * 10.0 + 0.6), rel=1e-12)
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     n_tasks=st.integers(1, 4),
@@ -230,9 +248,10 @@ def test_no_scheduler_emits_less(platform, tasks, series, scheduler, pstate):
     values=st.tuples(*[st.lists(intensity, min_size=4, max_size=4)] * 2),
 )
 def test_no_schedule_of_a_tiny_bag_emits_less(n_tasks, hosts, values):
-    """All places of tasks of a second that start at whole seconds: the least; equal where rounds are full.
+    """All places of tasks of a second that start at whole seconds: the least; equal on one host.
 
     By counting alone: 10 W while a host computes, 1 W while it does not, to the end of the last task.
+    Divisible tasks of several hosts may end within a second, and idle hosts emit less so.
     """
     platform = Platform(tuple(host(name, idle=1.0, speed=1.0, busy=10.0) for name in hosts))
     weights = dict(zip("ab", values, strict=True))
@@ -247,5 +266,5 @@ def test_no_schedule_of_a_tiny_bag_emits_less(n_tasks, hosts, values):
     signal = carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform)
     found = CarbonBound(platform, make_tasks([1.0] * n_tasks), signal).least_g(4.0)
     assert found <= least * (1 + SLACK)
-    if n_tasks % len(hosts) == 0:
+    if len(hosts) == 1:
         assert found == pytest.approx(least, rel=1e-9, abs=1e-12)

@@ -471,6 +471,14 @@ def test_fair_share_counts_cores():
     assert trace.start_time_s.tolist() == [0, 0, 10, 15]
 
 
+@pytest.mark.parametrize("scheduler", list(oracle.RULES))
+def test_nodes_with_a_gap_between_them_are_no_neighbours(scheduler):
+    """Of a partition of n0, n1 and n3 the first is taken: two neighbours are free when it is."""
+    jobs = [queued(0, 10, 0, 1, 4), queued(1, 5, 0, 2, 4)]
+    trace = play(jobs, [[4, 64, 0]] * 4, [([0, 1, 3], 0)], scheduler, "contiguous")
+    assert places(trace) == [(0, {0: 4}), (10, {0: 4, 1: 4})]
+
+
 def test_depth_counts_behind_the_priority_of_partitions():
     """With one job looked at, that of the partition of higher priority is."""
     jobs = [queued(0, 10, 0, 1, 8), queued(1, 5, 0, 1, 8), queued(2, 5, 1, 1, 8)]

@@ -134,11 +134,12 @@ def table(folder: Path, text: str) -> Path:
         ("2|8|4Gn||batch", 2, False, {"cores": 4, "memory_mb": 4096}),
         ("2|8|2Gc||batch", 2, False, {"cores": 4, "memory_mb": 8192}),
         ("2|8|9G||batch", 2, False, {"cores": 4, "memory_mb": 4608}),
+        ("2|7|3M||batch", 2, False, {"cores": 4, "memory_mb": 2}),
         (
-            "2|8|1Gn|cpu=6,mem=5G,node=2,gres/gpu=3,gres/gpu:a=3|gpu",
+            "2|8|1Gn|cpu=6,mem=5121M,node=2,gres/gpu=3,gres/gpu:a=3|gpu",
             2,
             False,
-            {"cores": 3, "memory_mb": 2560, "gpu": 2},
+            {"cores": 3, "memory_mb": 2561, "gpu": 2},
         ),
         ("3||||batch", 3, True, {"cores": 1}),
     ],
@@ -146,10 +147,31 @@ def table(folder: Path, text: str) -> Path:
 def test_what_a_job_of_slurm_takes(tmp_path, row, width, anywhere, need):
     """Amounts of the whole job are divided by its nodes and rounded up; without CPUs cores lie anywhere."""
     options = TraceOptions(jobs_take="cores", partitions=EXAMPLES / "shared_nodes.toml")
-    tasks = trace_system(sacct(tmp_path, row), options, machine()).system.tasks
+    made = trace_system(sacct(tmp_path, row), options, machine())
+    assert not made.jobs.notes
+    tasks = made.system.tasks
     shared = tasks.shared
     assert (shared.width[0], bool(shared.anywhere[0])) == (width, anywhere)
     assert dict(zip(tasks.resources, shared.demand[0].tolist(), strict=True)) == need
+
+
+def test_what_was_given_comes_before_what_was_asked_for(tmp_path):
+    """Two nodes gave 6 cores to a job that had asked for 2; another was given nothing that the log tells."""
+    head = HEAD.replace("AllocTRES", "AllocTRES|ReqTRES")
+    rows = ["1|0|60|2|2||1G|cpu=6|cpu=2|batch|u|COMPLETED", "2|0|60|2|2||1G||cpu=2|batch|u|COMPLETED"]
+    (tmp_path / "log.sacct").write_text("\n".join([head, *rows]) + "\n")
+    tasks = trace_system(tmp_path / "log.sacct", TraceOptions(jobs_take="cores"), machine()).system.tasks
+    assert tasks.demand[:, 0].tolist() == [3, 1]
+
+
+def test_so_many_nodes_are_those_with_most_room(tmp_path):
+    """Of processors with 8 GB each a node of 256 GB takes 32, one of 128 GB only 16."""
+    log = tmp_path / "log.swf"
+    fields = "{} 0 -1 60 {} -1 -1 {} 120 8388608 1 7 1 -1 -1 -1 -1 -1\n"
+    log.write_text("".join(fields.format(k, n, n) for k, n in enumerate((20, 33), start=1)))
+    text = '[[partition]]\nname = "a"\nnodes = ["t0", "g0"]\nmax_nodes = 1\n'
+    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    assert trace_system(log, options, machine()).jobs.job.tolist() == [1]
 
 
 def test_who_takes_a_job(tmp_path):
