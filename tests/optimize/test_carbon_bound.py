@@ -52,6 +52,7 @@ def test_work_goes_to_the_clean_hour_and_site():
     assert bound.least_g(20) == pytest.approx(100 * 10 * 1 + 50 * 10 * 2)
     # in 15 s: 50 flop on h0 at 1 g/J, 100 on h1
     assert bound.least_g(15) == pytest.approx(50 * 10 + 100 * 10 * 2)
+    assert bound.least_g(15 - 1e-9) == bound.least_g(15)  # a makespan that rounding has made too short
     work = {(each.begin_s, each.site): each.flops for each in bound.shares(20)}
     assert work[10.0, 0] == pytest.approx(100)
     assert work[0.0, 0] == 0
@@ -76,6 +77,29 @@ def test_nothing_runs_before_the_first_submission():
     signal = signal_of(platform, ((0.0, 10.0), (1.0, 5.0)), period_s=1e9)
     bound = CarbonBound(platform, make_tasks([50.0], [10.0]), signal)
     assert bound.least_g(100) == pytest.approx(10 * 1 * 1.0 + 5 * 100 * 5.0)
+
+
+#: Idle it draws 5 W in its first P-state, and 1 W in the other, in which it is half as fast.
+TWO_PSTATES = Host("h0", (PState(10.0, 5.0, 100.0, 100.0), PState(5.0, 1.0, 60.0, 60.0)))
+
+
+def test_before_the_first_submission_a_host_rests_in_its_first_pstate():
+    """5 W for 10 s at 1 g/J; then 99 W above the least idle power, and that, for 5 s at 5 g/J."""
+    signal = signal_of(Platform((TWO_PSTATES,)), ((0.0, 10.0), (1.0, 5.0)), period_s=1e9)
+    bound = CarbonBound(Platform((TWO_PSTATES,)), make_tasks([50.0], [10.0]), signal, free_pstates=True)
+    assert bound.least_g(5) == pytest.approx(10 * 5 + 5 * 100 * 5)
+    assert [each.carbon_g for each in bound.shares(5)] == pytest.approx([10 * 5, 5 * 100 * 5])
+
+
+def test_an_answer_counts_from_the_first_submission():
+    """50 flop that come at 5 s take 5 s, or 10 s in the P-state 1; the intensity covers 20 s."""
+    platform = Platform((TWO_PSTATES,))
+    signal = signal_of(platform, ((0.0, 10.0), (3.0, 2.0)))
+    answer = carbon_answer(platform, make_tasks([50.0], [5.0]), signal, 1)
+    assert answer.within_s == [5.0 * k for k in (1, 1.25, 1.5, 2, 3)]
+    assert [row["above_least"] for row in answer.rows()] == pytest.approx([0, 0.25, 0.5, 1, 2])
+    with pytest.raises(InputError, match="21 s"):
+        carbon_answer(platform, make_tasks([50.0], [5.0]), signal, 1, within_s=[16.0])
 
 
 @settings(max_examples=60, deadline=None)
