@@ -21,6 +21,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.learning import AgentScheduler
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
+from gridsched.model.utility import UtilityFunctions
 from gridsched.testing import parametrize_with_checks
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 from gridsched.testing.repetition import same_run, with_other_future
@@ -249,6 +250,7 @@ def test_an_action_that_is_not_legal_is_replaced_and_told():
     """A host that is off: the first one that is on takes the task."""
     env = learning.make(replace(bag(1), hosts_off=("h0",)))
     env.reset(seed=1)
+    env.action_masks()[:] = True  # it is the caller's
     assert env.action_masks().tolist() == [False, True, True, True]
     is_over = False
     while not is_over:
@@ -291,9 +293,30 @@ def test_joules_come_step_by_step():
     hosts = (Host("h1", (PState(100.0, 4, 50, 50),)), Host("h2", (PState(50.0, 4, 20, 20),)))
     tasks = make_tasks([1000.0, 500.0], [0.0, 5.0])
     env = learning.make(Scenario(Platform(hosts), tasks, driver="reference"))
+    for _ in range(2):  # another episode counts from 0
+        env.reset(seed=0)
+        assert env.step(0)[1] == -270
+        assert env.step(1)[1] == -(5 * 70 + 5 * 24)  # until 10 s both, until 15 s h2 alone
+
+
+def test_slowdowns_come_as_jobs_end():
+    """Three jobs on one node: 4 of at least 10 s count 1, as do 9 s for one of 5; 39 s for one of 30 count 1.3."""
+    case = make_parallel_case("three", 1, [(0, 4, 1, 4), (0, 5, 1, 5), (0, 30, 1, 30)])
+    env = learning.make(case.scenario("fcfs", driver="reference"), action="job", reward="bounded_slowdown")
     env.reset(seed=0)
-    assert env.step(0)[1] == -270
-    assert env.step(1)[1] == -(5 * 70 + 5 * 24)  # until 10 s both, until 15 s h2 alone
+    rewards = [env.step(0)[1] for _ in range(3)]
+    assert rewards == pytest.approx([-1 / 3, -1 / 3, -1.3 / 3], rel=1e-12)
+
+
+def test_utility_comes_as_tasks_end():
+    """Of 60 s each, one after the other, it halves every minute from the submission: 60, 90 and 110 s are over."""
+    host = Host("h", (PState(10.0, 1.0, 2.0, 2.0),))
+    worth = UtilityFunctions.exponential([8.0, 4.0, 2.0], np.log(2.0), urgency_unit_s=60.0)
+    tasks = make_tasks([600.0] * 3, [0.0, 30.0, 70.0], utility=worth)
+    env = learning.make(Scenario(Platform((host,)), tasks, driver="reference"), reward="utility")
+    env.reset(seed=0)
+    rewards = [env.step(0)[1] for _ in range(3)]
+    assert rewards == pytest.approx([0.0, 8 / 2, 4 * 2**-1.5 + 2 * 2 ** (-110 / 60)], rel=1e-12)
 
 
 # ---------------------------------------------------------------------- refusals

@@ -207,6 +207,23 @@ def test_starts_are_put_off_to_the_best_hour():
     assert starts(make_tasks([10.0]), WaitForGreen("min_min", max_delay_s=45.0), carbon) == [45.0]
 
 
+def test_a_core_that_gets_free_is_there_for_the_next_start():
+    """Two run from 40 to 50 s, and two at once behind them, where it is dearer, but not so dear as before."""
+    carbon = everywhere((0.0, 40.0, 50.0, 60.0), (400.0, 100.0, 150.0, 400.0))
+    wait = WaitForGreen("min_min", max_delay_s=100.0)
+    assert starts(make_tasks([10.0] * 4), wait, carbon) == [40.0, 40.0, 50.0, 50.0]
+
+
+def test_the_latest_start_is_in_time_on_the_slowest_host():
+    """10 s on one host, 20 s on the other, due at 60 s: 40 s is the latest start, however green it is at 50."""
+    platform = Platform((Host("a", (STATE,)), Host("b", (PState(0.5, 1.0, 10.0, 10.0),))))
+    carbon = everywhere((0.0, 30.0, 50.0), (400.0, 300.0, 100.0))
+    tasks = make_tasks([10.0], deadline_s=[60.0])
+    scheduler = WaitForGreen("min_min", max_delay_s=100.0)
+    result = run(Scenario(platform, tasks, scheduler, carbon=carbon, driver="reference"))
+    assert result.trace.start_time_s.tolist() == [40.0]
+
+
 def test_without_slack_nothing_changes():
     """Nor at an intensity that is always the same."""
     tasks = make_tasks([30.0, 20.0, 10.0, 50.0], [0.0, 0.0, 4.0, 9.0])
