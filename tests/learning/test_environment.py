@@ -232,6 +232,64 @@ def test_jobs_by_hand():
     assert observation[2].tolist() == [10 - now, 0, 0.25, 0]
 
 
+def test_cores_that_share_a_pstate_have_no_other():
+    """A host of two cores keeps the P-state that it starts in; the next P-state is the other host's."""
+    states = (PState(100.0, 0, 0, 200.0), PState(50.0, 0, 0, 60.0))
+    platform = Platform((Host("h", states, cores=2), Host("g", states)))
+    env = learning.make(
+        Scenario(platform, make_tasks([1000.0] * 2), driver="reference"), action="pstate", observation="estimates"
+    )
+    assert env.reset(seed=0)[0].tolist() == [[10, 10, 1000], [20, 20, 1200]]
+    env.step(1)
+    assert env.step(1)[4]["illegal"] is False
+    assert env.result.trace.executions["host"].tolist() == [1, 1]
+
+
+def test_what_was_started_in_the_same_instant_counts():
+    """J1 has one of two nodes for 10 s, so J2 waits for both; J3 fits, and so does to wait for the end of J1."""
+    case = make_parallel_case("two", 2, [(0, 10, 1, 10), (0, 5, 2, 5), (0, 7, 1, 7)])
+    env = learning.make(case.scenario("fcfs", driver="reference"), action="job", observation="estimates", jobs=2)
+    env.reset(seed=0)
+    assert env.action_masks().tolist() == [True, True, False]
+    observation, *_ = env.step(0)
+    assert observation.tolist() == [[10, 5, 1.0, 0], [0, 7, 0.5, 0], [10, 0, 0.5, 0]]
+    assert env.action_masks().tolist() == [False, True, True]
+    assert env.step(0)[4]["illegal"]  # J2 does not fit: none starts, though J3 would
+    env.step(0)
+    env.step(0)
+    assert env.result.trace.start_time_s.tolist() == [0, 10, 15]
+
+
+def test_what_outlives_its_estimate_ends_at_any_time():
+    """J1 was to end at 5 s and runs at 7: in 0 s, not in -2, there are nodes for J3, and J2 fits."""
+    case = make_parallel_case("late", 2, [(0, 10, 1, 5), (7, 5, 1, 5), (7, 5, 2, 5)])
+    env = learning.make(case.scenario("fcfs", driver="reference"), action="job", observation="estimates", jobs=2)
+    env.reset(seed=0)
+    observation, *_ = env.step(0)
+    assert observation.tolist() == [[0, 5, 0.5, 0], [0, 5, 1.0, 0], [0, 0, 0.5, 0]]
+
+
+def test_completions_are_from_now_on():
+    """At 4 s the first task has 6 s to go: the next one, of 5 s, completes in 11 s."""
+    host = Host("h", (PState(100.0, 0, 0, 200.0),))
+    scenario = Scenario(Platform((host,)), make_tasks([1000.0, 500.0], [0.0, 4.0]), driver="reference")
+    env = learning.make(scenario, observation="estimates")
+    env.reset(seed=0)
+    assert env.step(0)[0].tolist() == [[11, 5, 1000]]
+
+
+def test_columns_are_scaled_by_what_they_share():
+    """Times by the longest of them, joules by theirs; of jobs all times by the longest, shares by the largest."""
+    scenario = Scenario(PLATFORMS / "ex_a.xml", EXAMPLES / "ex_a.csv", driver="reference")
+    observation, _ = learning.make(scenario).reset(seed=0)
+    assert observation == pytest.approx(np.array([[0.25, 0.25, 1], [0.5, 0.5, 0.8], [1, 1, 0.4]]))
+    case = make_parallel_case("two", 2, [(0, 10, 1, 10), (0, 5, 1, 5), (0, 7, 2, 7)])
+    env = learning.make(case.scenario("fcfs", driver="reference"), action="job", jobs=2)
+    env.reset(seed=0)
+    observation, *_ = env.step(0)
+    assert observation == pytest.approx(np.array([[0, 0.5, 0.5, 0], [1, 0.7, 1, 0], [1, 0, 0.5, 0]]))
+
+
 def test_who_never_starts_a_job_is_made_to():
     """None is not legal where nothing runs and nothing comes: every run ends, by whatever actions."""
     for seed in range(3):

@@ -22,6 +22,7 @@ from gridsched.errors import IncompleteRun, InputError, InvalidDecision, Missing
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
@@ -212,6 +213,19 @@ def test_kills_rejections_and_calls(scripted):
     assert killed[1][1][1]["job_progress"] == {"w0!1": {"profile": "delay_10.0", "progress": 0.6}}
 
 
+def test_a_job_that_outlives_its_request_has_all_of_its_progress(scripted):
+    """Of 10 s that were asked for 12 are needed; after 11 the progress is 1, not 1.1."""
+    script = scripted(
+        [execute(1, "0"), {"type": "CALL_ME_LATER", "data": {"timestamp": 11.0}}],
+        [{"type": "KILL_JOB", "data": {"job_ids": ["w0!1"]}}],
+    )
+    platform = nodes(1)
+    result = run(scenario(platform, [(0, 1, 10)], script, run_times=LoggedRunTimes(platform, np.array([12.0]))))
+    assert schedule(result) == [(0, 0.0, 11.0, [0])]
+    told = [data for _, events in scripted.messages() for kind, data in events if kind == "JOB_KILLED"]
+    assert told[0]["job_progress"]["w0!1"]["progress"] == 1.0
+
+
 def test_queries_both_ways(scripted):
     """It hears the joules of the grid until now, and tells how long a job will wait."""
     energy = {"type": "QUERY", "data": {"requests": {"consumed_energy": {}}}}
@@ -240,6 +254,26 @@ def test_states_of_resources(scripted, driver):
     assert told == [(0.0, {"resources": "0", "state": "2"}), (1.0, {"resources": "1", "state": "3"})]
 
 
+def set_state(resources: str, state: int) -> dict:
+    return {"type": "SET_RESOURCE_STATE", "data": {"resources": resources, "state": str(state)}}
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (set_state("0-1", 3), [(4.0, "1", "3"), (6.0, "0-1", "3")]),  # n0 is off at 6 s, n1 was at 4
+        (set_state("1", 0), [(4.0, "1", "3"), (4.0, "1", "0")]),  # it shuts down before it is on again
+    ],
+)
+def test_a_state_is_told_when_the_last_host_has_it(scripted, later, expected):
+    """Nodes shut down for 4 s: n1 from 0 s on, and another change comes at 2 s."""
+    call = {"type": "CALL_ME_LATER", "data": {"timestamp": 2.0}}
+    script = scripted([set_state("1", 3), execute(1, "2"), call], [later])
+    run(scenario(nodes(3, shutdown_time_s=4.0), [(0, 1, 10)], script))
+    told = [(now, data) for now, events in scripted.messages() for kind, data in events if kind[:8] == "RESOURCE"]
+    assert [(now, each["resources"], each["state"]) for now, each in told] == expected
+
+
 def test_a_lost_job_is_submitted_again_under_another_id(scripted):
     """Host n0 fails at 4 s with job 1 on it: it hears of host and job, and starts it on n1."""
     platform = nodes(2)
@@ -253,6 +287,8 @@ def test_a_lost_job_is_submitted_again_under_another_id(scripted):
     assert lost[1][1][1]["job_id"] == "w0!1#1"
     assert lost[1][2][1] == {"type": "event_machine_unavailable", "resources": "0"}
     assert schedule(result) == [(0, 0.0, 4.0, [0]), (0, 4.0, 14.0, [1])]
+    with pytest.raises(SimulationError, match="w0!1"):  # the id that the lost one had is no job's any more
+        run(scenario(platform, [(0, 1, 10)], scripted([execute(1, "0")], [execute(1, "1")]), on_failure="restart"))
 
 
 # ---------------------------------------------------------------------- schedulers that do not work

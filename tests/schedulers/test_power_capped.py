@@ -16,6 +16,7 @@ from gridsched.model.jobs import DataFiles
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.power import peak_power_w
+from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.green import FollowSites, WaitForGreen
 from gridsched.testing import trace_differences
 from gridsched.testing.suite import metered_differences
@@ -214,6 +215,19 @@ def test_a_core_that_gets_free_is_there_for_the_next_start():
     assert starts(make_tasks([10.0] * 4), wait, carbon) == [40.0, 40.0, 50.0, 50.0]
 
 
+def test_a_run_may_end_where_it_gets_dear():
+    """5 s at 100 between 200 and 400: the 10 s that end there cost least."""
+    carbon = everywhere((0.0, 20.0, 25.0), (200.0, 100.0, 400.0))
+    assert starts(make_tasks([10.0]), WaitForGreen("min_min", max_delay_s=100.0), carbon) == [15.0]
+
+
+def test_persistence_of_what_has_not_been_is_the_present():
+    """At one o'clock of the first day all later hours are as the present one; the next day's first is as today's."""
+    carbon = everywhere((0.0, 3600.0), (100.0, 300.0))
+    wait = WaitForGreen("min_min", max_delay_s=30 * 3600.0, forecast="persistence")
+    assert starts(make_tasks([60.0], [3600.0]), wait, carbon) == [DAY_S]
+
+
 def test_the_latest_start_is_in_time_on_the_slowest_host():
     """10 s on one host, 20 s on the other, due at 60 s: 40 s is the latest start, however green it is at 50."""
     platform = Platform((Host("a", (STATE,)), Host("b", (PState(0.5, 1.0, 10.0, 10.0),))))
@@ -283,13 +297,64 @@ def test_no_start_is_put_off_for_longer(flops, submit, values, delay_s, site):
 
 
 def test_sites_by_hand():
-    """Two sites of one host: 4 tasks of 10 s take 20 s at both, 40 s at one."""
+    """Two sites of one host: 4 tasks of 10 s, which come at 100 s, take 20 s at both, 40 s at one."""
     carbon = Carbon(SiteSeries(("a", "b"), (Series.constant(100.0), Series.constant(300.0))))
-    tasks = make_tasks([10.0] * 4)
+    tasks = make_tasks([10.0] * 4, 100.0)
     for within, hosts in ((1.5, {"a", "b"}), (2.0, {"a"})):
         result = run(Scenario(EQUAL_PAIR, tasks, FollowSites(within), carbon=carbon, driver="reference"))
         assert set(result.tasks["host"]) == hosts
         assert result.metrics()["makespan_s"] == (40.0 if len(hosts) == 1 else 20.0)
+
+
+def placed(platform, series, lengths, scheduler) -> tuple[set[str], float]:
+    """Return the hosts that hold tasks, and the makespan [s], of sites with constant intensities by host."""
+    carbon = Carbon(SiteSeries(tuple(series), tuple(map(Series.constant, series.values()))))
+    result = run(Scenario(platform, make_tasks(lengths), scheduler, carbon=carbon, driver="reference"))
+    return set(result.tasks["host"]), result.metrics()["makespan_s"]
+
+
+def test_sites_join_in_order_of_their_grams():
+    """Four tasks of 10 s take 20 s at the two best of three sites, as at all three."""
+    three = Platform(tuple(Host(name, (STATE,)) for name in "abc"))
+    series = {"a": 300.0, "b": 100.0, "c": 200.0}
+    assert placed(three, series, [10.0] * 4, FollowSites(1.0)) == ({"b", "c"}, 20.0)
+
+
+def test_at_a_site_the_longest_tasks_come_first():
+    """20 s on one host and twice 10 s on the other."""
+    assert placed(EQUAL_PAIR, {"*": 100.0}, [10.0, 10.0, 20.0], FollowSites()) == ({"a", "b"}, 20.0)
+
+
+def test_a_site_has_all_cores_of_its_hosts():
+    """Two tasks at once on the two cores of the better site take no longer than at both."""
+    pair = Platform(tuple(Host(name, (STATE,), cores=2) for name in ("a", "b")))
+    assert placed(pair, {"a": 100.0, "b": 300.0}, [10.0] * 2, FollowSites(1.0)) == ({"a"}, 10.0)
+
+
+def test_the_mean_of_sites_or_the_best_of_them():
+    """From 50 s on a has 100 for 400, and b 600 for 300: in the mean nothing changes."""
+    two = SiteSeries(("a", "b"), (Series((0.0, 50.0), (400.0, 100.0)), Series((0.0, 50.0), (300.0, 600.0))))
+    for site, start in (("mean", 0.0), ("best", 50.0)):
+        assert starts(make_tasks([10.0]), WaitForGreen("min_min", 100.0, site=site), Carbon(two, np.inf)) == [start]
+
+
+class Noting(type(make_scheduler("min_min"))):
+    """Notes how many tasks are to arrive, and how many wait."""
+
+    def schedule(self, state):
+        """Decide as min-min does."""
+        self.seen.append((state.now, state.tasks_to_arrive, len(state.mappable)))
+        return super().schedule(state)
+
+
+def test_tasks_that_are_held_back_are_to_arrive():
+    """The wrapped scheduler is not to think that all is there, and switch hosts off for good."""
+    inner = Noting()
+    inner.seen = Noting.seen = []
+    carbon = everywhere((0.0, 50.0), (400.0, 100.0))
+    assert starts(make_tasks([10.0]), WaitForGreen(inner, max_delay_s=100.0), carbon) == [50.0]
+    assert Noting.seen[0] == (0.0, 1, 0)
+    assert (50.0, 0, 1) in Noting.seen
 
 
 @pytest.mark.parametrize(
