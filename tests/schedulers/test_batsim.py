@@ -192,7 +192,14 @@ def test_a_simulation_as_the_protocol_tells_it(scripted):
     assert second[1] == {"type": "no_more_static_job_to_submit"}
     done = third[0]
     assert (done["job_id"], done["job_state"], done["alloc"]) == ("w0!1", "COMPLETED_SUCCESSFULLY", "0-1")
+    assert done["return_code"] == 0
     assert schedule(result) == [(0, 0.0, 10.0, [0, 1]), (1, 10.0, 14.0, [1])]
+
+
+def test_requested_times_are_those_of_the_pstate(scripted):
+    """10 s at 10 flop/s are 12.5 s at the 8 flop/s of P-state 1."""
+    run(scenario(nodes(1), [(0, 1, 10)], scripted([execute(1, "0")]), pstate=1))
+    assert scripted.messages()[1][1][0][1]["job"]["walltime"] == 12.5
 
 
 def test_kills_rejections_and_calls(scripted):
@@ -274,21 +281,39 @@ def test_a_state_is_told_when_the_last_host_has_it(scripted, later, expected):
     assert [(now, each["resources"], each["state"]) for now, each in told] == expected
 
 
+def lost_at_4() -> Platform:
+    """Return two nodes, of which n0 goes down at 4 s."""
+    two, down = nodes(2), HostProfiles(states=(("n0", Profile((4.0, 100.0), (0.0, 1.0))),))
+    return Platform(two.hosts, two.clusters, profiles=down)
+
+
 def test_a_lost_job_is_submitted_again_under_another_id(scripted):
     """Host n0 fails at 4 s with job 1 on it: it hears of host and job, and starts it on n1."""
-    platform = nodes(2)
-    down = HostProfiles(states=(("n0", Profile((4.0, 100.0), (0.0, 1.0))),))
-    platform = Platform(platform.hosts, platform.clusters, profiles=down)
     again = {"type": "EXECUTE_JOB", "data": {"job_id": "w0!1#1", "alloc": "1"}}
-    result = run(scenario(platform, [(0, 1, 10)], scripted([execute(1, "0")], [again]), on_failure="restart"))
+    result = run(scenario(lost_at_4(), [(0, 1, 10)], scripted([execute(1, "0")], [again]), on_failure="restart"))
     _, _, lost, _ = scripted.messages()
     assert [kind for kind, _ in lost[1]] == ["JOB_COMPLETED", "JOB_SUBMITTED", "NOTIFY"]
     assert lost[1][0][1]["job_state"] == "COMPLETED_FAILED"
     assert lost[1][1][1]["job_id"] == "w0!1#1"
     assert lost[1][2][1] == {"type": "event_machine_unavailable", "resources": "0"}
     assert schedule(result) == [(0, 0.0, 4.0, [0]), (0, 4.0, 14.0, [1])]
-    with pytest.raises(SimulationError, match="w0!1"):  # the id that the lost one had is no job's any more
-        run(scenario(platform, [(0, 1, 10)], scripted([execute(1, "0")], [execute(1, "1")]), on_failure="restart"))
+
+
+def test_a_job_that_starts_again_has_its_progress_from_then_on(scripted):
+    """Lost at 4 s, started again and killed at 9 s it has done 5 of 10 s."""
+    call = {"type": "CALL_ME_LATER", "data": {"timestamp": 9.0}}
+    again = {"type": "EXECUTE_JOB", "data": {"job_id": "w0!1#1", "alloc": "1"}}
+    kill = {"type": "KILL_JOB", "data": {"job_ids": ["w0!1#1"]}}
+    script = scripted([execute(1, "0")], [again, call], [kill])
+    run(scenario(lost_at_4(), [(0, 1, 10)], script, on_failure="restart"))
+    told = [data for _, events in scripted.messages() for kind, data in events if kind == "JOB_KILLED"]
+    assert told[0]["job_progress"]["w0!1#1"]["progress"] == 0.5
+
+
+def test_the_id_of_a_lost_job_is_no_job_s_any_more(scripted):
+    """It was submitted again as w0!1#1."""
+    with pytest.raises(SimulationError, match="w0!1"):
+        run(scenario(lost_at_4(), [(0, 1, 10)], scripted([execute(1, "0")], [execute(1, "1")]), on_failure="restart"))
 
 
 # ---------------------------------------------------------------------- schedulers that do not work
@@ -301,6 +326,10 @@ BAD_ANSWERS = {
     "another object": (['{"a": 1}'], ("'now'",)),
     "no number": ([json.dumps({**BEGIN, "now": float("nan")})], ("now",)),
     "the past": ([json.dumps({**BEGIN, "now": -1.0})], ("now", "-1.0")),
+    "back in time": (
+        [[{**execute(1, "0"), "timestamp": 5.0}, {**execute(2, "1"), "timestamp": 3.0}]],
+        ("timestamp", "3.0"),
+    ),
     "deep": (["[" * 100_000], ("no JSON",)),
     "a strange request": ([[{"type": "REGISTER_JOB", "data": {}}]], ("REGISTER_JOB",)),
     "no such job": ([[execute(9, "0")]], ("w0!9",)),

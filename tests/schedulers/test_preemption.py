@@ -495,6 +495,32 @@ def test_multifactor_takes_the_priorities_of_partitions():
         order = f"multifactor(PriorityWeightPartition=1000, PriorityWeightAge={weight_of_age}, PriorityMaxAge='0:1:0')"
         trace = play(jobs, ALONE, partitions, make_scheduler("fcfs", {"order": order}))
         assert trace.start_time_s.tolist() == starts
+    # numbers of one's own leave the table's priorities what they are: tiers, whatever the age
+    own = order.replace("=1000,", "=1000, partitions={'p0': 1},", 1)
+    trace = play(jobs, ALONE, partitions, make_scheduler("fcfs", {"order": own}))
+    assert trace.start_time_s.tolist() == [0, 105, 100]
+
+
+def test_what_outlives_its_estimate_ends_in_the_next_moment():
+    """At 7 s the first has 6 of 8 cores, though it was to end at 5: the second waits for all, the third for it."""
+    jobs = [(0, 10, 5, 0, 1, False, [6, 1, 0]), queued(7, 5, 0, 1, 8), queued(7, 1, 0, 1, 2)]
+    trace = play(jobs, ALONE, [([0], 0)], "conservative_backfilling")
+    assert trace.start_time_s.tolist() == [0, 10, 15]
+
+
+def test_what_ends_when_a_reservation_begins_delays_nothing():
+    """Two cores are free until all eight are reserved at 10 s: for 8 s from 2 s on."""
+    jobs = [queued(0, 10, 0, 1, 6), queued(1, 5, 0, 1, 8), queued(2, 8, 0, 1, 2)]
+    for scheduler in ("conservative_backfilling", "easy_backfilling"):
+        trace = play(jobs, ALONE, [([0], 0)], scheduler)
+        assert trace.start_time_s.tolist() == [0, 10, 2]
+
+
+def test_all_that_ends_together_is_there_for_the_first_blocked_job():
+    """n0 and n1 get free at 10 s, enough for the third job: the last one may have n2 for longer than that."""
+    jobs = [queued(0, 10, 0, 1, 4), queued(0, 10, 0, 1, 4), queued(1, 5, 0, 2, 4), queued(2, 20, 0, 1, 4)]
+    trace = play(jobs, [[4, 64, 0]] * 3, [([0, 1, 2], 0)], "easy_backfilling")
+    assert places(trace)[2:] == [(10, {0: 4, 1: 4}), (2, {2: 4})]
 
 
 def test_a_policy_of_whole_nodes_is_refused():

@@ -294,6 +294,7 @@ def test_an_order_of_ones_own(driver):
         ({"order": 3}, "order"),
         ({"order": "multifactor(PriorityWeightAges=1)"}, "PriorityWeightAge"),
         ({"order": "multifactor(PriorityWeightAge=-1)"}, "PriorityWeightAge"),
+        ({"order": "multifactor(PriorityWeightAge=4294967296)"}, "PriorityWeightAge"),
         ({"order": "multifactor(PriorityMaxAge='soon')"}, "PriorityMaxAge"),
         ({"order": "multifactor(PriorityMaxAge=0)"}, "PriorityMaxAge"),
         ({"order": "multifactor(shares={'ann': 0})"}, "ann"),
