@@ -15,7 +15,8 @@ from test_money_budget import budgeted_cases, of_budgets, scheduler_of
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.carbon import Carbon
+from gridsched.model.carbon import Carbon, carbon_signal, with_signal
+from gridsched.model.platform import Cluster
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.series import PriceSeries, Series, SiteSeries
 from gridsched.model.signals import J_PER_KWH
@@ -139,6 +140,17 @@ def test_a_budget_without_an_intensity():
     for carbon in (None, grams_a_joule(np.inf, a=((0.0,), (1.0,)), b=((0.0,), (0.0,)))):
         with pytest.raises(InputError, match="carbon_budget_g"):
             run(Scenario(PAIR, make_tasks([1.0]), "mct", budget=budget, carbon=carbon, driver="reference"))
+
+
+def test_a_budget_of_nodes_needs_one_intensity_a_cluster():
+    """A job's grams are those of its cluster: of serial tasks, and of clusters of their own, hosts may differ."""
+    budget = EnergyBudget(carbon_g=5.0, period_s=100.0)
+    together, apart = (Platform(PAIR.hosts, clusters) for clusters in ((Cluster("c", (0, 1)),), PAIR.clusters))
+    signal = carbon_signal(A_AND_B, together)
+    with pytest.raises(InputError, match="'c'"):
+        with_signal(budget, signal, together, is_parallel=True)
+    assert with_signal(budget, signal, together, is_parallel=False).signal is signal
+    assert with_signal(budget, signal, apart, is_parallel=True).signal is signal
 
 
 # Energy budgets of parallel tasks: what is drawn, committed, refused, put off and stopped.

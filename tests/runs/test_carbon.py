@@ -80,6 +80,18 @@ def test_pue_period_and_a_longer_run():
         assert found == pytest.approx(busy + rest, rel=1e-12)
 
 
+def test_a_run_may_last_as_long_as_the_intensity_covers():
+    """Rows at 0 and 10 s cover 20 s: a task of 20 s is within, one of 21 s is not; a row may not outlive the period."""
+    carbon = Carbon(SiteSeries(("*",), (Series((0.0, 10.0), (100.0, 200.0)),)))
+    platform = Platform((Host("h", (PState(1.0, 0.0, 10.0, 10.0),)),))
+    result = run(Scenario(platform, make_tasks([20.0]), "wq", carbon=carbon, driver="reference"))
+    assert result.metrics()["carbon_g"] == pytest.approx(10.0 * (10 * 100 + 10 * 200) / J_PER_KWH, rel=1e-12)
+    with pytest.raises(InputError, match="20 s"):
+        run(Scenario(platform, make_tasks([21.0]), "wq", carbon=carbon, driver="reference"))
+    with pytest.raises(InputError, match="carbon_period_s"):
+        replace(carbon, period_s=10.0)
+
+
 def test_the_property_of_hosts_and_zones(tmp_path: Path):
     """A zone's serves its hosts; a host's own goes before, and rows of a file before both."""
     text = Path(EXAMPLE[1]).read_text()

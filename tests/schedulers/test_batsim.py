@@ -196,6 +196,15 @@ def test_a_simulation_as_the_protocol_tells_it(scripted):
     assert schedule(result) == [(0, 0.0, 10.0, [0, 1]), (1, 10.0, 14.0, [1])]
 
 
+def test_a_call_in_the_past_comes_at_once_and_news_after_the_thinking(scripted):
+    """At 3 s it wants to have been called at 1 s, and then thinks for 2 s: what is new at 4 s is told at 5."""
+    call = {"type": "CALL_ME_LATER", "data": {"timestamp": 1.0}}
+    script = scripted([execute(1, "0")], [call], json.dumps({"now": 5.0, "events": []}), [execute(2, "1"), execute(3, "2")])
+    run(scenario(nodes(3), [(0, 1, 20), (3, 1, 20), (4, 1, 20)], script))
+    told = [(now, [kind for kind, _ in events]) for now, events in scripted.messages()]
+    assert told[2:5] == [(3.0, ["JOB_SUBMITTED"]), (3.0, ["REQUESTED_CALL"]), (5.0, ["JOB_SUBMITTED", "NOTIFY"])]
+
+
 def test_requested_times_are_those_of_the_pstate(scripted):
     """10 s at 10 flop/s are 12.5 s at the 8 flop/s of P-state 1."""
     run(scenario(nodes(1), [(0, 1, 10)], scripted([execute(1, "0")]), pstate=1))
@@ -334,6 +343,8 @@ BAD_ANSWERS = {
     "a strange request": ([[{"type": "REGISTER_JOB", "data": {}}]], ("REGISTER_JOB",)),
     "no such job": ([[execute(9, "0")]], ("w0!9",)),
     "no such host": ([[execute(1, "0-99999999")]], ("0-99999999", "0 to 1")),
+    "the host after the last": ([[execute(1, "2")]], ("alloc", "0 to 1")),
+    "beyond its own time": ([json.dumps({**BEGIN, "events": [execute(1, "0", timestamp=5.0)]})], ("timestamp", "5.0")),
     "no alloc": ([[execute(1, "")]], ("alloc",)),
     "no such state": ([[{"type": "SET_RESOURCE_STATE", "data": {"resources": "0", "state": "9"}}]], ("n0", "'9'")),
     "a job twice": ([[execute(1, "0"), execute(1, "1")]], ("running",)),

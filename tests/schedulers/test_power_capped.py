@@ -271,6 +271,8 @@ def test_a_table_of_forecasts():
     )
     wait = WaitForGreen("min_min", max_delay_s=100.0, forecast="table")
     assert starts(make_tasks([10.0]), wait, told) == [20.0]
+    every_minute = Carbon(told.intensity, 60.0, forecast=told.forecast)  # it begins again with the intensity
+    assert starts(make_tasks([10.0], [65.0]), wait, every_minute) == [80.0]
     with pytest.raises(InputError, match="carbon_forecast"):
         starts(make_tasks([10.0]), wait, everywhere((0.0,), (1.0,)))
 
