@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import runpy
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from gridsched.energy import trace_energy
 from gridsched.engine import Controller, reference
 from gridsched.errors import InputError
 from gridsched.model.estimates import PLACES, RequestedTimes
+from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes
@@ -499,6 +502,55 @@ def test_multifactor_takes_the_priorities_of_partitions():
     own = order.replace("=1000,", "=1000, partitions={'p0': 1},", 1)
     trace = play(jobs, ALONE, partitions, make_scheduler("fcfs", {"order": own}))
     assert trace.start_time_s.tolist() == [0, 105, 100]
+
+
+class Noting(type(make_scheduler("fcfs"))):
+    """First come, first served, which notes since when nodes are idle."""
+
+    idle: ClassVar[dict[float, list[float]]] = {}
+
+    def schedule(self, state):
+        """Note and decide."""
+        self.idle[state.now] = state.idle_since.tolist()
+        return super().schedule(state)
+
+
+def test_a_shared_node_is_idle_since_its_last_job_ended():
+    """Of two jobs on n0 one ends at 6 s, the other at 10; n1 has had none."""
+    Noting.idle.clear()
+    jobs = [queued(0, 6, 0, 1, 2), queued(0, 10, 0, 1, 2), queued(12, 5, 0, 1, 4)]
+    play(jobs, PAIR, [([0, 1], 0)], Noting())
+    assert Noting.idle[6.0] == [np.inf, 0.0]
+    assert Noting.idle[12.0] == [10.0, 0.0]
+
+
+def test_more_than_a_thousand_places_on_nodes():
+    """25 jobs on all of 40 nodes end one after the other, while others come: as by plain loops."""
+    nodes, partitions = [[26, 64, 0]] * 40, [(list(range(40)), 0)]
+    jobs = [queued(0, 5 + k, 0, 40, 1) for k in range(25)]
+    jobs += [queued(6.5 + k, 9, 0, 40, 1 + k % 3) for k in range(8)]
+    starts, _ = oracle.simulate(jobs, nodes, partitions, oracle.RULES["easy_backfilling"], "pack")
+    assert play(jobs, nodes, partitions, "easy_backfilling").start_time_s.tolist() == starts
+
+
+def test_nothing_is_left_of_a_shared_node_that_is_down():
+    """n0 is down from 4 s on, so the job that comes at 5 s waits for n1."""
+    platform = shared_machine(PAIR, [([0, 1], 0)])
+    down = HostProfiles(states=(("n0", Profile((4.0, 100.0), (0.0, 1.0))),))
+    jobs = [queued(0, 3, 0, 1, 4), queued(0, 10, 0, 1, 4), queued(5, 5, 0, 1, 4)]
+    submit, run_s, _, _, parts, anywhere, need = zip(*jobs, strict=True)
+    tasks = make_tasks(
+        np.array(run_s) * 1e9,
+        submit,
+        width=parts,
+        requested_time_s=run_s,
+        demand=need,
+        anywhere=anywhere,
+        partition=[0] * 3,
+        resources=RESOURCES,
+    )
+    trace = run(Scenario(replace(platform, profiles=down), tasks, "fcfs", driver="reference")).trace
+    assert trace.start_time_s.tolist() == [0, 0, 10]
 
 
 def test_what_outlives_its_estimate_ends_in_the_next_moment():
