@@ -259,7 +259,9 @@ def test_divisible_tasks_end_within_a_second():
     """b1 and b2, which emit nothing, halve three seconds of work: a1 idles at 1 W and 0.5 for 1.5 s."""
     platform = Platform(tuple(host(name, idle=1.0, speed=1.0, busy=10.0) for name in ("a1", "b1", "b2")))
     series = Series((0.0,), (PER_J * 0.5,)), Series((0.0,), (0.0,))
-    bound = CarbonBound(platform, make_tasks([1.0] * 3), carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform))
+    bound = CarbonBound(
+        platform, make_tasks([1.0] * 3), carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform)
+    )
     assert bound.least_g(4.0) == pytest.approx(0.75, rel=1e-12)
     # in 1.2 s they do 2.4 of 3: a1 computes for 0.6 s, and idles for as long
     assert bound.least_g(1.2) == pytest.approx(0.5 * (0.6 * 10.0 + 0.6), rel=1e-12)

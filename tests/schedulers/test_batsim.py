@@ -199,7 +199,9 @@ def test_a_simulation_as_the_protocol_tells_it(scripted):
 def test_a_call_in_the_past_comes_at_once_and_news_after_the_thinking(scripted):
     """At 3 s it wants to have been called at 1 s, and then thinks for 2 s: what is new at 4 s is told at 5."""
     call = {"type": "CALL_ME_LATER", "data": {"timestamp": 1.0}}
-    script = scripted([execute(1, "0")], [call], json.dumps({"now": 5.0, "events": []}), [execute(2, "1"), execute(3, "2")])
+    script = scripted(
+        [execute(1, "0")], [call], json.dumps({"now": 5.0, "events": []}), [execute(2, "1"), execute(3, "2")]
+    )
     run(scenario(nodes(3), [(0, 1, 20), (3, 1, 20), (4, 1, 20)], script))
     told = [(now, [kind for kind, _ in events]) for now, events in scripted.messages()]
     assert told[2:5] == [(3.0, ["JOB_SUBMITTED"]), (3.0, ["REQUESTED_CALL"]), (5.0, ["JOB_SUBMITTED", "NOTIFY"])]

@@ -15,8 +15,8 @@ from gridsched.model.carbon import Carbon
 from gridsched.model.jobs import DataFiles
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.task_types import TaskTypes, typed_platform
-from gridsched.power import peak_power_w
 from gridsched.policy.registry import make_scheduler
+from gridsched.power import peak_power_w
 from gridsched.schedulers.green import FollowSites, WaitForGreen
 from gridsched.testing import trace_differences
 from gridsched.testing.suite import metered_differences

@@ -233,11 +233,7 @@ def test_fair_share_is_of_all_users(rows, shares, second):
     platform = machine(1)
     tasks = make_tasks(length * 1e9, submit, width=1, requested_time_s=length, attributes={"user": user})
     order = multifactor(
-        PriorityWeightAge=1000,
-        PriorityMaxAge=20,
-        PriorityWeightFairshare=400,
-        PriorityDecayHalfLife=0,
-        shares=shares,
+        PriorityWeightAge=1000, PriorityMaxAge=20, PriorityWeightFairshare=400, PriorityDecayHalfLife=0, shares=shares
     )
     times = LoggedRunTimes(platform, length)
     trace = run(Scenario(platform, tasks, EasyBackfilling(order=order), run_times=times, driver="reference")).trace
