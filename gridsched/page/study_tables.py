@@ -9,6 +9,7 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.claim_values import RankedScheduler, Ranking
+from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
 from gridsched.figures.axes import scale_of
@@ -40,16 +41,39 @@ def _of_second(ranking: Ranking, second: RankedScheduler) -> str:
         return f"Next is {second.label}; no replicate has all runs of both."
     if above.mean == 0 and second.mean_rank == winner.mean_rank:
         return f"{second.label} is its equal."
+    nearest = _nearest(ranking)
+    next_is = "Next is" if nearest is second else "Next by mean rank is"
+    of = "on average over the settings" if winner.settings > 1 else "on average"
+    text = f"{next_is} {second.label}: {_how_far(ranking, above)} {of}"
+    if above.low <= 0 <= above.high:
+        text = f"{text}; the interval holds 0, so the replicates do not tell the two apart."
+    elif above.count < 2:
+        text = f"{text}, in one replicate."
+    else:
+        text = f"{text}, paired over {above.count} replicates."
+    if nearest is second:
+        return text
+    relation = "better than the first" if _worse(ranking, nearest) < 0 else "nearer"
+    return f"{text} On average {nearest.label} is {relation}: {_how_far(ranking, nearest.above)}."
+
+
+def _worse(ranking: Ranking, each: RankedScheduler) -> float:
+    """Return by how much a scheduler's mean is worse than the winner's; infinite where nothing pairs them."""
+    if not each.above.count:
+        return math.inf
+    return -each.above.mean if METRICS[ranking.metric].better == "more" else each.above.mean
+
+
+def _nearest(ranking: Ranking) -> RankedScheduler:
+    """Return the scheduler with the best mean beside the winner: it need not be the second by rank."""
+    return min(ranking.schedulers[1:], key=lambda each: _worse(ranking, each))
+
+
+def _how_far(ranking: Ranking, above: Interval) -> str:
+    """Return a paired difference from the winner, in words."""
     factor, unit = _difference_unit(ranking)
     amount = f"{number_text(abs(above.mean) / factor, above.half_width / factor)} {unit}".rstrip()
-    side = "more" if above.mean >= 0 else "less"
-    of = "on average over the settings" if winner.settings > 1 else "on average"
-    text = f"Next is {second.label}: {amount} {side} {of}"
-    if above.low <= 0 <= above.high:
-        return f"{text}; the interval holds 0, so the replicates do not tell the two apart."
-    if above.count < 2:
-        return f"{text}, in one replicate."
-    return f"{text}, paired over {above.count} replicates."
+    return f"{amount} {'more' if above.mean >= 0 else 'less'}"
 
 
 def _difference_unit(ranking: Ranking) -> tuple[float, str]:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from small_study import of_metrics, study_in
 
-from gridsched.analysis.claim_values import ranking_of, rankings
+from gridsched.analysis.claim_values import Ranking, ranking_of, rankings
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, axis_name, axis_text, axis_value, number_text
 from gridsched.cli.app import main
@@ -190,6 +190,31 @@ def test_what_is_worse_than_the_best_is_positive(small_store: Path):
     assert ranking.schedulers[1].above.mean == pytest.approx((5 * 12.5 - 6000 / 69) / 6)
     assert table.rows[1][-1].startswith("-4")
     assert table.note
+
+
+def test_the_next_by_rank_and_the_nearest_on_average_are_told_apart(small_store: Path):
+    """Where the third by mean rank is nearer to the best on average than the second, both are named."""
+    # lecsa has 10 % more than mct in five settings of six and 900 % more in the sixth; wq has 20 % more in all
+    ranking = _with_sixth(small_store, {"mct": 10.0, "lecsa": 11.0, "wq": 12.0}, {"lecsa": 100.0})
+    assert [each.label for each in ranking.schedulers] == ["mct", "lecsa", "wq"]
+    assert [each.above.mean for each in ranking.schedulers[1:]] == pytest.approx([950 / 6, 20.0])
+    words = ranking_words(ranking)[2]
+    assert "mean rank" in words.partition("lecsa")[0]
+    assert "wq is nearer: 20.0" in words
+    # wq has 2 % more than mct in five settings, and 90 % less in the sixth
+    ranking = _with_sixth(small_store, {"mct": 10.0, "lecsa": 10.1, "wq": 10.2}, {"wq": 1.0})
+    assert [each.label for each in ranking.schedulers] == ["mct", "lecsa", "wq"]
+    assert "wq is better than the first: 13.33" in ranking_words(ranking)[2]
+
+
+def _with_sixth(store: Path, makespans: dict[str, float], sixth: dict[str, float]) -> Ranking:
+    """Return the ranking by makespans of schedulers, some of which have another one in the sixth setting."""
+    results = read_results(str(store))
+    runs = results.runs[results.runs["status"] == "finished"]
+    is_sixth = (runs["environment"] == "high") & (runs["workload.heterogeneity"] == 1.0)
+    values = runs["scheduler"].map(makespans)
+    runs = runs.assign(makespan_s=values.mask(is_sixth, runs["scheduler"].map({**makespans, **sixth})))
+    return ranking_of(replace(results, runs=runs), "makespan_s")
 
 
 def test_the_baseline_is_chosen_and_said(small_store: Path, tmp_path: Path, report: Path):
