@@ -8,6 +8,7 @@ import pickle
 import re
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -46,7 +47,7 @@ _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_
 _PACKAGE = __name__.partition(".")[0]
 #: What every run imports; numpy alone would load its generators anew in each run's own process.
 _OF_RUNS = ("numpy.random", "gridsched.sim.child")
-#: With fewer tasks a run does without compiled loops, or nearly so.
+#: With fewer tasks, of all its runs together, a scheduler does without compiled loops, or nearly so.
 _FEW_TASKS = 100
 #: A server that is closed may take so long to end [s].
 _CLOSING_S = 5.0
@@ -62,7 +63,8 @@ class SimulationServer(AnsweringProcess):
     def __init__(self) -> None:
         super().__init__("gridsched.sim.server", "The simulation server", variables=_SINGLE_THREADED)
         self.owner = os.getpid()
-        self._known: set[str] = set()
+        #: module of schedulers -> tasks of the runs that have used it
+        self._tasks_by_module: Counter[str] = Counter()
 
     def __enter__(self) -> SimulationServer:
         return self
@@ -91,17 +93,16 @@ class SimulationServer(AnsweringProcess):
         assert request.platform_file is not None
         where = f"SimGrid on {request.platform_file.name}"
         run = partial(child.simulate, request)
-        modules = self._modules_for_all(request)
+        modules = self.modules_for_all(request)
         records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules)
         trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j, records.grams)
 
-    def _modules_for_all(self, request: SimulationRequest) -> Sequence[str]:
-        """Return what the server is to import, and to compile: nothing for a single small run."""
+    def modules_for_all(self, request: SimulationRequest) -> Sequence[str]:
+        """Return what the server is to import, and to compile: nothing for runs that are small even together."""
         modules = modules_of(request)
-        is_first = not self._known.issuperset(modules)
-        self._known.update(modules)
-        return () if is_first and len(request.tasks) < _FEW_TASKS else modules
+        self._tasks_by_module.update(dict.fromkeys(modules, len(request.tasks)))
+        return [each for each in modules if self._tasks_by_module[each] >= _FEW_TASKS]
 
     def call(
         self,
@@ -306,7 +307,8 @@ def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) ->
             return child.simulate_reference(request)
     run = partial(child.simulate_reference, request)
     trace: Trace
-    trace, _ = server().call(run, request.timeout_s, "The reference driver", modules=modules_of(request))
+    own = server()
+    trace, _ = own.call(run, request.timeout_s, "The reference driver", modules=own.modules_for_all(request))
     return replace(trace, platform=request.system.platform, tasks=request.tasks)
 
 

@@ -19,6 +19,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterable
+from functools import partial
 from os import _exit  # a policy may put something else in its place
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,8 @@ def serve(channel: Channel) -> None:
     while (question := channel.receive()) is not None:
         timeout_s, folder, modules, function = question
         try:
-            _import_for_all(modules)
+            with compiled.told_of_compiling(partial(_say_compiling, channel)):
+                _import_for_all(modules)
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             channel.send(_begun(timeout_s))
             outcome = _run_child(function, timeout_s, channel)
@@ -70,6 +72,12 @@ def _import_for_all(modules: Iterable[str]) -> None:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _say_compiling(channel: Channel, begins: bool) -> None:
+    """Say that the run waits for what is compiled first; that it begins is said in any case."""
+    if begins:
+        channel.send(Begun(is_compiling=True))
 
 
 def _begun(timeout_s: float | None) -> Begun:

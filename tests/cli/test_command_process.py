@@ -157,6 +157,15 @@ def test_a_run_leaves_nothing_on_stderr(simgrid):
     assert not any(line != line.rstrip() for line in done.stdout.splitlines())
 
 
+@pytest.mark.parametrize("driver", ["simgrid", "reference"])
+def test_few_tasks_compile_nothing_on_a_fresh_install(simgrid, tmp_path, driver):
+    """Of six schedulers, several have their loops in one module; five tasks need none of them compiled."""
+    fresh = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = process("compare", *EX_A[:4], "--driver", driver, env=fresh)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any(tmp_path.iterdir())
+
+
 def test_bad_input_is_one_line_of_the_process(simgrid, tmp_path):
     """Also where SimGrid aborts, the process prints one line and exits with 2."""
     for words in (
