@@ -368,26 +368,6 @@ def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
 
 
 def test_few_tasks_let_nothing_be_compiled_before_a_fork():
-    """A server imports and compiles for a scheduler when its runs so far have many tasks together."""
-    five = SimpleNamespace(scheduler=make_scheduler("wq"), tasks=range(5))
-    with SimulationServer() as own:
-        imported = [bool(own.modules_for_all(five)) for _ in range(25)]
-    assert not any(imported[:6])
-    assert imported[-1]
-
-
-def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
-    """On a fresh install a run waits for it; once it is kept, nothing is said."""
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    modules, told = ["gridsched.schedulers.kernels.backfilling"], []
-    for said in ([True, False], []):
-        told.clear()
-        with SimulationServer() as own, told_of_compiling(told.append):
-            own.call(os.getpid, timeout_s=10.0, modules=modules)
-        assert told == said
-
-
-def test_few_tasks_let_nothing_be_compiled_before_a_fork():
     """A server imports and compiles for a scheduler once its runs so far have many tasks together."""
     five = SimulationRequest(None, range(5), make_scheduler("wq"))
     with SimulationServer() as own:
