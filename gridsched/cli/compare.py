@@ -21,11 +21,11 @@ from gridsched.metrics.columns import Column, amount
 from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
-from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usual_ids
+from gridsched.policy.registry import BATSIM, PAPER_004, entries, find, scheduler_class, usual_ids
 from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, check
 from gridsched.runs.run_many import check_energy_agreement
-from gridsched.runs.scenario import LoadedScenario, workload_kinds
+from gridsched.runs.scenario import LoadedScenario, Scenario, workload_kinds
 
 SchedulersOption = Annotated[
     str | None,
@@ -78,6 +78,7 @@ def run_each(
     parameters = options.parameters(ids)
     base = replace(options.base_scenario, meters_carbon=meters_carbon)
     scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
+    say_whom_runs_await(scenarios)
     has_bar = sys.stderr.isatty() and not quiet
     outcomes = run_many(scenarios, progress=has_bar, keep_errors=True, accept=accept)
     results: dict[str, RunResult] = {}
@@ -88,6 +89,18 @@ def run_each(
         else:
             failures.append(f"{id}: {one_line(str(each))}")
     return results, failures
+
+
+def say_whom_runs_await(scenarios: Sequence[Scenario]) -> None:
+    """Say for which programs runs would wait that are not there yet; raise what is wrong with such a run first."""
+    for each in scenarios:
+        if find(each.scheduler_name).id == BATSIM:
+            from gridsched.schedulers.batsim.scheduler import Batsim  # only then
+
+            check(each)
+            scheduler = each.make_scheduler()
+            if isinstance(scheduler, Batsim) and (line := scheduler.awaited()) is not None:
+                say(line)
 
 
 def report_failures(failures: Sequence[str]) -> None:

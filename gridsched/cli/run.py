@@ -22,6 +22,7 @@ from gridsched.cli.compare import (
     mapping_event_s,
     report_failures,
     run_each,
+    say_whom_runs_await,
 )
 from gridsched.cli.output import (
     PRINTED,
@@ -120,7 +121,9 @@ def run_command(
         from gridsched.export.export import EXPORT  # only then
 
         EXPORT.check(export, force=outputs.force)
-    result = run(replace(options.base_scenario, scheduler=scheduler, parameters=parameters))
+    scenario = replace(options.base_scenario, scheduler=scheduler, parameters=parameters)
+    say_whom_runs_await([scenario])
+    result = run(scenario)
     warn(result.scenario.warnings)
     check_energy_agreement(result)
     summary = result.summary() | carbon_above_bounds(result)

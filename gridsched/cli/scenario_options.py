@@ -18,7 +18,7 @@ from gridsched.errors import InputError, SimulationError, did_you_mean
 from gridsched.model.records import keys_of
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
-from gridsched.policy.registry import find, scheduler_class
+from gridsched.policy.registry import BATSIM, find, scheduler_class
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
@@ -101,7 +101,7 @@ class ScenarioOptions:
         """
         chosen: dict[str, dict[str, Any]] = {id: {} for id in schedulers}
         if self.batsim_start is not None:
-            programs = [id for id in schedulers if find(id).id == "batsim"]
+            programs = [id for id in schedulers if find(id).id == BATSIM]
             if not programs:
                 raise InputError("--batsim-start needs a scheduler batsim:ADDRESS, as batsim:tcp://127.0.0.1:0.")
             chosen |= {id: {"start": self.batsim_start} for id in programs}

@@ -44,6 +44,8 @@ _BAG = ("bag", "arrivals")
 _KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", *_BAG)
 #: The schedulers that paper 004 compares.
 PAPER_004 = ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
+#: Id of the scheduler that is another program.
+BATSIM = "batsim"
 _ENTRIES: dict[str, Entry] = {}
 
 
@@ -288,7 +290,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
 )
 
 register(
-    "batsim",
+    BATSIM,
     "gridsched.schedulers.batsim.scheduler:Batsim",
     accepts=("parallel",),
     source="the protocol of Batsim 4; docs/batsim.md",

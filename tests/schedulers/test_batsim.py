@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import socket
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -383,6 +385,43 @@ def test_a_scheduler_that_is_only_called_later_ends_the_run(scripted, driver):
     with pytest.raises(IncompleteRun, match=r"Batsim.* 20 times since"):
         run(scenario(nodes(2), [(0, 1, 10)], scripted(*calls), driver, max_barren_asks=20))
     assert scripted.is_gone()
+
+
+@pytest.mark.parametrize("command", ["run --scheduler", "compare --schedulers"])
+def test_a_command_says_for_whom_it_waits(command, capfd):
+    """Nothing listens at a port: the address and the time stand on stderr before the wait, and the run fails."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    words = [*command.split(), f"batsim:{address}", "--workload", str(ROOT / "examples/four_nodes.swf")]
+    assert main([*words, "--driver", "reference", "--set", "answer_timeout_s=0.5"]) == 1
+    first, *_, last = [line for line in capfd.readouterr().err.splitlines() if "warning" not in line]
+    assert "not answered" in last
+    assert [fact for fact in (address, "0.5 s", "--batsim-start") if fact not in first] == []
+    assert main([*words, "--driver", "reference", "--set", "answer_timeout_s=-1"]) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("address", ["ipc://@gridsched-test-heard", "tcp://127.0.0.1:0"])
+def test_nobody_waits_for_a_scheduler_that_runs(address, scripted):
+    """What listens at the address is noticed, and serves the run all the same."""
+    if address.endswith(":0"):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    ours = make_scheduler(f"batsim:{address}")
+    assert address in ours.awaited()
+    peer = subprocess.Popen(shlex.split(scripted([execute(1, "0")]).replace("{address}", address)))
+    try:
+        deadline = time.monotonic() + 20.0
+        while ours.awaited() is not None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert ours.awaited() is None
+        one = scenario(nodes(1), [(0, 1, 10)], "", parameters={"address": address})
+        assert schedule(run(one)) == [(0, 0.0, 10.0, [0])]
+    finally:
+        peer.kill()
+        peer.wait()
 
 
 def test_a_scheduler_that_was_started_by_hand_may_go_away(scripted):

@@ -209,12 +209,15 @@ def job_description(id: str, submitted: float, width: int, requested_s: float) -
 
 
 HOW_TO_INSTALL = "Batsim's protocol needs pyzmq; install it: pip install 'gridsched[batsim]'."
+HOW_TO_START = "Start it, or give the command that does (--batsim-start CMD; parameter 'start')."
 #: What stands for the address in the command that starts the scheduler.
 PLACE = "{address}"
 #: A message may be so long [byte]; of what the scheduler prints so much is kept.
 _MOST_BYTES, _KEPT_BYTES = 1 << 26, 1 << 12
 #: A scheduler that was started here may take so long to end by itself [s].
 _ENDING_S = 5.0
+#: Another machine may take so long to say whether something listens there [s].
+_KNOCKING_S = 1.0
 
 
 def load_zmq() -> Any:
@@ -224,6 +227,22 @@ def load_zmq() -> Any:
     except ImportError:
         raise MissingDependency(HOW_TO_INSTALL) from None
     return zmq
+
+
+def is_heard(address: str) -> bool:
+    """Whether something listens at an address of ZeroMQ; it notices no more than a visitor who leaves at once."""
+    kind, _, place = address.partition("://")
+    try:
+        if kind == "tcp":
+            host, _, port = place.rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), _KNOCKING_S).close()
+        else:
+            with socket.socket(socket.AF_UNIX) as visitor:
+                visitor.settimeout(_KNOCKING_S)
+                visitor.connect(f"\0{place[1:]}" if place.startswith("@") else place)
+    except (OSError, OverflowError, UnicodeError):  # UnicodeError: no name of a host
+        return False
+    return True
 
 
 class Peer:
@@ -328,7 +347,8 @@ class Peer:
                     raise SimulationError(f"{self} has closed the connection before it answered.")
                 poller.unregister(self._lost)
                 deadline = min(deadline, time.monotonic() + _ENDING_S)
-        raise SimulationError(f"{self} has not answered for {self._timeout_s:g} s.")
+        hint = "" if self._process is not None else f" Does it run? {HOW_TO_START}"
+        raise SimulationError(f"{self} has not answered for {self._timeout_s:g} s.{hint}")
 
     def _hear(self) -> bool:
         """Take what it prints; return whether there may be more."""

@@ -21,12 +21,14 @@ from gridsched.policy.state import State
 from gridsched.schedulers.batsim.job_book import HostStates, JobBook
 from gridsched.schedulers.batsim.messages import (
     BEGIN,
+    HOW_TO_START,
     Event,
     Nonsense,
     Peer,
     Request,
     beginning,
     event,
+    is_heard,
     load_zmq,
     time_of,
 )
@@ -130,6 +132,18 @@ class Batsim(Scheduler):
         load_zmq()
         self.system_ = system
         self.peer_: Peer | None = None
+
+    def awaited(self) -> str | None:
+        """Return in words for whom a run would wait, and how long; None where nobody keeps it waiting.
+
+        The parameters are those that `prepare` accepts.
+        """
+        if self.start or is_heard(self.address):
+            return None
+        return (
+            f"nothing listens at {self.address} yet: the run waits up to {self.answer_timeout_s:g} s for a scheduler "
+            f"there. {HOW_TO_START}"
+        )
 
     def _open(self, state: State) -> Peer:
         """Reach or start the scheduler; the first it is told is that the simulation begins."""
