@@ -25,7 +25,7 @@ from gridsched.campaign import row_table
 from gridsched.campaign.kept_studies import KeptStudies, KeptStudy, damaged_inputs
 from gridsched.campaign.segments import RunRow, SegmentWriter, cannot_write, is_growing
 from gridsched.campaign.stored_rows import StoredRows
-from gridsched.errors import InputError
+from gridsched.errors import GridschedError, InputError
 from gridsched.files.input_files import check_size
 from gridsched.runs.study import Study
 from gridsched.version import __version__
@@ -142,6 +142,39 @@ class Store:
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
         return store
+
+    @classmethod
+    @contextlib.contextmanager
+    def for_campaign(cls, path: str | Path, *, trust: bool = False) -> Iterator[Store]:
+        """Give a store as `create` does; one that was made for a campaign which is refused goes with it.
+
+        Raises
+        ------
+        InputError
+            As `create` does.
+        """
+        root = Path(path)
+        made = [each for each in (root, *root.parents) if not each.exists()]
+        is_new = not (root / _MARKER).exists()
+        store = cls.create(root, trust=trust)
+        try:
+            yield store
+        except GridschedError:
+            if is_new:
+                store._remove_unused(made)
+            raise
+
+    def _remove_unused(self, folders: list[Path]) -> None:
+        """Remove what the store has made, and these folders, unless it holds rows or others write to it."""
+        with contextlib.suppress(OSError):
+            (self.root / "segments").rmdir()  # refused where there is a row, or another campaign
+            for name in ("studies", "inputs"):
+                for path in sorted((self.root / name).rglob("*"), reverse=True):
+                    path.rmdir() if path.is_dir() else path.unlink()
+                (self.root / name).rmdir()
+            (self.root / _MARKER).unlink()
+            for folder in folders:
+                folder.rmdir()
 
     def check_writable(self) -> None:
         """Raise `InputError` unless rows can be added."""

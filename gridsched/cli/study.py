@@ -166,8 +166,8 @@ def run(
     is_meant = _filter(design, only)
     options = Options(workers, is_meant, timeout_s, retry_failed, records)
     display = Quiet() if quiet else JsonLines() if json_lines else Screen(design.name)
-    storage = Store.create(store, trust=_trusted(design, trust))
-    _do_runs(design, storage, options, dask, dask_wait_s, display)
+    with Store.for_campaign(store, trust=_trusted(design, trust)) as storage:
+        _do_runs(design, storage, options, dask, dask_wait_s, display)
     if _report_failures(design, storage, is_meant):
         raise typer.Exit(1)
 

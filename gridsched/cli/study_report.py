@@ -144,12 +144,12 @@ def reproduce(
     page = output or Path(f"{design.name}-report.html")
     is_ours = files_folder(page).exists()  # an earlier report may be replaced, nothing else
     check_report_target(page, force=is_ours)
-    storage = Store.create(store or Path(f"{design.name}-results"))
-    storage.stored()
-    warn([f"{damage}; its runs are repeated" for damage in storage.damage])
     display = Quiet() if quiet else Screen(design.name)
-    with terminable(), display:
-        run_campaign(design, storage, Options(workers), display.tell)
+    with Store.for_campaign(store or Path(f"{design.name}-results")) as storage:
+        storage.stored()
+        warn([f"{damage}; its runs are repeated" for damage in storage.damage])
+        with terminable(), display:
+            run_campaign(design, storage, Options(workers), display.tell)
     results = read_results(str(storage.root), design)
     findings, readings = judged(results)
     folder = write_report(results, page, findings, readings, force=is_ours)

@@ -402,6 +402,7 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
         (("{study}", "--store", "{folder}/s", "--timeout-s", "nan"), "--timeout-s is nan"),
         (("{study}", "--store", "{folder}/s", "--workers", "0"), "--workers"),
         (("{study}", "--store", "/proc/s"), "cannot be written"),
+        (("{study}", "--store", "{folder}/s/deep", "--records", "--dask", "nowhere"), "--records"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -415,6 +416,21 @@ def test_bad_input_is_one_line(
     assert complaint in err
     assert err.count("\n") == 1
     assert not (tmp_path / "s").exists()
+
+
+def test_a_campaign_that_is_refused_late_leaves_only_rows(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """A store that was made for it goes with it, folders above included; one that was there keeps all it had."""
+    study, store = write_study(tmp_path, replicates=1), tmp_path / "new" / "store"
+    refused = ["study", "run", str(study), "--store", str(store), "--dask", "udp://nowhere"]
+    assert main(refused) == 2
+    assert "--dask" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert main([*refused[:-2], "--only", "scheduler == 'wq'", "--quiet"]) == 0
+    rows = Store.open(store).stored()
+    assert rows
+    assert main(refused) == 2
+    assert Store.open(store).stored() == rows
+    assert Store.open(store).study().name
 
 
 def wait_for_rows(store: Path, number: int) -> None:

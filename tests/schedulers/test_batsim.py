@@ -495,6 +495,8 @@ def test_a_study_starts_programs_only_where_somebody_says_so(tmp_path, capfd):
         estimate(study, 1)
     assert main(["study", "run", str(file), "--store", str(tmp_path / "store")]) == 2
     assert "--trust" in capfd.readouterr().err
+    assert main(["study", "run", str(file), "--store", str(tmp_path / "new")]) == 2
+    assert not (tmp_path / "new").exists()
     assert main(["study", "run", str(file), "--store", str(tmp_path / "store"), "--trust", "--quiet"]) == 0
     rows = Store.open(tmp_path / "store").rows(study)
     assert len(set(rows["makespan_s"])) == 1
