@@ -130,7 +130,9 @@ def energy_rows(jobs: JobTable, busy_w: float) -> list[dict[str, Any]]:
     rows = [row("all", "", np.ones(len(node_s), dtype=bool))]
     for by in BY:
         if (texts := jobs.attributes.get(by)) is not None:
-            some = [row(by, name, texts[known] == name) for name in sorted(set(texts[known].tolist()))]
+            # a text beside an array would lose the NUL characters at its end
+            names, place = np.unique(texts[known], return_inverse=True)
+            some = [row(by, name, place == k) for k, name in enumerate(names.tolist())]
             rows += sorted(some, key=lambda each: -each["measured_j"])
     return rows
 

@@ -214,6 +214,18 @@ def test_measured_beside_modelled_joules(tmp_path, capsys):
     assert "bob" in capsys.readouterr().out
 
 
+def test_measured_joules_of_users_whose_names_end_in_nul(tmp_path, capsys):
+    """Such names are kept apart from those without it, and from none."""
+    path = tmp_path / "nul.jobs.csv"
+    users = {"\0": 100, "ann\0": 200, "ann": 400, "NUL": 800}
+    rows = [f"{k},0,10,1,{user},{joules}" for k, (user, joules) in enumerate(users.items())]
+    path.write_text("\n".join(["id,submit_time_s,run_time_s,nodes,user,energy_j", *rows]))
+    assert main(["workload", "describe", str(path), "--nodes", "4", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["energy"]
+    assert {row["name"]: row["measured_j"] for row in rows if row["by"] == "user"} == users
+    assert main(["workload", "describe", str(path), "--nodes", "4"]) == 0
+
+
 @pytest.mark.parametrize("power", ["measured", "none", "1:2:x"])
 def test_a_power_that_describes_nothing_is_refused(tmp_path, capsys, power):
     """One line, and status 2."""
