@@ -7,7 +7,9 @@ one: flat names that a command line or a TOML file can use.
 
 from __future__ import annotations
 
+import ast
 import typing
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
@@ -265,6 +267,19 @@ def key_name(path: Sequence[str | int]) -> str:
         name = str(part) if str(part).isprintable() else repr(part)
         text += f"[{name}]" if isinstance(part, int) else f".{name}" if text else name
     return text or "the file"
+
+
+def expression_tree(text: str) -> ast.expr:
+    """Return a Python expression that somebody wrote as a tree; what Python warns of in it is not shown.
+
+    Raises
+    ------
+    SyntaxError, ValueError, RecursionError, MemoryError
+        If it is none.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text, mode="eval").body
 
 
 def shown_value(value: Any) -> str:

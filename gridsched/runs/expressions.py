@@ -18,7 +18,7 @@ import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import FORMULA, METRICS, Metric, declare_metric
-from gridsched.model.records import shown_value
+from gridsched.model.records import expression_tree, shown_value
 
 Evaluate = Callable[[Mapping[str, Any]], Any]
 
@@ -104,7 +104,7 @@ class Language:
         if len(text) > MAX_LENGTH:
             raise InputError(f"{called}: {len(text)} characters; at most {MAX_LENGTH} are read.")
         try:
-            tree = ast.parse(text.replace("\n", " ").strip(), mode="eval").body
+            tree = expression_tree(text.replace("\n", " ").strip())
             if _depth(tree) > MAX_DEPTH:
                 raise InputError(f"it nests deeper than {MAX_DEPTH}, or has more terms in a row.")
             return self._compile(tree)

@@ -15,7 +15,7 @@ import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.records import time_tolerance
+from gridsched.model.records import expression_tree, time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Delegate, Scheduler, Traits, check_number
 from gridsched.policy.decisions import Assign, Decision, Plan
@@ -73,7 +73,7 @@ def read_call(owner: str, parameter: str, text: object, example: str) -> tuple[s
     """
     match = _CALL.fullmatch(text.strip()) if isinstance(text, str) else None
     try:
-        call = ast.parse(f"f{match['parameters'] or '()'}", mode="eval").body if match else None
+        call = expression_tree(f"f{match['parameters'] or '()'}") if match else None
         if match and isinstance(call, ast.Call) and not call.args and all(k.arg for k in call.keywords):
             return match["id"], {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
     except (SyntaxError, ValueError, RecursionError, MemoryError):

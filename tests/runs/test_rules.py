@@ -11,6 +11,7 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
@@ -275,6 +276,16 @@ def test_what_a_formula_refuses(text: str, complaint: str):
         formula("own", text, KNOWN, called="expressions.own")
     assert complaint in str(caught.value)
     assert str(caught.value).startswith("expressions.own")
+
+
+@pytest.mark.parametrize("text", ["9if 1", "9or 1", "tasks - 0x1for x", "1 is 1", "'\\d'"])
+def test_a_formula_is_refused_without_a_warning_of_pythons(text: str):
+    """What Python warns of as it reads the text does not stand before our line."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with pytest.raises(InputError):
+            formula("own", text, KNOWN)
+    assert said == []
 
 
 @given(st.text(st.sampled_from("energy_j makespan_s tasks()*+-/.,0123[]{}'lambdif:=<>&|~@^% "), max_size=40))
