@@ -50,6 +50,14 @@ class EnvironmentFault(GridschedError):
     """The machine, not the run, is at fault: a process or thread cannot be made, say."""
 
 
+#: What begins the names of files of ours.
+_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+#: Errors that tell of the machine -> what they are where a policy raises them.
+_OF_MACHINE: dict[type[GridschedError], type[GridschedError]] = {
+    MissingDependency: InputError,
+    EnvironmentFault: SimulationError,
+    ProcessLost: SimulationError,
+}
 #: A line is told up to here [character], of which so many are its end.
 _MOST_TOLD, _END_TOLD = 500, 150
 #: What the system says when processes, threads, memory, open files or disk space run out.
@@ -80,20 +88,33 @@ def shorten(line: str) -> str:
 
 
 def error_of_policy(error: BaseException) -> GridschedError:
-    """Return whatever a policy has raised as one line that names exception, file and line."""
+    """Return whatever a policy has raised as one line that names exception, file and line.
+
+    An error of ours names the place only where a file of the user's own has raised it; what is then said of
+    the machine is said of this policy alone.
+    """
+    place, is_ours = _place(error)
     if isinstance(error, GridschedError):
         kind = next(cls for cls in type(error).__mro__ if cls.__module__ == __name__)
-        return error if type(error) is kind else kind(text_of(error))
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name})"
-        trace = trace.tb_next
+        if is_ours:
+            return error if type(error) is kind else kind(text_of(error))
+        return _OF_MACHINE.get(kind, kind)(f"{text_of(error).rstrip('.')}{place}.")
     reason = shorten(" ".join(text_of(error).split()))
     line = f"{type(error).__name__}: {reason}{place}."
     if blames_environment(error):
         return EnvironmentFault(f"The machine is at its limit. {line}")
     return SimulationError(line)
+
+
+def _place(error: BaseException) -> tuple[str, bool]:
+    """Return where an exception was raised, in brackets behind a blank, and whether that is a file of ours."""
+    trace, place, is_ours = error.__traceback__, "", True
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name})"
+        is_ours = code.co_filename.startswith(_PACKAGE)
+        trace = trace.tb_next
+    return place, is_ours
 
 
 @contextmanager
@@ -107,10 +128,13 @@ def policy_at_work() -> Iterator[None]:
     """
     try:
         yield
-    except (GridschedError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise error_of_policy(error) from error
+        ours = error_of_policy(error)
+        if ours is error:
+            raise
+        raise ours from error
 
 
 #: Comparing takes the square of the length: longer words are not compared, nor more than so many.

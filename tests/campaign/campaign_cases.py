@@ -45,7 +45,7 @@ heterogeneity = [0.5, 1]
 POLICY = '''
 import errno, os, signal, threading, time
 from pathlib import Path
-from gridsched.errors import IncompleteRun
+from gridsched.errors import EnvironmentFault, IncompleteRun, MissingDependency
 from gridsched.schedulers.bag.baselines import WorkQueue
 from gridsched.policy.registry import register
 
@@ -61,6 +61,10 @@ class Troubled(WorkQueue):
             time.sleep(self.wait_s)
             if self.ending == "raise":
                 raise ValueError("no\\nluck")
+            if self.ending == "miss something":
+                raise MissingDependency("my solver is not here")
+            if self.ending == "blame the machine":
+                raise EnvironmentFault("my machine is tired")
             if self.ending == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             while self.ending == "hang":

@@ -64,6 +64,22 @@ def test_a_campaign_stores_every_run_and_continues(tmp_path: Path):
     assert repeated.other_versions == []
 
 
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_what_a_policy_says_of_the_machine_is_said_of_its_run(tmp_path: Path, driver: str):
+    """A policy that lacks something, or says that the machine is at fault, ends no campaign: its run has failed."""
+    path = write_troubled(
+        tmp_path, '[{id = "troubled", label = "t", ending = ["miss something", "blame the machine"]}, "wq"]'
+    )
+    path.write_text(path.read_text().replace('driver = "reference"', f'driver = "{driver}"'))
+    progress = campaign(path, tmp_path / "store")
+    assert (progress.done, progress.failed) == (3, 2)
+    rows = Store.open(tmp_path / "store").rows(Study.from_file(path)).set_index("scheduler")
+    assert rows.loc["wq", "status"] == "finished"
+    errors = rows["error"]
+    assert errors["t(ending=miss something)"].startswith("my solver is not here (troubled.py:")
+    assert errors["t(ending=blame the machine)"].startswith("my machine is tired (troubled.py:")
+
+
 def test_troubles_become_rows(tmp_path: Path):
     """A policy that raises, hangs or kills its process gives a failed row with the reason."""
     path = write_troubled(

@@ -88,6 +88,23 @@ def test_what_is_no_scheduler_is_told(refused, ex_a, write):
     assert "cannot be imported: ZeroDivisionError" in line
 
 
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_what_a_policy_lacks_is_told_with_its_file(refused, simgrid, ex_a, write, driver):
+    """An error class of gridsched's that a file of the user's own raises: its text, the file and the line."""
+    text = """from gridsched.errors import MissingDependency
+from gridsched.schedulers.bag.baselines import WorkQueue
+
+
+class Lacking(WorkQueue):
+    '''Needs a solver.'''
+
+    def schedule(self, state):
+        raise MissingDependency('my solver is not here.')
+"""
+    line = refused("run", *ex_a, "--driver", driver, "--scheduler", write("lacking_policy.py", text))
+    assert "my solver is not here (lacking_policy.py:9 in schedule)." in line
+
+
 def test_a_study_of_policies(gridsched, tmp_path):
     """The shipped example: classes of `policies` stand beside ids, unregistered."""
     study = ROOT / "examples/own_study.toml"
