@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
@@ -18,7 +19,7 @@ from gridsched.learning.agent_scheduler import AgentScheduler, Choice, Question,
 from gridsched.metrics import RunFacts
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S
 from gridsched.metrics.table import METRICS
-from gridsched.model.records import LARGEST_RESULT
+from gridsched.model.records import LARGEST_RESULT, shown_value
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
@@ -255,12 +256,13 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         Raises
         ------
         InputError
-            If no episode goes on.
+            If no episode goes on, or the action is no whole number.
         """
         if self._questions is None:
             raise InputError("No episode goes on; call reset() first.")
-        option = self._question.taken(int(action))
-        info = {"illegal": option != action}
+        number = self._number_of(action)
+        option = self._question.taken(number)
+        info = {"illegal": option != number}
         try:
             self._question = self._questions.send(option)
         except StopIteration as end:
@@ -270,6 +272,26 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             value, is_over = self._meter.value, False
         reward, self._so_far = value - self._so_far, value
         return self._shown(), reward, is_over, False, info
+
+    def _number_of(self, action: object) -> int:
+        """Return the number that an action is, or an array of one number holds."""
+        with contextlib.suppress(ValueError, TypeError):  # what numpy makes no array of
+            given = np.asarray(action)
+            if given.size == 1 and given.dtype.kind in "iuf" and float(given.item()).is_integer():
+                return int(given.item())
+        raise InputError(f"The action is {shown_value(action)}; the number of an option is legal, 0 to {self._n - 1}.")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be copied or pickled.
+
+        Raises
+        ------
+        InputError
+        """
+        raise InputError(
+            "A SchedulingEnvironment holds a run that goes on, which can be neither copied nor pickled. Make another "
+            "one of the same scenario, and give a function that makes it to what runs environments in processes."
+        )
 
     def _end(self, trace: Trace) -> float:
         """Keep the run, and return what its rewards add up to."""

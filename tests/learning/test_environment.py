@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import gc
+import pickle
 import sys
 import weakref
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import cloudpickle
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -404,6 +407,40 @@ def test_the_platform_of_an_agent_keeps_its_size():
     """Options are the hosts: a seed with other hosts has other options."""
     env = learning.make(lambda seed: replace(bag(1), platform=platform(1, 4 if seed == 0 else 3)))
     with pytest.raises(InputError, match="3 options"):
+        env.reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    "action", [float("nan"), float("inf"), "x", "1", None, 1.5, [0, 1], np.zeros(2, int), [], {}, object(), [[1], []]]
+)
+def test_what_is_no_number_of_an_option_is_refused(action):
+    """In one line that says what is legal; the episode goes on."""
+    env = learning.make(partial(bag, n=4))
+    env.reset(seed=1)
+    with pytest.raises(InputError, match="0 to 3"):
+        env.step(action)
+    assert env.step(0)[2] is False
+
+
+def test_numbers_of_options_in_other_types_are_taken():
+    """Whole numbers of numpy and Python, and arrays that hold one."""
+    rewards = []
+    for action in (2, 2.0, np.int64(2), np.float32(2), np.array(2), np.array([2])):
+        env = learning.make(partial(bag, n=4))
+        env.reset(seed=1)
+        env.step(0)
+        rewards.append(env.step(action)[1])
+        assert env.step(np.int64(99))[4]["illegal"] is True
+    assert len(set(rewards)) == 1
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps, cloudpickle.dumps])
+def test_an_environment_is_not_copied(again):
+    """It holds a run: the line says what to do, before an episode and in one."""
+    env = learning.make(partial(bag, n=4))
+    for _ in range(2):
+        with pytest.raises(InputError, match="SchedulingEnvironment"):
+            again(env)
         env.reset(seed=1)
 
 
