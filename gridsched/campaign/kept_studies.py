@@ -94,7 +94,7 @@ class KeptStudy:
         own = None if trust else self.own
         if not trust and own is None and self.document.content.policies:
             raise not_trusted("An earlier gridsched kept this study; reading it", self.policies)
-        study = Study(self.document, self.inputs, own)
+        study = Study(self.document, self.inputs, own, trust=trust)
         same = study.replicates == self.replicates
         return study if same else study.with_replicates(self.replicates)
 

@@ -14,17 +14,17 @@ from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console, print_table, say, warn
 from gridsched.cli.plot import PageOption
-from gridsched.cli.study_report import StoreArgument, TrustOption, claims, may_run, report, with_store
-from gridsched.errors import InputError, NotTrusted
+from gridsched.cli.study_report import StoreArgument, TrustOption, claims, found_study, report, trusted, with_store
+from gridsched.errors import InputError
 from gridsched.files.output_files import json_text
 from gridsched.metrics.columns import Column
-from gridsched.runs.study import Study
 from gridsched.runs.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Options
     from gridsched.campaign.single_runs import Repetition
     from gridsched.campaign.store import Store
+    from gridsched.runs.study import Study
 
 RunFilter = Callable[[Mapping[str, Any]], bool]
 #: Of failed runs so many different errors are told.
@@ -58,7 +58,7 @@ def check(
     from gridsched.campaign.single_runs import estimate
 
     _check_timeout(timeout_s)
-    design = Study.find(study, timeout_s)
+    design = found_study(study, timeout_s, trust=trust)
     warn(design.files.absent.values())
     axes = [{"axis": axis.name, "values": list(axis.values)} for axis in design.axes]
     whole: dict[str, Any] = {
@@ -71,7 +71,7 @@ def check(
     }
     failures: list[str] = []
     if samples:
-        sample = estimate(design, samples, design.timeout_s, trust=_trusted(design, trust))
+        sample = estimate(design, samples, design.timeout_s, trust=trusted(design, trust))
         number = workers or usable_cpus()
         whole["estimate"] = {
             "timed_runs": len(sample.timed_s),
@@ -161,26 +161,15 @@ def run(
     from gridsched.campaign.store import Store
 
     _check_timeout(timeout_s)
-    design = Study.find(study, timeout_s)
+    design = found_study(study, timeout_s, trust=trust)
     warn(design.files.absent.values())
     is_meant = _filter(design, only)
     options = Options(workers, is_meant, timeout_s, retry_failed, records)
     display = Quiet() if quiet else JsonLines() if json_lines else Screen(design.name)
-    with Store.for_campaign(store, trust=_trusted(design, trust)) as storage:
+    with Store.for_campaign(store, trust=trusted(design, trust)) as storage:
         _do_runs(design, storage, options, dask, dask_wait_s, display)
     if _report_failures(design, storage, is_meant):
         raise typer.Exit(1)
-
-
-def _trusted(study: Study, trust: bool) -> bool:
-    """Whether programs that a study names may decide; on a terminal the user is asked."""
-    from gridsched.campaign.kept_studies import check_programs
-
-    try:
-        check_programs(f"Study {study.name!r}", study.programs(), trust=trust)
-    except NotTrusted as error:
-        return may_run(str(error))
-    return trust
 
 
 def _filter(study: Study, only: str | None) -> RunFilter | None:

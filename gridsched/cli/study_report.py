@@ -118,6 +118,7 @@ def reproduce(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
     output: Annotated[Path | None, output_option(help="Page; default: NAME-report.html.")] = None,
+    trust: TrustOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a study, write its report, and set its paper's claims beside our runs.
@@ -135,9 +136,8 @@ def reproduce(
     from gridsched.campaign.store import Store
     from gridsched.page.study_report import check_report_target, files_folder
     from gridsched.reproduction.claims_tables import write_report
-    from gridsched.runs.study import Study
 
-    design = Study.find(study)
+    design = found_study(study, trust=trust)
     if replicates is not None:
         design = design.with_replicates(replicates)
     warn(design.files.absent.values())
@@ -145,7 +145,7 @@ def reproduce(
     is_ours = files_folder(page).exists()  # an earlier report may be replaced, nothing else
     check_report_target(page, force=is_ours)
     display = Quiet() if quiet else Screen(design.name)
-    with Store.for_campaign(store or Path(f"{design.name}-results")) as storage:
+    with Store.for_campaign(store or Path(f"{design.name}-results"), trust=trusted(design, trust)) as storage:
         storage.stored()
         warn([f"{damage}; its runs are repeated" for damage in storage.damage])
         with terminable(), display:
@@ -187,6 +187,35 @@ def with_store(path: Path, trust: bool, act: Callable[[Store], T]) -> T:
     return act(Store.open(path, trust=True))
 
 
+def found_study(name: str, timeout_s: float | None = None, *, trust: bool) -> Study:
+    """Return the study of a file, or the shipped one of that name; Python of its own is asked about.
+
+    Raises
+    ------
+    NotTrusted
+        If it has some, and nobody says that it may be run.
+    """
+    from gridsched.runs.study import Study
+
+    try:
+        return Study.find(name, timeout_s, trust=trust)
+    except NotTrusted as error:
+        if not may_run(str(error)):
+            raise
+    return Study.find(name, timeout_s, trust=True)
+
+
+def trusted(study: Study, trust: bool) -> bool:
+    """Whether programs that a study names may decide; on a terminal the user is asked."""
+    from gridsched.campaign.kept_studies import check_programs
+
+    try:
+        check_programs(f"Study {study.name!r}", study.programs(), trust=trust)
+    except NotTrusted as error:
+        return may_run(str(error))
+    return trust
+
+
 def load_results(path: Path, study: str | None, *, trust: bool = False) -> StudyResults:
     """Read a study's runs from a store, with as many replicates as were asked for there.
 
@@ -217,7 +246,7 @@ def _chosen(name: str, store: Store) -> Study:
     """Return a study of the user's own, with the replicates that the store has of it."""
     from gridsched.runs.study import Study
 
-    design = Study.find(name)
+    design = Study.find(name, trust=store.trust)
     stored = next((each for each in store.kept_studies() if each.name == design.name), None)
     return design if stored is None else design.with_replicates(stored.replicates)
 

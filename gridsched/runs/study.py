@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, NotTrusted
 from gridsched.files.output_files import canonical_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
@@ -79,6 +79,8 @@ class Study:
         What its policies bring; they are then not imported.
     timeout_s : float, optional
         In the place of its own time-out [s].
+    trust : bool
+        Whether its policies may be imported: Python files run as they are.
 
     Attributes
     ----------
@@ -108,6 +110,13 @@ class Study:
         What its policies bring, if it has any.
     is_imported : bool
         Whether its policies were imported, as its runs and metrics of rows of its own need.
+
+    Raises
+    ------
+    NotTrusted
+        If it has policies that would have to be imported, and nobody trusts them.
+    InputError
+        If it contradicts itself, or a file that it names cannot be read.
     """
 
     def __init__(
@@ -116,6 +125,8 @@ class Study:
         inputs: Mapping[str, InputFile] | None = None,
         own: OwnParts | None = None,
         timeout_s: float | None = None,
+        *,
+        trust: bool = False,
     ) -> None:
         self.document = document
         content = document.content
@@ -125,7 +136,7 @@ class Study:
         self.timeout_s = content.timeout_s if timeout_s is None else timeout_s
         self.files = StudyInputs(document, inputs)
         self.own, self.is_imported = own, own is None
-        self.schedulers = self._read_schedulers()
+        self.schedulers = self._read_schedulers(trust)
         groups = tuple(group_axes(document))
         self.axes = in_running_order((*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers)))
         self._excluded = exclusions(document, self.axes)
@@ -152,13 +163,19 @@ class Study:
         if self.is_imported:
             check_planners(document, self.axes, self.schedulers, self._chosen)
 
-    def _read_schedulers(self) -> tuple[StudyScheduler, ...]:
+    def _read_schedulers(self, trust: bool) -> tuple[StudyScheduler, ...]:
         """Return the schedulers; import the policies, unless it is known what they bring."""
         names = self.document.content.policies
         files = [self.files.file(("policies",), name) for name in names]
         if self.own is not None:
             self.own.declare_metrics()
             return self.own.schedulers
+        if files and not trust:
+            own = ", ".join(str(each.path) for each in files)
+            raise NotTrusted(
+                f"{self.document.path}: the study runs Python of its own: {own}. Look at it; --trust, or "
+                "Study.from_file(path, trust=True), then runs it."
+            )
         policies = [file.checked() for file in files]
         check_policies(policies, self.timeout_s)
         schedulers = read_schedulers(self.document, load_policies(policies))
@@ -182,7 +199,7 @@ class Study:
     # ------------------------------------------------------------------ making one
 
     @classmethod
-    def from_file(cls, path: str | Path, timeout_s: float | None = None) -> Study:
+    def from_file(cls, path: str | Path, timeout_s: float | None = None, *, trust: bool = False) -> Study:
         """Read a study file; files it names are looked for beside it.
 
         Parameters
@@ -190,18 +207,22 @@ class Study:
         path : str or Path
         timeout_s : float, optional
             In the place of its own time-out [s].
+        trust : bool
+            Whether Python files that it names may be imported.
 
         Raises
         ------
+        NotTrusted
+            If it names some, and nobody trusts them.
         InputError
             Naming file, line and key.
         """
-        return cls(read_document(Path(path)), timeout_s=timeout_s)
+        return cls(read_document(Path(path)), timeout_s=timeout_s, trust=trust)
 
     @classmethod
-    def from_text(cls, text: str, path: str | Path = "study.toml") -> Study:
-        """Read a study from the text of a file that would lie at `path`."""
-        return cls(parse_study_file(text, str(path)))
+    def from_text(cls, text: str, path: str | Path = "study.toml", *, trust: bool = False) -> Study:
+        """Read a study from the text of a file that would lie at `path`; see `from_file`."""
+        return cls(parse_study_file(text, str(path)), trust=trust)
 
     @classmethod
     def shipped(cls, name: str, timeout_s: float | None = None) -> Study:
@@ -212,14 +233,14 @@ class Study:
         InputError
             If there is none of that name.
         """
-        return cls.from_file(shipped_study_file(name), timeout_s)
+        return cls.from_file(shipped_study_file(name), timeout_s, trust=True)
 
     @classmethod
-    def find(cls, name: str, timeout_s: float | None = None) -> Study:
+    def find(cls, name: str, timeout_s: float | None = None, *, trust: bool = False) -> Study:
         """Return the study of a file, or the shipped one of that name; see `from_file`."""
         path = Path(name)
         if path.suffix == ".toml" or path.exists() or path.name != name:
-            return cls.from_file(path, timeout_s)
+            return cls.from_file(path, timeout_s, trust=trust)
         return cls.shipped(name, timeout_s)
 
     def with_replicates(self, replicates: int) -> Study:
@@ -235,7 +256,7 @@ class Study:
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
         document = replace(self.document, content=content)
-        study = Study(document, dict(self.inputs), own, self.timeout_s)
+        study = Study(document, dict(self.inputs), own, self.timeout_s, trust=self.is_imported)
         study.planned_replicates = self.planned_replicates
         return study
 

@@ -186,7 +186,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "own_metrics.py").write_text(POLICY)
     (folder / "own.toml").write_text(OWN_STUDY)
     results = folder / "results"
-    command = ["study", "run", folder / "own.toml", "--store", results, "--workers", 1, "--quiet"]
+    command = ["study", "run", folder / "own.toml", "--store", results, "--workers", 1, "--quiet", "--trust"]
     assert main([str(word) for word in command]) == 0
     yield results
     METRICS.clear()

@@ -42,7 +42,7 @@ RESULTS = [
 def test_a_campaign_stores_every_run_and_continues(tmp_path: Path):
     """A second command runs nothing, a changed study what is new; failed runs are rows."""
     path = write_study(tmp_path, driver="simgrid")
-    study, store = Study.from_file(path), Store.create(tmp_path / "store")
+    study, store = Study.from_file(path, trust=True), Store.create(tmp_path / "store")
     meant = run_filter("heterogeneity == 1", study.axis_names)
     part = campaign(path, store.root, is_meant=meant, records=True)
     assert (part.total, part.found, part.done, part.failed) == (4, 0, 4, 0)
@@ -53,7 +53,7 @@ def test_a_campaign_stores_every_run_and_continues(tmp_path: Path):
     path.write_text(path.read_text().replace("replicates = 2", "replicates = 3"))
     more = campaign(path, store.root)
     assert (more.total, more.found, more.done) == (12, 8, 4)
-    rows = store.rows(Study.from_file(path))
+    rows = store.rows(Study.from_file(path, trust=True))
     assert set(rows["status"]) == {"finished"}
     assert rows["energy_worst_host_difference"].max() < 1e-9
     assert store.segments() == []
@@ -73,7 +73,7 @@ def test_what_a_policy_says_of_the_machine_is_said_of_its_run(tmp_path: Path, dr
     path.write_text(path.read_text().replace('driver = "reference"', f'driver = "{driver}"'))
     progress = campaign(path, tmp_path / "store")
     assert (progress.done, progress.failed) == (3, 2)
-    rows = Store.open(tmp_path / "store").rows(Study.from_file(path)).set_index("scheduler")
+    rows = Store.open(tmp_path / "store").rows(Study.from_file(path, trust=True)).set_index("scheduler")
     assert rows.loc["wq", "status"] == "finished"
     errors = rows["error"]
     assert errors["t(ending=miss something)"].startswith("my solver is not here (troubled.py:")
@@ -90,7 +90,7 @@ def test_troubles_become_rows(tmp_path: Path):
     progress = campaign(path, tmp_path / "store", timeout_s=1.0)
     assert (progress.done, progress.failed) == (4, 3)
     store = Store.open(tmp_path / "store")
-    rows = store.rows(Study.from_file(path)).set_index("scheduler")
+    rows = store.rows(Study.from_file(path, trust=True)).set_index("scheduler")
     assert rows.loc["wq", "status"] == "finished"
     errors = rows["error"]
     assert errors["t(ending=raise)"].startswith("ValueError: no luck (troubled.py:")
@@ -106,7 +106,7 @@ def test_a_time_out_needs_no_good_will(tmp_path: Path):
     progress = campaign(path, tmp_path / "store", timeout_s=1.0)
     assert (progress.done, progress.failed) == (3, 2)
     store = Store.open(tmp_path / "store", trust=True)
-    rows = store.rows(Study.from_file(path)).set_index("scheduler")
+    rows = store.rows(Study.from_file(path, trust=True)).set_index("scheduler")
     assert rows.loc["wq", "status"] == "finished"
     hanging = rows[rows.index != "wq"]
     assert hanging["error"].str.endswith("ended after the time-out of 1 s.").all()
@@ -124,7 +124,7 @@ def test_what_policies_start_does_not_outlive_a_campaign(tmp_path: Path):
     path = write_troubled(tmp_path, f"[{', '.join(entries)}]")
     progress = campaign(path, tmp_path / "store", timeout_s=2.0)
     assert (progress.done, progress.failed) == (3, 1)
-    rows = Store.open(tmp_path / "store").rows(Study.from_file(path)).set_index("scheduler")
+    rows = Store.open(tmp_path / "store").rows(Study.from_file(path, trust=True)).set_index("scheduler")
     assert rows.loc["print", "error"].endswith("ended after the time-out of 2 s.")
     assert (tmp_path / "print").read_text().startswith("pipe:")
     wait_for_the_end_of(int((tmp_path / "leave a child").read_text()))
@@ -148,7 +148,7 @@ def test_a_worker_that_dies_is_not_waited_for(tmp_path: Path):
     path, entered = write_troubled(tmp_path, '["troubled"]'), tmp_path / "entered"
     with (tmp_path / "troubled.py").open("a") as stream:
         stream.write(DIES_AT_IMPORT.format(entered=str(entered), child=str(tmp_path / "child")))
-    study = Study.from_file(path)
+    study = Study.from_file(path, trust=True)
     (run,) = study.scenarios()
     entered.touch()  # from now on who imports the file dies
     inputs = {each.sha256: each.path for each in study.inputs.values()}
@@ -178,7 +178,7 @@ def test_a_worker_that_says_no_message_is_not_waited_for(tmp_path: Path):
     path, entered = write_troubled(tmp_path, '["troubled"]'), tmp_path / "entered"
     with (tmp_path / "troubled.py").open("a") as stream:
         stream.write(WRITES_AT_IMPORT.format(entered=str(entered)))
-    study = Study.from_file(path)
+    study = Study.from_file(path, trust=True)
     (run,) = study.scenarios()
     entered.touch()
     inputs = {each.sha256: each.path for each in study.inputs.values()}
@@ -196,7 +196,7 @@ def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.Cap
         tmp_path, f'["wq", {{id = "troubled", ending = "no process", flag = "{flag}"}}]', replicates=2
     )
     store = tmp_path / "store"
-    arguments = ["study", "run", str(path), "--store", str(store), "--workers", "2", "--quiet"]
+    arguments = ["study", "run", str(path), "--store", str(store), "--workers", "2", "--quiet", "--trust"]
     assert main(arguments) == 2
     err = capsys.readouterr().err
     assert "2 runs could not be done" in err
@@ -213,7 +213,7 @@ def test_a_machine_that_can_do_nothing_ends_the_campaign(tmp_path: Path, capsys:
     """Where no run can be done the campaign does not try them all."""
     path = write_troubled(tmp_path, '[{id = "troubled", ending = "no thread"}]', replicates=40)
     store = tmp_path / "store"
-    words = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet"]
+    words = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet", "--trust"]
     assert main(words) == 2
     err = capsys.readouterr().err
     assert "No run can be done: " in err
@@ -291,7 +291,7 @@ def test_scratch_folders_of_killed_campaigns_go(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     (scratch / "gridsched-scratch-thesis").mkdir()
     path = write_troubled(tmp_path, '[{id = "troubled", wait_s = 60}]')
-    words = ("run", path, "--store", tmp_path / "other")
+    words = ("run", path, "--store", tmp_path / "other", "--trust")
     first = command(*words, environment={"TMPDIR": str(scratch)})
     deadline = time.monotonic() + 300
     while len(list(scratch.iterdir())) < 2:
@@ -324,7 +324,7 @@ def test_failed_runs_are_done_again_on_request(tmp_path: Path):
     flag = tmp_path / "flag"
     path = write_troubled(tmp_path, f'["wq", {{id = "troubled", ending = "unless flag", flag = "{flag}"}}]')
     store = tmp_path / "store"
-    arguments = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet"]
+    arguments = ["study", "run", str(path), "--store", str(store), "--workers", "1", "--quiet", "--trust"]
     assert main(arguments) == 1
     assert main(arguments) == 1
     flag.touch()
@@ -380,7 +380,7 @@ def test_check_tells_axes_runs_and_time(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["study", "check", str(path), "--samples", "0"]) == 0
     assert "8 runs" in capsys.readouterr().out
     path = write_troubled(tmp_path, '[{id = "troubled", ending = "raise"}]')
-    assert main(["study", "check", str(path), "--samples", "1"]) == 1
+    assert main(["study", "check", str(path), "--samples", "1", "--trust"]) == 1
     assert "run failed: " in capsys.readouterr().err
 
 
@@ -563,7 +563,7 @@ def test_random_kills_lose_nothing(tmp_path: Path, driver: str, round_: int):
     began = time.monotonic()
     assert outcome(process)[0] == 0
     whole_s = time.monotonic() - began  # kills fall while runs are done, however fast that is
-    quiet = comparable(Store.open(tmp_path / "quiet").rows(Study.from_file(path)))
+    quiet = comparable(Store.open(tmp_path / "quiet").rows(Study.from_file(path, trust=True)))
     for _ in range(4):
         process = _working("run", path, "--store", store, "--workers", 2, "--quiet")
         for _ in range(3):

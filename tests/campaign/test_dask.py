@@ -82,7 +82,7 @@ def test_a_cluster_gives_the_same_rows(
     assert status == 0, err
     check_complete(store, path, undisturbed)
     troubled = write_troubled(tmp_path, '["wq", {id = "troubled", ending = "die"}]')
-    status, _, err = outcome(command("run", troubled, "--store", store, "--dask", address))
+    status, _, err = outcome(command("run", troubled, "--store", store, "--dask", address, "--trust"))
     assert status == 1
     assert "ended by signal 9 (SIGKILL)" in err
 

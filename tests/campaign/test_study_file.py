@@ -126,7 +126,7 @@ def test_an_own_policy_is_part_of_the_identity(tmp_path: Path):
 
     def ids() -> dict[str, set[str]]:
         found: dict[str, set[str]] = {"wq": set(), "troubled": set()}
-        for run in Study.from_file(path).scenarios():
+        for run in Study.from_file(path, trust=True).scenarios():
             found[run.axes["scheduler"]].add(run.run_id)
         return found
 
@@ -259,7 +259,7 @@ def test_a_policy_that_cannot_be_imported_is_told(tmp_path: Path):
     path = write_troubled(tmp_path, '["wq"]')
     (tmp_path / "troubled.py").write_text("1 / 0\n")
     with pytest.raises(InputError, match=r"troubled\.py.*ZeroDivisionError"):
-        Study.from_file(path)
+        Study.from_file(path, trust=True)
 
 
 AXES = ("environment", "workload.heterogeneity", "scheduler", "replicate")

@@ -84,7 +84,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("marked")
     (folder / "marked_policy.py").write_text(POLICY.format(marker=str(folder / "marker")))
     (folder / "marked.toml").write_text(STUDY)
-    command = ["study", "run", folder / "marked.toml", "--store", folder / "results", "--quiet"]
+    command = ["study", "run", folder / "marked.toml", "--store", folder / "results", "--quiet", "--trust"]
     assert main([str(word) for word in (*command, "--workers", 1)]) == 0
     assert (folder / "marker").exists()
     yield folder
@@ -114,6 +114,89 @@ def was_run(store: Path) -> bool:
     return (store.parent / "marker").exists()
 
 
+def answered(words: list[str], answer: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Return the status of a command on a terminal where this is answered, and what it asked there."""
+    ours, theirs = os.openpty()
+    with open(theirs, closefd=False) as read, open(theirs, "w", closefd=False) as written:
+        monkeypatch.setattr(sys, "stdin", read)
+        monkeypatch.setattr(sys, "stderr", written)
+        os.write(ours, f"{answer}\n".encode())
+        status = main(words)
+        written.flush()
+    os.close(theirs)
+    asked = ""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while chunk := os.read(ours, 10_000):
+            asked += chunk.decode()
+    os.close(ours)
+    return status, asked
+
+
+@pytest.fixture
+def own_study(store: Path) -> Path:
+    """The study's file, to a process that has never seen the policy."""
+    return store.parent / "marked.toml"
+
+
+def commands_of(study: Path, store: Path, folder: Path) -> dict[str, list[str]]:
+    """Return each command that reads a study file, by its name."""
+    return {
+        "check": ["study", "check", str(study), "--samples", "1"],
+        "check without timing": ["study", "check", str(study), "--samples", "0"],
+        "run": ["study", "run", str(study), "--store", str(folder / "new"), "--quiet"],
+        "reproduce": [
+            *("reproduce", str(study), "--store", str(folder / "new"), "-o", str(folder / "r.html"), "--quiet")
+        ],
+        "claims": ["study", "claims", str(store), "--study", str(study), "--quiet"],
+        "report": ["study", "report", str(store), "--study", str(study), "-o", str(folder / "r.html"), "--quiet"],
+    }
+
+
+@pytest.mark.parametrize("command", ["check", "check without timing", "run", "reproduce", "claims", "report"])
+def test_the_files_of_a_study_are_not_run_unasked(
+    own_study: Path, store: Path, tmp_path: Path, capsys: Any, command: str
+):
+    """As the programs that it names: one line that names the file, exit 2, nothing written; --trust runs them."""
+    words = commands_of(own_study, store, tmp_path)[command]
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "marked_policy.py" in line
+    assert "--trust" in line
+    assert not was_run(store)
+    assert not list(tmp_path.iterdir())
+    assert main([*words, "--trust"]) == 0
+    assert was_run(store)
+
+
+def test_in_python_a_study_with_files_needs_trust(own_study: Path, store: Path):
+    """From a file, from a text, and by its name; a study without such files needs none."""
+    text = own_study.read_text()
+    for read in (
+        lambda: Study.from_file(own_study),
+        lambda: Study.from_text(text, own_study),
+        lambda: Study.find(str(own_study)),
+    ):
+        with pytest.raises(NotTrusted, match=r"marked_policy\.py"):
+            read()
+    assert not was_run(store)
+    without = text.replace('policies = ["marked_policy.py"]\n', "")
+    named = without.replace('id = "Patient"', 'id = "marked_policy.py"')
+    with pytest.raises(NotTrusted, match=r"marked_policy\.py"):
+        Study.from_text(named, own_study)
+    assert not was_run(store)
+    assert Study.from_text(text, own_study, trust=True).with_replicates(2).is_imported
+    assert was_run(store)
+
+
+@pytest.mark.parametrize(("answer", "status"), [("n", 2), ("y", 0)])
+def test_on_a_terminal_a_study_check_asks(
+    own_study: Path, store: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int
+):
+    """Only a yes runs the file."""
+    assert answered(["study", "check", str(own_study), "--samples", "0"], answer, monkeypatch)[0] == status
+    assert was_run(store) == (answer == "y")
+
+
 def test_reading_a_store_runs_none_of_its_files(store: Path, tmp_path: Path, capsys: Any):
     """Labels, run ids, units and bounds are known; what only the policy computes is left out."""
     assert main(["study", "claims", str(store)]) == 0
@@ -139,7 +222,7 @@ def test_what_was_not_imported_is_the_same_study(store: Path):
     """Run ids, labels, parameters and traits are those of the study as it was read at first."""
     kept = Store.open(store).study()
     assert not was_run(store)
-    own = Study.from_file(store.parent / "marked.toml")
+    own = Study.from_file(store.parent / "marked.toml", trust=True)
     assert was_run(store)
     assert [run.run_id for run in kept.scenarios()] == [run.run_id for run in own.scenarios()]
     assert kept.schedulers == own.schedulers
@@ -194,19 +277,8 @@ def test_a_study_that_an_earlier_gridsched_kept_needs_trust(store: Path, old: Pa
 @pytest.mark.parametrize(("answer", "status"), [("n", 2), ("y", 0)])
 def test_on_a_terminal_it_asks(store: Path, old: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int):
     """What is asked names the file; only a yes runs it."""
-    ours, theirs = os.openpty()
-    with open(theirs, closefd=False) as read, open(theirs, "w", closefd=False) as written:
-        monkeypatch.setattr(sys, "stdin", read)
-        monkeypatch.setattr(sys, "stderr", written)
-        os.write(ours, f"{answer}\n".encode())
-        assert main(["study", "claims", str(old), "--quiet"]) == status
-        written.flush()
-    os.close(theirs)
-    asked = ""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while chunk := os.read(ours, 10_000):
-            asked += chunk.decode()
-    os.close(ours)
+    found, asked = answered(["study", "claims", str(old), "--quiet"], answer, monkeypatch)
+    assert found == status
     assert "marked_policy.py" in asked
     assert "Run it? [y/N]" in asked
     assert was_run(store) == (answer == "y")
@@ -255,7 +327,7 @@ def test_policies_of_a_rerun_are_imported_in_the_studys_order(tmp_path: Path, mo
     world = STUDY[STUDY.index("platform =") : STUDY.index("[[figures]]")]
     (tmp_path / "two.toml").write_text(text + world)
     store = tmp_path / "store"
-    command = ["study", "run", tmp_path / "two.toml", "--store", store, "--quiet", "--workers", 1]
+    command = ["study", "run", tmp_path / "two.toml", "--store", store, "--quiet", "--workers", 1, "--trust"]
     assert main([str(word) for word in command]) == 0
     run_id = next(iter(Store.open(store).stored()))
     assert rerun(Store.open(store, trust=True), run_id).is_identical

@@ -144,8 +144,8 @@ def test_harm_at_import_is_bad_input(gridsched: Callable, ex_a: list[str], tmp_p
     words_of = {
         "run": ["run", *ex_a, "--driver", "reference", "--scheduler", file],
         "compare": ["compare", *ex_a, "--driver", "reference", "--schedulers", f"{file},wq"],
-        "study check": ["study", "check", study, "--samples", "1"],
-        "study run": ["study", "run", study, "--store", tmp_path / "store"],
+        "study check": ["study", "check", study, "--samples", "1", "--trust"],
+        "study run": ["study", "run", study, "--store", tmp_path / "store", "--trust"],
     }
     outcome = gridsched(*words_of[command], "--timeout-s", limit_s(words))
     assert "Traceback" not in outcome.err
@@ -176,7 +176,7 @@ def test_harm_fails_its_own_run_in_every_command(
         assert (outcome.status, len(outcome.json["hosts"]) > 0) == (1, True)
         assert KINDS[kind] in outcome.err
     (tmp_path / "s.toml").write_text(study_text(driver, file, [entry_of(kind, tmp_path)]))
-    outcome = gridsched("study", "check", tmp_path / "s.toml", "--samples", 1)
+    outcome = gridsched("study", "check", tmp_path / "s.toml", "--samples", 1, "--trust")
     assert outcome.status == 1
     assert KINDS[kind] in outcome.err
 
@@ -216,6 +216,7 @@ def test_neighbours_in_a_campaign_are_finished(
             "--store",
             store,
             "--quiet",
+            "--trust",
             "--workers",
             2,
             "--timeout-s",
@@ -280,7 +281,7 @@ def test_odd_values_of_metrics_spoil_no_store(
     file, store = tmp_path / f"measured_{abs(hash(value))}.py", tmp_path / "store"
     file.write_text(METRIC.format(value=value))
     (tmp_path / "s.toml").write_text(study_text("reference", file, ['"Measured"']))
-    command = ["study", "run", tmp_path / "s.toml", "--store", store, "--quiet"]
+    command = ["study", "run", tmp_path / "s.toml", "--store", store, "--quiet", "--trust"]
     before = dict(METRICS)
     try:
         for _ in range(2):

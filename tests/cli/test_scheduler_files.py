@@ -113,7 +113,7 @@ def test_a_study_of_policies(gridsched, tmp_path):
     copy.write_text(
         text.replace('"../', f'"{ROOT}/').replace('"energy_delay.py"', f'"{ROOT}/examples/energy_delay.py"')
     )
-    outcome = gridsched("study", "check", copy, "--json")
+    outcome = gridsched("study", "check", copy, "--json", "--trust")
     assert outcome.status == 0, outcome.err
     assert "EnergyDelay" in outcome.out
 
@@ -129,7 +129,8 @@ def test_a_study_names_a_scheduler_by_its_file(gridsched, tmp_path):
     (tmp_path / "by_class.toml").write_text(
         text.replace('"EnergyDelay"', '{ id = "energy_delay.py:EnergyDelay", label = "own" }')
     )
-    by_id, by_file, by_class = (Study.from_file(tmp_path / f"{name}.toml") for name in ("by_id", "by_file", "by_class"))
+    names = ("by_id", "by_file", "by_class")
+    by_id, by_file, by_class = (Study.from_file(tmp_path / f"{name}.toml", trust=True) for name in names)
     ids = [run.run_id for run in by_id.scenarios()]
     assert ids == [run.run_id for run in by_file.scenarios()]
     assert ids == [run.run_id for run in by_class.scenarios()]
@@ -137,7 +138,7 @@ def test_a_study_names_a_scheduler_by_its_file(gridsched, tmp_path):
     assert [each.label for each in by_file.schedulers] == ["mct", "EnergyDelay", "lecsa"]
     assert by_class.schedulers[1].label == "own"
     (tmp_path / "wrong.toml").write_text(text.replace("EnergyDelay", "energy_delay.py:EnergyDelai"))
-    outcome = gridsched("study", "check", tmp_path / "wrong.toml")
+    outcome = gridsched("study", "check", tmp_path / "wrong.toml", "--trust")
     assert outcome.status == 2
     assert "schedulers[1].id is wrong" in outcome.err
     assert "Did you mean 'EnergyDelay'?" in outcome.err
