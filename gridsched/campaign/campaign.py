@@ -210,6 +210,7 @@ def lead_campaign(
         campaign = _Campaign(plan, segment, listen or (lambda progress, ended: None))
         if campaign.progress.left:
             with pool(campaign.progress.left) as workers:
+                store.is_used = True
                 campaign.run(workers)
     finally:
         segment.close()

@@ -58,12 +58,15 @@ class Store:
         The same of the studies that it keeps, and of the files that these read.
     trust : bool
         Whether Python files that it holds may be run: its studies' policies.
+    is_used : bool
+        Whether a campaign of this process has begun its runs.
     """
 
     def __init__(self, root: Path, version: int = FORMAT_VERSION, *, trust: bool = False) -> None:
         self.root = root
         self.version = version
         self.trust = trust
+        self.is_used = False
         self.damage: list[str] = []
         self.damaged_studies: list[str] = []
         self._rows = StoredRows(root)
@@ -160,7 +163,7 @@ class Store:
         try:
             yield store
         except GridschedError:
-            if is_new:
+            if is_new and not store.is_used:
                 store._remove_unused(made)
             raise
 
