@@ -24,8 +24,18 @@ from gridsched.analysis.statistics import Interval
 from gridsched.figures.figure_file import style
 from gridsched.metrics import METRICS
 from gridsched.reproduction.claim_statistics import STATISTICS
-from gridsched.reproduction.claims import DIRECTION, MISSED, NO_DATA, NOT_DISTINGUISHABLE, REPRODUCED, VERDICTS
-from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, verdict_counts
+from gridsched.reproduction.claims import (
+    DIRECTION,
+    FAR_OFF_PERCENT,
+    MISSED,
+    NO_DATA,
+    NOT_DISTINGUISHABLE,
+    REPRODUCED,
+    VERDICTS,
+    Finding,
+)
+from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, is_set_after
+from gridsched.reproduction.claims_tables import counts_text as counts_of_findings
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.study_checks import study_claims
 from gridsched.runs.study_document import StudyDocument, read_document, shipped_study_file
@@ -46,6 +56,11 @@ class Published:
     claim: Claim
     ours: Interval
     verdict: str
+
+    @property
+    def finding(self) -> Finding:
+        """What was found, as a judged study has it."""
+        return Finding(self.claim, self.ours, "", self.verdict)
 
     @property
     def system(self) -> str:
@@ -102,8 +117,7 @@ def _published_numbers(text: str) -> dict[str, tuple[Interval, str]]:
 
 def counts_text(study: str) -> str:
     """Return the counts of one study in words."""
-    claims = published_claims()[study]
-    return verdict_counts([(each.claim.kind, each.verdict) for each in claims]) + ".\n"
+    return counts_of_findings([each.finding for each in published_claims()[study]]) + ".\n"
 
 
 def counts_list(paper: str) -> str:
@@ -118,20 +132,49 @@ def counts_rows() -> list[list[str]]:
     """Return for each study how many of each kind are reproduced, and how the others ended."""
     rows = []
     for study, claims in sorted(published_claims().items(), key=lambda item: _order(item[1])):
-        row = [claims[0].paper or "-", f"`{study}`"]
-        for kind in (*OF_THE_PAPER, *APART):
-            verdicts = [each.verdict for each in claims if each.claim.kind == kind]
-            row.append(f"{verdicts.count(REPRODUCED)} of {len(verdicts)}" if verdicts else "")
-        of_paper = [each.verdict for each in claims if each.claim.kind in OF_THE_PAPER]
-        row += [str(of_paper.count(verdict) or "") for verdict in VERDICTS[1:]]
-        rows.append(row)
+        verdicts = [each.verdict for each in _of_the_paper(claims, set_after=False)]
+        rows.append(
+            [
+                claims[0].paper or "-",
+                f"`{study}`",
+                *_kind_cells(claims),
+                *(str(verdicts.count(verdict) or "") for verdict in VERDICTS[1:]),
+                *_apart_cells(claims),
+                *(_share([each for each in claims if each.claim.kind == kind]) for kind in APART),
+            ]
+        )
     return rows
+
+
+def _of_the_paper(claims: Sequence[Published], *, set_after: bool) -> list[Published]:
+    """Return the paper's claims with a tolerance set after own runs had been seen, or before."""
+    return [each for each in claims if each.claim.kind in OF_THE_PAPER and is_set_after(each.finding) == set_after]
+
+
+def _kind_cells(claims: Sequence[Published]) -> list[str]:
+    before = _of_the_paper(claims, set_after=False)
+    return [_share([each for each in before if each.claim.kind == kind]) for kind in OF_THE_PAPER]
+
+
+def _apart_cells(claims: Sequence[Published]) -> list[str]:
+    """Return what was reproduced by tolerances set after, and what of all that is far off."""
+    far_off = sum(each.finding.is_far_off for each in claims if each.claim.kind in OF_THE_PAPER)
+    return [_share(_of_the_paper(claims, set_after=True)), str(far_off or "")]
+
+
+def _share(claims: Sequence[Published]) -> str:
+    reproduced = sum(each.verdict == REPRODUCED for each in claims)
+    return f"{reproduced} of {len(claims)}" if claims else ""
 
 
 #: Systems that a paper's claims are of, and how a table calls them.
 _SYSTEMS = {"": "", "oversubscribed": ", the system that its figure 8 implies"}
+#: What is counted beside the kinds.
+APART_HEADER = ("set after", f"over {FAR_OFF_PERCENT:g} % off")
 #: Header of `counts_rows`.
-COUNTS_HEADER = ("paper", "study", *OF_THE_PAPER.values(), *APART.values(), *VERDICTS[1:])
+COUNTS_HEADER = ("paper", "study", *OF_THE_PAPER.values(), *VERDICTS[1:], *APART_HEADER, *APART.values())
+#: Header of `paper_rows`.
+PAPERS_HEADER = ("paper", *OF_THE_PAPER.values(), *APART_HEADER, "theorems", "study")
 
 
 def paper_rows(links: Mapping[str, tuple[str, str]]) -> list[list[str]]:
@@ -148,11 +191,9 @@ def paper_rows(links: Mapping[str, tuple[str, str]]) -> list[list[str]]:
         of_row = [each for each in claims if (each.paper, each.system) == (paper, system)]
         if not of_row:
             continue
-        row = [f"{paper}: {title}{_SYSTEMS[system]}"]
-        for kind in (*OF_THE_PAPER, "theorem"):
-            verdicts = [each.verdict for each in of_row if each.claim.kind == kind]
-            row.append(f"{verdicts.count(REPRODUCED)} of {len(verdicts)}" if verdicts else "")
-        rows.append([*row, f"[{Path(page).stem}]({page})"])
+        theorems = _share([each for each in of_row if each.claim.kind == "theorem"])
+        cells = [*_kind_cells(of_row), *_apart_cells(of_row), theorems]
+        rows.append([f"{paper}: {title}{_SYSTEMS[system]}", *cells, f"[{Path(page).stem}]({page})"])
     return rows
 
 
@@ -174,7 +215,9 @@ def systems_rows(study: str) -> list[list[str]]:
 
 def _number_cell(each: Published) -> str:
     verdict = each.verdict if each.verdict == REPRODUCED else f"**{each.verdict}**"
-    return f"{each.ours.mean:.1f} [{each.ours.low:.1f}, {each.ours.high:.1f}], {verdict}"
+    off_by = f"{each.finding.off_by_percent:+.0f} %"
+    after = ", set after" if is_set_after(each.finding) else ""
+    return f"{each.ours.mean:.1f} [{each.ours.low:.1f}, {each.ours.high:.1f}], off by {off_by}, {verdict}{after}"
 
 
 def _order(claims: Sequence[Published]) -> tuple[bool, str, str]:
@@ -216,6 +259,8 @@ def data_frame() -> pd.DataFrame:
                 "ours": each.ours.mean,
                 "low": each.ours.low,
                 "high": each.ours.high,
+                "off_by_percent": each.finding.off_by_percent,
+                "tolerance_set": each.claim.tolerance_set,
                 "verdict": each.verdict,
             }
             for each in numbers()

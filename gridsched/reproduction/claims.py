@@ -29,6 +29,8 @@ REPRODUCED, DIRECTION, MISSED = "reproduced", "direction only", "not reproduced"
 NOT_DISTINGUISHABLE, NO_DATA = "not distinguishable", "no data"
 #: In the order in which they are counted.
 VERDICTS = (REPRODUCED, DIRECTION, MISSED, NOT_DISTINGUISHABLE, NO_DATA)
+#: What is reproduced and further off than this is counted beside [%].
+FAR_OFF_PERCENT = 30.0
 _RUN_ID = re.compile(r"[0-9a-f]{8,32}")
 
 
@@ -59,6 +61,17 @@ class Finding:
     explanation: str = ""
     run_ids: tuple[str, ...] = ()
     complaint: str = ""
+
+    @property
+    def off_by_percent(self) -> float:
+        """How far our number lies from the paper's, of the paper's [%]; nan where it prints none, or 0."""
+        paper = self.claim.paper
+        return 100.0 * (self.ours.mean - paper) / abs(paper) if paper else math.nan
+
+    @property
+    def is_far_off(self) -> bool:
+        """Whether it is reproduced, by a wide tolerance, and lies further off than `FAR_OFF_PERCENT`."""
+        return self.verdict == REPRODUCED and abs(self.off_by_percent) > FAR_OFF_PERCENT
 
 
 def judge(results: StudyResults) -> list[Finding]:
@@ -175,13 +188,9 @@ def verdict_of(claim: Claim, ours: Interval) -> str:
 
 def _reproduced_range(claim: Claim) -> tuple[float, float]:
     """Return from where to where our number reproduces a claim; nan if nowhere."""
-    if isinstance(claim.tolerance, tuple):
-        return claim.tolerance
-    if isinstance(claim.tolerance, str):
-        return (0.0, math.inf) if claim.paper is None else (math.nan, math.nan)
-    if claim.tolerance is None or claim.paper is None:
-        return math.nan, math.nan
-    return claim.paper - claim.tolerance, claim.paper + claim.tolerance
+    if isinstance(claim.tolerance, str) and claim.paper is None:
+        return 0.0, math.inf
+    return claim.tolerated_range
 
 
 def _has_direction(claim: Claim, ours: Interval) -> bool:

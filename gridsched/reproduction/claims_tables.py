@@ -16,14 +16,23 @@ from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdow
 from gridsched.page import study_report
 from gridsched.page.printing import ReportFiles, ShownTable
 from gridsched.reproduction.claim_statistics import STATISTICS
-from gridsched.reproduction.claims import DIRECTION, MISSED, NO_DATA, NOT_DISTINGUISHABLE, REPRODUCED, VERDICTS, Finding
+from gridsched.reproduction.claims import (
+    DIRECTION,
+    FAR_OFF_PERCENT,
+    MISSED,
+    NO_DATA,
+    NOT_DISTINGUISHABLE,
+    REPRODUCED,
+    VERDICTS,
+    Finding,
+)
 from gridsched.reproduction.readings import Reading, readings_frame, readings_table
 
 # ----------------------------------------------------------------------
 # Findings as tables: for the screen, for Markdown, for the page and for CSV
 
 
-HEADER = ["claim", "what", "kind", "paper", "ours", "tolerance", "set", "verdict"]
+HEADER = ["claim", "what", "kind", "paper", "ours", "off by", "tolerance", "set", "verdict"]
 #: What the paper says, kind by kind, and what is counted apart: kind -> what several are called.
 OF_THE_PAPER = {"number": "numbers", "order": "orders", "shape": "shapes"}
 APART = {"theorem": "theorems", "driver": "our own"}
@@ -42,6 +51,7 @@ def finding_cells(finding: Finding) -> list[str]:
         claim.kind,
         _paper(finding),
         ours_text(finding),
+        _off_by(finding),
         _tolerance(claim.tolerance),
         claim.tolerance_set,
         finding.verdict,
@@ -55,7 +65,10 @@ def _form(finding: Finding, unsigned: str) -> str:
 
 def _paper(finding: Finding) -> str:
     claim = finding.claim
-    return "-" if claim.paper is None else f"{claim.paper:{_form(finding, 'g')}} {claim.unit}".rstrip()
+    if claim.paper is None:
+        return "-"
+    text = f"{claim.paper:{_form(finding, 'g')}} {claim.unit}".rstrip()
+    return text if claim.paper_range is None else f"{text} ({claim.paper_range[0]:g} to {claim.paper_range[1]:g})"
 
 
 def ours_text(finding: Finding) -> str:
@@ -64,6 +77,11 @@ def ours_text(finding: Finding) -> str:
     if math.isnan(ours.mean):
         return "-"
     return f"{ours.mean:{form}}" + ("" if math.isnan(ours.low) else f" [{ours.low:{form}}, {ours.high:{form}}]")
+
+
+def _off_by(finding: Finding) -> str:
+    off_by = finding.off_by_percent
+    return "-" if math.isnan(off_by) else f"{off_by:+.0f} %"
 
 
 def _tolerance(tolerance: Any) -> str:
@@ -75,30 +93,41 @@ def _tolerance(tolerance: Any) -> str:
 
 
 def counts_text(findings: Sequence[Finding]) -> str:
-    """Return how many claims of each kind got which verdict, in words."""
-    return verdict_counts([(finding.claim.kind, finding.verdict) for finding in findings])
+    """Return in words how many of each kind got which verdict.
+
+    Apart stand what was judged by a tolerance set after own runs had been seen, and theorems and our own.
+    """
+    of_paper = [each for each in findings if each.claim.kind in OF_THE_PAPER]
+    groups = {
+        "": [each for each in of_paper if not is_set_after(each)],
+        f"{SET_AFTER}: ": [each for each in of_paper if is_set_after(each)],
+        "counted apart: ": [each for each in findings if each.claim.kind in APART],
+    }
+    texts = [f"{title}{_counts_of_kinds(group)}" for title, group in groups.items() if group]
+    return f"{len(findings)} claims: {'; '.join(texts)}"
 
 
-def verdict_counts(verdicts: Sequence[tuple[str, str]]) -> str:
-    """Return in words how many of each kind got which verdict; theorems and our own apart."""
-    of_paper, apart = (
-        "; ".join(
-            f"{several} {text}"
-            for kind, several in kinds.items()
-            if (text := _counts_of([v for k, v in verdicts if k == kind]))
-        )
-        for kinds in (OF_THE_PAPER, APART)
-    )
-    parts = [of_paper, f"counted apart: {apart}" if apart else ""]
-    return f"{len(verdicts)} claims: {'; '.join(filter(None, parts))}"
+#: How claims of the paper with such a tolerance are called where they are counted apart.
+SET_AFTER = "tolerance set after runs had been seen"
 
 
-def _counts_of(verdicts: Sequence[str]) -> str:
-    if not verdicts:
-        return ""
-    others = [f"{n} {verdict}" for verdict in VERDICTS[1:] if (n := sum(v == verdict for v in verdicts))]
-    text = f"{sum(v == REPRODUCED for v in verdicts)} of {len(verdicts)} reproduced"
-    return text + (f" ({', '.join(others)})" if others else "")
+def is_set_after(finding: Finding) -> bool:
+    """Whether what the verdict is judged by was fixed when own runs had been seen."""
+    return finding.claim.tolerance_set == "after"
+
+
+def _counts_of_kinds(findings: Sequence[Finding]) -> str:
+    by_kind = {kind: [each for each in findings if each.claim.kind == kind] for kind in (OF_THE_PAPER | APART)}
+    return "; ".join(f"{(OF_THE_PAPER | APART)[kind]} {_counts_of(group)}" for kind, group in by_kind.items() if group)
+
+
+def _counts_of(findings: Sequence[Finding]) -> str:
+    verdicts = [each.verdict for each in findings]
+    details = [f"{n} {verdict}" for verdict in VERDICTS[1:] if (n := verdicts.count(verdict))]
+    if far_off := sum(each.is_far_off for each in findings):
+        details.insert(0, f"{far_off} of them more than {FAR_OFF_PERCENT:g} % off")
+    text = f"{verdicts.count(REPRODUCED)} of {len(verdicts)} reproduced"
+    return text + (f" ({', '.join(details)})" if details else "")
 
 
 def explained(findings: Sequence[Finding]) -> Mapping[str, list[Finding]]:
@@ -129,6 +158,7 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
                 "where": axis_text(flat(f.claim.where)),
                 **_keys_of(f.claim, "metric", "statistic", "paper", "unit"),
                 "ours": f.ours.mean,
+                "off_by_percent": f.off_by_percent,
                 **_keys_of(f.ours, "low", "high", "count"),
                 "detail": f.detail,
                 "tolerance": _tolerance(f.claim.tolerance),
@@ -178,7 +208,8 @@ WHY = "Why the others are missed, or undecided"
 HOW = (
     "*Kind*: a number that the paper prints, an order, a shape; a theorem holds whatever is drawn, "
     "and what is called driver is ours, not the paper's. *Ours*: mean (or what the claim is of: "
-    "a median, a level) and 95 % interval over the replicates. *Set*: whether the tolerance was "
+    "a median, a level) and 95 % interval over the replicates. *Off by*: the distance of ours from the "
+    "paper's number, of that number; of levels, differences and medians alike. *Set*: whether the tolerance was "
     "fixed before or after own runs had been seen; "
     "where it was after, *reproduced* shows that the code does what was decided, and is no "
     "independent confirmation. *Not distinguishable*: the interval holds values that would be "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -157,6 +158,9 @@ class Claim(Section):
         Our number is multiplied by it.
     paper : float or None
         The paper's number.
+    paper_range : (float, float) or None
+        The range in which the paper says that the number lies, where it prints one. No tolerance
+        may be wider.
     unit : str
     tolerance : float, (float, float), "order", "order_or_tie" or None
         Largest distance, legal range, or only the ranking (which a tie may leave open).
@@ -192,6 +196,7 @@ class Claim(Section):
     share: float = Field(default=0.999, gt=0, le=1)
     scale: float = 1.0
     paper: float | None = None
+    paper_range: tuple[float, float] | None = None
     unit: str = ""
     tolerance: float | tuple[float, float] | Literal["order", "order_or_tie"] | None = None
     tolerance_set: Literal["before", "after"]
@@ -200,6 +205,15 @@ class Claim(Section):
     run_ids: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
+
+    @property
+    def tolerated_range(self) -> tuple[float, float]:
+        """From where to where the tolerance reaches; nan where it asks for an order or for nothing."""
+        if isinstance(self.tolerance, tuple):
+            return self.tolerance
+        if self.tolerance is None or isinstance(self.tolerance, str) or self.paper is None:
+            return math.nan, math.nan
+        return self.paper - self.tolerance, self.paper + self.tolerance
 
 
 class Explanation(Section):

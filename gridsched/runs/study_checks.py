@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -215,6 +216,7 @@ class _Checks:
 _FIELDS = (
     "kind",
     "paper",
+    "paper_range",
     "tolerance",
     "tolerance_set",
     "tolerance_ground",
@@ -243,6 +245,7 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
         places[claim.id] = place
         if claim.kind == "number" and claim.paper is None:
             document.refuse(("claims", k, "kind"), f"is 'number', and claim {claim.id!r} has none in 'paper'.")
+        _check_tolerance(document, k, claim)
     for e, explanation in enumerate(document.content.explanations):
         for c, id in enumerate(explanation.claims):
             path = ("explanations", e, "claims", c)
@@ -254,6 +257,20 @@ def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
             update = {"explanation": explanation.text, "run_ids": explanation.run_ids}
             rows[places[id]] = (k, claim.model_copy(update=update))
     return rows
+
+
+def _check_tolerance(document: StudyDocument, k: int, claim: Claim) -> None:
+    """Refuse a tolerance that is wider than the paper's own range."""
+    low, high = claim.tolerated_range
+    if claim.paper_range is None or math.isnan(low):
+        return
+    least, most = claim.paper_range
+    if low < least or high > most:
+        document.refuse(
+            ("claims", k, "tolerance"),
+            f"holds {low:g} to {high:g} for claim {claim.id!r}, whose 'paper_range' is {least:g} to {most:g}; "
+            "no tolerance may be wider than the paper's own range.",
+        )
 
 
 def _rows_of(document: StudyDocument, k: int, claim: Claim) -> Iterator[Claim]:

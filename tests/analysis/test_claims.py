@@ -24,7 +24,7 @@ from gridsched.reproduction.claims import (
     judge,
     verdict_of,
 )
-from gridsched.reproduction.claims_tables import claims_markdown, verdict_counts
+from gridsched.reproduction.claims_tables import HEADER, claims_markdown, counts_text, finding_cells
 from gridsched.runs.study_document import Claim
 
 
@@ -99,11 +99,65 @@ def test_kinds_are_counted_apart():
         ("theorem", NO_DATA),
         ("order", NOT_DISTINGUISHABLE),
     ]
-    assert verdict_counts(verdicts) == (
+    found = [Finding(claim(kind=kind, tolerance_set="before"), Interval(), "", verdict) for kind, verdict in verdicts]
+    assert counts_text(found) == (
         "6 claims: numbers 1 of 2 reproduced (1 not reproduced); "
         "orders 1 of 2 reproduced (1 not distinguishable); "
         "counted apart: theorems 0 of 1 reproduced (1 no data); our own 1 of 1 reproduced"
     )
+
+
+def found_number(ours: float, tolerance_set: str, verdict: str = REPRODUCED, paper: float | None = 10.0) -> Finding:
+    """Return the finding of a number of the paper's."""
+    return Finding(claim(paper=paper, tolerance_set=tolerance_set), Interval(ours), "", verdict)
+
+
+def test_tolerances_set_after_runs_are_counted_apart():
+    """What they reproduce is no confirmation; what is reproduced far off is counted in both groups."""
+    found = [
+        found_number(10.0, "before"),
+        found_number(14.0, "before"),
+        found_number(10.0, "after"),
+        found_number(20.0, "after"),
+        found_number(0.0, "after", MISSED),
+    ]
+    before, after = counts_text(found).split("set after")
+    assert "numbers 2 of 2 reproduced (1 of them more than 30 % off)" in before
+    assert "numbers 2 of 3 reproduced (1 of them more than 30 % off, 1 not reproduced)" in after
+
+
+@pytest.mark.parametrize(
+    ("paper", "ours", "off_by"), [(20.0, 7.5, -62.5), (-40.0, -50.0, -25.0), (4.0, 4.0, 0.0), (-2.0, 1.0, 150.0)]
+)
+def test_off_by_is_of_the_paper_s_number(paper: float, ours: float, off_by: float):
+    """A distance relative to the size of what the paper prints."""
+    assert found_number(ours, "before", paper=paper).off_by_percent == pytest.approx(off_by)
+
+
+@pytest.mark.parametrize("paper", [None, 0.0])
+def test_nothing_is_off_from_no_number(paper: float | None):
+    """Without a number, or from 0, there is no relative distance, in the table neither."""
+    found = found_number(3.0, "before", paper=paper)
+    assert math.isnan(found.off_by_percent)
+    assert finding_cells(found)[HEADER.index("off by")] == "-"
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "is_legal"),
+    [([100.0, 101.0], True), (1.0, True), ("'order'", True), ([97.0, 101.0], False), (3.0, False)],
+)
+def test_no_tolerance_is_wider_than_the_paper_s_own_range(tmp_path: Path, tolerance: Any, is_legal: bool):
+    """A claim whose range the paper prints is refused with a wider tolerance."""
+    text = CLAIMS.replace(
+        "paper = 50.0\ntolerance = 0.1", f"paper = 100.0\npaper_range = [98, 102]\ntolerance = {tolerance}"
+    )
+    assert text != CLAIMS
+    if is_legal:
+        assert study_in(tmp_path, text).claims
+        return
+    with pytest.raises(InputError, match=r"claims\[1\].*tolerance") as caught:
+        study_in(tmp_path, text)
+    assert "98 to 102" in str(caught.value)
 
 
 CLAIMS = """
@@ -327,7 +381,8 @@ def test_command_exits_by_what_is_settled(tmp_path: Path, small_store: Path, cap
     assert len(json.loads(capsys.readouterr().out)["claims"]) == 7
     assert main(["study", "claims", str(small_store), *study]) == 0
     shown = capsys.readouterr().out
-    assert "7 claims: numbers 5 of 7 reproduced (1 direction only, 1 not distinguishable)" in shown
+    assert "7 claims: numbers 3 of 5 reproduced (1 direction only, 1 not distinguishable)" in shown
+    assert "set after runs had been seen: numbers 2 of 2 reproduced" in shown
     assert "By hand the difference is 100 % everywhere." in shown
     study_in(tmp_path, CLAIMS.partition("[[explanations]]")[0])
     assert main(["study", "claims", str(small_store), *study, "--quiet"]) == 1

@@ -507,7 +507,8 @@ def test_claims_on_the_page(small_store: Path, tmp_path: Path):
     page = Page(html)
     words = " ".join(" ".join(page.words).split())
     assert "claims" in page.ids
-    assert "3 claims: numbers 1 of 3 reproduced (2 not reproduced)." in words
+    assert "3 claims: numbers 1 of 1 reproduced; tolerance set after" in words
+    assert "numbers 0 of 2 reproduced (2 not reproduced)." in words
     assert "a1 saves <much> & more; low (against wq) number +100.00 % +100.00 [+100.00" in words
     assert '<td class="label verdict reproduced">reproduced</td>' in html
     assert html.count('<td class="label verdict missed">not reproduced</td>') == 2
