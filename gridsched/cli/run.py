@@ -24,17 +24,7 @@ from gridsched.cli.compare import (
     run_each,
     say_whom_runs_await,
 )
-from gridsched.cli.output import (
-    PRINTED,
-    Outputs,
-    console,
-    listed_with_outputs,
-    print_notes,
-    print_table,
-    print_values,
-    say,
-    warn,
-)
+from gridsched.cli.output import PRINTED, Outputs, console, listed_with_outputs, print_table, print_values, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError
@@ -68,14 +58,6 @@ _GRAM_COLUMNS = (
     Column("plugin_g", "plugin's\njoules [{unit}]", "number", "g", "grams"),
     Column("model_g", "model\n[{unit}]", "number", "g", "grams"),
     Column("carbon_relative_difference", "relative\ndifference", "exponent"),
-    Column("simgrid_carbon_g", "SimGrid's carbon\nplugin [{unit}]", "number", "g", "grams"),
-)
-_NO_OWN_PLUGIN = (
-    "This SimGrid has no plugin for carbon (sg_host_get_carbon_footprint), so there are no grams of its own to compare."
-)
-_OWN_PLUGIN = (
-    "SimGrid's carbon plugin does not look when a P-state changes, and charges the time before with the new power: "
-    "where P-states change its grams are wrong. They do not count for the exit status."
 )
 
 
@@ -252,10 +234,9 @@ def _agrees(row: Mapping[str, Any]) -> bool:
 
 def _print_grams(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     out.print()
-    has_own = "simgrid_carbon_g" in rows[0]
-    columns = _GRAM_COLUMNS if has_own else _GRAM_COLUMNS[:-1]
-    print_table(out, columns, rows, "Carbon by SimGrid's joules at each change of the intensity, and by the model")
-    print_notes(out, [_OWN_PLUGIN if has_own else _NO_OWN_PLUGIN])
+    print_table(
+        out, _GRAM_COLUMNS, rows, "Carbon by SimGrid's joules at each change of the intensity, and by the model"
+    )
 
 
 def _rows_of_export(folder: Path) -> list[dict[str, Any]]:

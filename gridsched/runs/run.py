@@ -36,7 +36,7 @@ from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces
 from gridsched.runs.scenario import LoadedScenario, Scenario, make_system
 from gridsched.runs.scenario_maker import load
 from gridsched.runs.settings import RunSettings
-from gridsched.sim.child import MeteredGrams, SimulationRequest
+from gridsched.sim.child import SimulationRequest
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.version import __version__
 
@@ -63,7 +63,7 @@ class RunResult:
     links_j : dict of str to float, or None
         Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
         simulated or no link has one. See `gridsched.sim.library` for what it counts.
-    grams : MeteredGrams or None
+    grams : dict of str to float, or None
         Of each host by SimGrid's joules [g], where the scenario's `meters_carbon` asks for them.
     """
 
@@ -74,7 +74,7 @@ class RunResult:
     log: str = ""
     timing: dict[str, float] = field(default_factory=dict, compare=False)
     links_j: dict[str, float] | None = None
-    grams: MeteredGrams | None = None
+    grams: dict[str, float] | None = None
 
     @property
     def energy_plugin_j(self) -> float:

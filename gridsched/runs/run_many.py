@@ -85,19 +85,15 @@ def carbon_check(result: RunResult) -> list[dict[str, Any]]:
     -------
     list of dict
         For each computing host, then for ``total``: ``host``, ``plugin_g``, ``model_g`` [g] and
-        ``carbon_relative_difference``; and ``simgrid_carbon_g`` where SimGrid has a plugin of its
-        own for carbon [g].
+        ``carbon_relative_difference``.
     """
     if result.grams is None or result.trace.carbon is None:
         return []
-    own = result.grams.by_plugin
     rows: list[dict[str, Any]] = []
-    for row in compare_energy(result.trace, result.grams.by_joules, trace_carbon(result.trace)):
+    for row in compare_energy(result.trace, result.grams, trace_carbon(result.trace)):
         host, by_joules, model = row["host"], row["plugin_j"], row["model_j"]
         rows.append({"host": host, "plugin_g": by_joules, "model_g": model})
         rows[-1]["carbon_relative_difference"] = row["relative_difference"]
-        if own is not None:
-            rows[-1]["simgrid_carbon_g"] = own.get(host, sum(own.values()))
     return rows
 
 

@@ -56,22 +56,14 @@ class SimulationRequest:
 
 
 @dataclass(frozen=True)
-class MeteredGrams:
-    """Grams of the computing hosts by name: by the energy plugin's joules, and by a plugin of SimGrid's own."""
-
-    by_joules: dict[str, float]
-    by_plugin: dict[str, float] | None = None
-
-
-@dataclass(frozen=True)
 class SimulationOutcome:
-    """What a run gave: records, the plugins' joules by host and link name, SimGrid's log."""
+    """What a run gave: records, the plugins' joules by host and link name, SimGrid's log, grams by host name."""
 
     trace: Trace
     plugin_j: dict[str, float]
     log: str
     links_j: dict[str, float] | None = None
-    grams: MeteredGrams | None = None
+    grams: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,7 @@ class Records:
     fields: dict[str, Any]
     plugin_j: dict[str, float]
     links_j: dict[str, float] | None = None
-    grams: MeteredGrams | None = None
+    grams: dict[str, float] | None = None
 
 
 # ----------------------
@@ -218,8 +210,7 @@ def simulate(request: SimulationRequest) -> Records:
     if run_times is not None:
         fields["load"] = run_times.load
     meter = world.carbon_meter
-    grams = None if meter is None else MeteredGrams(meter.grams, meter.own_grams)
-    return Records(fields, plugin_j, links_j, grams)
+    return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
 
 
 #: Parts of a trace that the asking process has already.

@@ -141,11 +141,6 @@ def c_function(name: str, *argument_types: type, result: type | None = None) -> 
     return function
 
 
-def has_functions(*names: str) -> bool:
-    """Whether the loaded SimGrid has all of these functions; versions differ in their plugins."""
-    return all(hasattr(load_c_library(), name) for name in names)
-
-
 def refusals(simgrid: Any) -> tuple[type[Exception], ...]:
     """Return the exceptions by which SimGrid refuses a file; 4.0 aborts in some places of 4.1."""
     own = (simgrid.AssertionError,) if hasattr(simgrid, "AssertionError") else ()
