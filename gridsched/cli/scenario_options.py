@@ -23,7 +23,7 @@ from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.formats import LEGAL, TraceOptions
 
 
 @dataclass
@@ -40,7 +40,10 @@ class ScenarioOptions:
     ] = None
     workload: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Bag of tasks (.csv), generator (.toml) or trace (.swf). [required]"),
+        typer.Option(
+            metavar="FILE",
+            help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz). [required]",
+        ),
     ] = None
     files: Annotated[
         Path | None,

@@ -46,7 +46,7 @@ from gridsched.workloads.parallel_csv import PARALLEL_PARTS, write_parallel_file
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import draw_or_read_system
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
-from gridsched.workloads.traces.formats import WRITTEN, check_written, write_jobs
+from gridsched.workloads.traces.formats import LEGAL, WRITTEN, check_written, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.typed_csv import MACHINE_PARTS, file_names, write_workload_files
 
@@ -202,7 +202,10 @@ def _check_has_utility(system: SystemWorkload) -> None:
 def describe(
     options: LogOptions,
     workload: Annotated[
-        Path, typer.Argument(metavar="WORKLOAD", help="Bag of tasks (.csv), generator (.toml) or trace (.swf, ...).")
+        Path,
+        typer.Argument(
+            metavar="WORKLOAD", help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz)."
+        ),
     ],
     files: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Input files of tasks (file,size_bytes,location).")

@@ -36,7 +36,7 @@ from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, SystemGenerator
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.formats import LEGAL, TraceOptions
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
@@ -88,7 +88,7 @@ def _keys_as_fields(record: type, without: Collection[str] = ()) -> dict[str, An
 class WorkloadFile(Section):
     """A workload file; for a bag of tasks its input files, for a log how it is read."""
 
-    file: InputPath = Field(description="Bag of tasks (.csv), generator (.toml) or trace (.swf).")
+    file: InputPath = Field(description=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz).")
     files: InputPath | None = Field(default=None, description="Input files of tasks (.csv: file,size_bytes,location).")
 
 

@@ -274,7 +274,7 @@ class AroundMaintenance:
         self._windows = [(each.begin_s, each.end_s, each.hosts(system.platform)) for each in windows]
 
     def starts(self, state: State, queue: Integers) -> list[Allocate]:
-        """Return the jobs of the queue that start now, on nodes of the lowest ids that do."""
+        """Return the jobs of the queue that start now, on nodes that go down first, then of the lowest ids."""
         now, maker, nodes = state.now, self._maker, state.nodes
         free_at = np.array(nodes.free_at, dtype=np.float64)
         free_at[~nodes.free & (free_at <= now)] = np.nextafter(now, math.inf)

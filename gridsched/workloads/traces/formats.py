@@ -112,7 +112,8 @@ class TraceOptions:
     partitions: Annotated[
         str | Path | None,
         Field(
-            description="Partitions of nodes (.toml) that jobs name; jobs then share nodes.",
+            description="Table of partitions (.toml) that jobs name; jobs take whole nodes of them, or cores "
+            "(--jobs-take). Without it clusters are partitions.",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
