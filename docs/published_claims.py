@@ -232,6 +232,8 @@ _LOOKS = {
     MISSED: ("X", "#a3291b", "#a3291b"),
     NOT_DISTINGUISHABLE: ("D", "#4a6785", "white"),
 }
+#: Size of a mark whose tolerance was set after own runs had been seen, and of all others [points].
+_SMALL, _LARGE = 3.5, 6.0
 #: With fewer claims of one unit than these a panel of its own would be empty.
 _MIN_CLAIMS, _COLUMNS = 5, 4
 
@@ -319,20 +321,21 @@ def _panel(each: Published) -> str:
     return f"{each.paper}{each.system and f', {each.system}'}: {what}{unit}"
 
 
-def _points(axes: Axes, x: float, y: float, ours: Interval, verdict: str, *, along_x: bool) -> None:
-    marker, edge, fill = _LOOKS[verdict]
+def _points(axes: Axes, x: float, y: float, ours: Interval, each: Published, *, along_x: bool) -> None:
+    marker, edge, fill = _LOOKS[each.verdict]
+    size = _SMALL if is_set_after(each.finding) else _LARGE
     if not math.isnan(ours.low):
         half = [[ours.mean - ours.low], [ours.high - ours.mean]]
         bars = {"xerr": half} if along_x else {"yerr": half}
         axes.errorbar(x, y, **bars, color=edge, lw=1.1, zorder=2)
-    axes.plot(x, y, marker, color=edge, markerfacecolor=fill, ms=5.5, alpha=0.9, zorder=3)
+    axes.plot(x, y, marker, color=edge, markerfacecolor=fill, ms=size, alpha=0.9, zorder=3)
 
 
 def _draw_panel(axes: Axes, name: str, group: Sequence[Published]) -> None:
     """Ours over the paper's; on the line they are equal."""
     for each in group:
         assert each.claim.paper is not None
-        _points(axes, each.claim.paper, each.ours.mean, each.ours, each.verdict, along_x=False)
+        _points(axes, each.claim.paper, each.ours.mean, each.ours, each, along_x=False)
     values = [(each.claim.paper, each.ours.mean, each.ours.low, each.ours.high) for each in group]
     low, high = np.nanmin(values), np.nanmax(values)
     margin = 0.06 * (high - low)
@@ -351,7 +354,7 @@ def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
         assert scale
         low, high = sorted((each.ours.low / scale, each.ours.high / scale))
         ours = Interval(each.ours.mean / scale, low, high, 0)
-        _points(axes, ours.mean, row, ours, each.verdict, along_x=True)
+        _points(axes, ours.mean, row, ours, each, along_x=True)
         text = textwrap.shorten(each.claim.text or each.claim.id, 70, placeholder=" ...")
         is_alone = sum(other.claim.text == each.claim.text for other in few) == 1
         family = "" if is_alone else each.claim.scheduler
