@@ -3,6 +3,7 @@
 # debug symbols, one copy of its library, found beside the module. Tools live in build/wheel-tools.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/set_up.sh
 
 say() { printf '%s\n' "wheels: $*"; }
 stop() { printf '%s\n' "wheels: $*" >&2; exit 1; }
@@ -21,10 +22,7 @@ say "gridsched"
 "$PYTHON" -m build --outdir dist . >build/wheel.log 2>&1 || stop "failed: see build/wheel.log"
 
 say "SimGrid (seconds where pip's cache has it, else about 6 minutes)"
-rm -rf "$WORK"
-PIP_CONSTRAINT=build-constraints.txt PIP_BUILD_CONSTRAINT=build-constraints.txt PIP_USE_PEP517=1 \
-    .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
-    -c constraints.txt -w "$WORK" simgrid
+make_simgrid_wheel "$WORK" >build/simgrid.log
 "$PYTHON" -m wheel unpack --dest "$WORK" "$WORK"/simgrid-*.whl >/dev/null
 folder="$(echo "$WORK"/simgrid-*/)"
 rm -f "$folder/libsimgrid.so"  # the same library again; the module asks for its full name

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Make .venv with SimGrid and gridsched in it: the distribution's SimGrid where that is 4.0 or 4.1
 # (python3-simgrid of Debian 13, Ubuntu 25.10 and newer), else 4.1 compiled from PyPI. Repeating it costs nothing: it works again only
-# when the files that decide what is installed have changed. PYTHON=... chooses the interpreter;
+# when the files that decide what is installed have changed, or PYTHON=... names another interpreter;
 # a SimGrid wheel in dist/ or in the folder GRIDSCHED_WHEELS ('make wheels') saves the compilation.
+# Where another script sources this one, it offers its functions and does nothing.
 set -euo pipefail
 
 # pip splits PIP_CONSTRAINT at blanks, so the files are named relative to the checkout.
@@ -10,6 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 STAMP=.venv/set_up_done
 VENV_PYTHON=.venv/bin/python
+SIMGRID_MODULE=scripts/simgrid_module.py
 SYSTEM_PYTHON=/usr/bin/python3
 missing_packages=()
 
@@ -19,29 +21,39 @@ stop() { printf '%s\n' "set-up: $*" >&2; exit 1; }
 # ---- what is there ------------------------------------------------------------------------------
 
 fingerprint() {
-    { pwd -P; cat pyproject.toml constraints.txt build-constraints.txt scripts/set_up.sh; } | sha256sum
+    { pwd -P; cat pyproject.toml constraints.txt build-constraints.txt scripts/set_up.sh \
+        scripts/simgrid_module.py; } | sha256sum
 }
 
 is_done() {
-    [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(fingerprint)" ] \
+    [ -f "$STAMP" ] && [ "$(cat "$STAMP")" = "$(fingerprint)" ] && is_of_wanted_python \
         && [ -x .venv/bin/gridsched ] && "$VENV_PYTHON" -c 'import numpy' 2>/dev/null
+}
+
+# Whether .venv is of the interpreter that PYTHON names; without PYTHON, any will do.
+installation_of() { "$1" -c 'import sys; print(sys.base_prefix, sys.version)' 2>/dev/null; }
+is_of_wanted_python() {
+    [ -z "${PYTHON:-}" ] || [ "$(installation_of "$PYTHON")" = "$(installation_of "$VENV_PYTHON")" ]
 }
 
 loads_simgrid() {
     "$VENV_PYTHON" -c 'from gridsched.sim.library import load_simgrid; load_simgrid()'
 }
 
-# The folders with ready wheels, and the SimGrid wheel in them for an interpreter.
+# The folders with ready wheels, and the SimGrid wheels in them for an interpreter.
 wheel_folders() { find dist ${GRIDSCHED_WHEELS:+"$GRIDSCHED_WHEELS"} -maxdepth 0 2>/dev/null || true; }
 simgrid_wheel() {
     local tag
-    tag="$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')" || return 0
-    wheel_folders | while read -r folder; do find "$folder" -maxdepth 1 -name "simgrid-4.1-$tag-*.whl"; done
+    tag="$(cpython_tag "$1")" || return 0
+    wheel_folders | while read -r folder; do
+        find "$folder" -maxdepth 1 -name "simgrid-4.1-$tag-*_$(uname -m).whl"
+    done
 }
+cpython_tag() { "$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])'; }
 
 has_simgrid() {
     "$VENV_PYTHON" -c 'from importlib.metadata import version as v; assert v("simgrid")[:4] == "4.1"' \
-        2>/dev/null
+        2>/dev/null && "$VENV_PYTHON" "$SIMGRID_MODULE" check >/dev/null
 }
 
 # The distribution's package may have no metadata, so the module itself is asked.
@@ -78,10 +90,11 @@ is_of_the_system() {
 }
 includes() { echo "#include <$1>" | g++ -I/usr/include/eigen3 -E -x c++ - >/dev/null 2>&1; }
 
-# Print the first interpreter that is new enough and complete, or that apt can complete.
+# Print the first interpreter that is new enough and complete, or that apt can complete: that of a
+# .venv that stays goes first.
 choose_python() {
     local candidate
-    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 /usr/bin/python3}; do
+    for candidate in ${PYTHON:-"$VENV_PYTHON" python3 python3.13 python3.12 python3.11 /usr/bin/python3}; do
         if is_new_enough "$candidate" && { is_of_the_system "$candidate" \
             || { makes_venvs "$candidate" && has_headers "$candidate"; }; }; then
             command -v "$candidate"
@@ -140,10 +153,13 @@ install_missing_packages() {
 
 # ---- Python packages ----------------------------------------------------------------------------
 
-# A .venv without pip or of a checkout that has moved is of no use.
-discard_broken_venv() {
+# A .venv without pip, of a checkout that has moved or of another Python than the wanted is of no use.
+discard_useless_venv() {
     [ -d .venv ] || return 0
-    if "$VENV_PYTHON" -m pip --version >/dev/null 2>&1 \
+    if ! is_of_wanted_python; then
+        say ".venv is of another Python than PYTHON=$PYTHON: it is made anew."
+        rm -rf .venv
+    elif "$VENV_PYTHON" -m pip --version >/dev/null 2>&1 \
         && head -n 3 .venv/bin/pip | grep -qF "$(pwd -P)/.venv/bin/"; then
         rm -f "$STAMP"
     else
@@ -155,14 +171,62 @@ discard_broken_venv() {
 # PIP_CONSTRAINT reaches the isolated build of older pips, PIP_BUILD_CONSTRAINT that of pip 25.3 and
 # newer. PIP_USE_PEP517: pip 23.0 (Debian 12's) would otherwise build SimGrid without isolation and
 # without keeping the wheel in its cache.
-install() {
-    local links=() folder
-    while read -r folder; do links+=(--find-links "$folder"); done < <(wheel_folders)
+run_pip() {
     PIP_CONSTRAINT="${PIP_CONSTRAINT:+$PIP_CONSTRAINT }build-constraints.txt" \
     PIP_BUILD_CONSTRAINT="${PIP_BUILD_CONSTRAINT:+$PIP_BUILD_CONSTRAINT }build-constraints.txt" \
     PIP_USE_PEP517=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
-        "$VENV_PYTHON" -m pip install --no-input --progress-bar off -c constraints.txt \
-        ${links[@]+"${links[@]}"} "$@"
+        "$VENV_PYTHON" -m pip "$@"
+}
+
+install() {
+    local links=() folder
+    while read -r folder; do links+=(--find-links "$folder"); done < <(wheel_folders)
+    run_pip install --no-input --progress-bar off -c constraints.txt ${links[@]+"${links[@]}"} "$@"
+}
+
+# Remove from pip's cache the SimGrid wheels that .venv's Python cannot load: their names are right,
+# so pip would install them again and again.
+forget_wrong_wheels() {
+    local tag wheel fault
+    tag="$(cpython_tag "$VENV_PYTHON")"
+    # pip refuses to list a cache that is switched off
+    { run_pip cache list --format=abspath "simgrid-4.1-$tag" 2>/dev/null || true; } | while read -r wheel; do
+        fault="$("$VENV_PYTHON" "$SIMGRID_MODULE" check "$wheel")" && continue
+        say "removed from pip's cache: $wheel ($fault)"
+        rm -f "$wheel"
+    done
+}
+
+# Put a SimGrid wheel that .venv's Python loads into a folder: the one of pip's cache or a new one.
+# The build sees that Python first on PATH and in CMake's own variables.
+make_simgrid_wheel() {
+    local folder="$1" fault
+    rm -rf "$folder" && mkdir -p "$folder"
+    forget_wrong_wheels
+    "$VENV_PYTHON" "$SIMGRID_MODULE" toolchain >"$folder/python.cmake"
+    PATH="$PWD/.venv/bin:$PATH" CMAKE_TOOLCHAIN_FILE="$PWD/$folder/python.cmake" \
+        run_pip wheel --no-input --progress-bar off --no-deps -c constraints.txt -w "$folder" simgrid \
+        || stop "SimGrid was not built: see above. Without it only --driver reference works."
+    if ! fault="$("$VENV_PYTHON" "$SIMGRID_MODULE" check "$(echo "$folder"/simgrid-*.whl)")"; then
+        forget_wrong_wheels
+        stop "SimGrid came out for another Python: $fault. It is not installed, and not kept. Only CMake" \
+            "3.21 and newer are sure to build for the Python of .venv; here is $(cmake --version | head -n 1)."
+    fi
+}
+
+# Install SimGrid into .venv from a ready wheel, or from one that pip has or builds.
+install_simgrid() {
+    local folder=.venv/simgrid-wheel wheel fault
+    wheel="$(simgrid_wheel "$VENV_PYTHON" | head -n 1)"
+    if [ -z "$wheel" ]; then
+        make_simgrid_wheel "$folder"
+        wheel="$(echo "$folder"/simgrid-*.whl)"
+    elif ! fault="$("$VENV_PYTHON" "$SIMGRID_MODULE" check "$wheel")"; then
+        stop "$wheel cannot be used: $fault. Remove it, then repeat."
+    fi
+    # a module of another Python may stand there with the same version
+    install --force-reinstall --no-deps "$wheel" || stop "SimGrid was not installed: see above."
+    rm -rf "$folder"
 }
 
 # pip would compile SimGrid for want of metadata, so it is told of everything else.
@@ -184,7 +248,9 @@ main() {
     fi
     say "system packages where missing, .venv, SimGrid, gridsched with what its tests need."
 
-    discard_broken_venv
+    [ -z "${PYTHON:-}" ] || [ -n "$(choose_python)" ] \
+        || stop "PYTHON=$PYTHON is not a Python 3.11 or newer with venv and header files."
+    discard_useless_venv
     if takes_distributions_simgrid; then
         say "SimGrid is the distribution's python3-simgrid; this takes 1 to 2 minutes, once."
         from_distribution=yes
@@ -199,8 +265,6 @@ main() {
             say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
         fi
     fi
-    [ -n "$python" ] || [ -z "${PYTHON:-}" ] \
-        || stop "PYTHON=$PYTHON is not a Python 3.11 or newer with venv and header files."
     find_missing_packages "$python"
     if [ ${#missing_packages[@]} -gt 0 ]; then
         install_missing_packages
@@ -219,8 +283,7 @@ main() {
         install_all_but_simgrid || stop "gridsched was not installed: see above."
     else
         say "step 3 of 4: SimGrid 4.1 (long only when pip builds it)"
-        install simgrid \
-            || stop "SimGrid was not installed: see above. Without it only --driver reference works."
+        has_simgrid || install_simgrid
         say "step 4 of 4: gridsched and its test tools"
         install --quiet --editable '.[test]' || stop "gridsched was not installed: see above."
     fi
@@ -232,4 +295,4 @@ main() {
     say "done."
 }
 
-main
+[ "${BASH_SOURCE[0]}" != "$0" ] || main
