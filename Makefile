@@ -1,5 +1,5 @@
 # The two commands on a bare machine are 'make demo' and 'make test'; 'make help' lists all.
-# Variables: PYTHON (interpreter for .venv), WORKERS (test processes).
+# Variables: PYTHON (interpreter for .venv, which is made anew for another one), WORKERS (test processes).
 SHELL := /bin/bash
 WORKERS ?= auto
 PYTEST := .venv/bin/python -m pytest

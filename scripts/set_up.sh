@@ -191,7 +191,8 @@ forget_wrong_wheels() {
     tag="$(cpython_tag "$VENV_PYTHON")"
     # pip refuses to list a cache that is switched off
     { run_pip cache list --format=abspath "simgrid-4.1-$tag" 2>/dev/null || true; } | while read -r wheel; do
-        fault="$("$VENV_PYTHON" "$SIMGRID_MODULE" check "$wheel")" && continue
+        fault="$("$VENV_PYTHON" "$SIMGRID_MODULE" check "$wheel")" || true
+        [ -n "$fault" ] || continue
         say "removed from pip's cache: $wheel ($fault)"
         rm -f "$wheel"
     done

@@ -290,7 +290,8 @@ def test_the_wheel_carries_what_examples_use():
 @pytest.mark.long
 def test_the_wheels_of_dist_work_in_a_fresh_environment(tmp_path):
     """Without network; what gridsched depends on is seen where this Python has it."""
-    wheels = [str(next((ROOT / "dist").glob(pattern), "")) for pattern in ("gridsched-*.whl", "simgrid-*.whl")]
+    of_this_python = f"simgrid-*-cp{sys.version_info.major}{sys.version_info.minor}-*.whl"
+    wheels = [str(next((ROOT / "dist").glob(pattern), "")) for pattern in ("gridsched-*.whl", of_this_python)]
     if not all(wheels):
         pytest.skip("dist/ has no wheels; 'make wheels' builds them")
     venv.create(tmp_path / "fresh", with_pip=True)
