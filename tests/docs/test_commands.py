@@ -24,6 +24,10 @@ SMALL_TOOLS = ("cat", "head", "ls")
 LANGUAGES = ("console", "python", "text", "csv", "toml", "xml", "mermaid")
 #: The only commands of the documents that no test executes: they set up a machine, or measure it.
 NOT_RUN = {
+    "python scripts/simgrid_module.py toolchain '>' .venv/python.cmake",
+    "python scripts/simgrid_module.py check",
+    "export 'CMAKE_TOOLCHAIN_FILE=$PWD/.venv/python.cmake'",
+    "python examples/static_power.py",
     "make demo",
     "make test",
     "make test-long",

@@ -544,6 +544,6 @@ def test_in_a_study(tmp_path):
         f'[platform]\nfile = "{EX_A[0]}"\n[workload]\nfile = "{EX_A[1]}"\n'
         '[[schedulers]]\nid = "weighted.py"\njoules = [0.0, 1e6]\n'
     )
-    study, store = Study.from_file(tmp_path / "s.toml"), Store.create(tmp_path / "store")
+    study, store = Study.from_file(tmp_path / "s.toml", trust=True), Store.create(tmp_path / "store")
     run_campaign(study, store)
     assert sorted(store.rows(study)["energy_model_j"]) == [2510.0, 2730.0]
