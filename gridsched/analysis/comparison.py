@@ -123,7 +123,7 @@ def _lacks_bounds(scenario: LoadedScenario) -> str | None:
     """Return why no bounds hold for a scenario, None if they do."""
     if scenario.tasks.utility is not None:
         return "they have utility functions, and need not all be executed"
-    if scenario.tasks.width is not None:
+    if not scenario.tasks.are_serial:
         return "they are parallel, and take sets of nodes"
     if scenario.tasks.requested_time_s is not None:
         return "they only asked for a time, and take another"

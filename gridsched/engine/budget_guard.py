@@ -10,10 +10,10 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.execution import RUNNING, VIRTUAL
-from gridsched.engine.host_powers import HostPowers, PowerCap, host_powers
+from gridsched.engine.host_powers import HostPowers, PowerCap
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import RUNNING, VIRTUAL
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.system import System
 from gridsched.policy.base import Traits
@@ -139,14 +139,14 @@ class BudgetGuard:
     def _planned_j(self) -> float:
         """Return what place-holders of the same answer will draw inside the period [J]."""
         run = self._run
-        if not run.n_virtual or run.nodes is None:
+        if not run.n_virtual or not len(run.place_holders):
             return 0.0
         return run.place_holders.inside_j(run.states == VIRTUAL)
 
     def _starts(self, hosts: Integers, run_time: Floats, now: float) -> Floats:
         """When tasks that are appended to their hosts in this order start [s]; hosts ascend."""
         ready = self._ready_times.table(now)
-        if self._run.one_core:
+        if self._run.resources.one_core:
             before = np.cumsum(run_time) - run_time  # of all hosts before it, too
             first = np.searchsorted(hosts, hosts)
             return ready[hosts, 0] + (before - before[first])
@@ -224,7 +224,7 @@ def energy_parts(
     budget, cap_w, cap = system.rules.budget, system.rules.power_cap_w, None
     if budget is None and cap_w is None and not is_metered:
         return None, None, None, None
-    powers = host_powers(system.platform, run)
+    powers = HostPowers(system.platform, run)
     if cap_w is not None:
         cap = PowerCap(cap_w, powers, system.platform)
     if budget is None:

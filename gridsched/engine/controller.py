@@ -18,7 +18,7 @@ from gridsched.energy import carried_over_energy, grid_energy_between
 from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.events import MappingEvents, Submissions, Timers, unfinished
+from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
@@ -27,6 +27,7 @@ from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.submissions import Submissions
 from gridsched.errors import IncompleteRun
 from gridsched.model.records import time_tolerance
 from gridsched.model.signals import EVEN
@@ -117,7 +118,9 @@ class Controller:
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
         state = LiveState(concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
-        self._submissions = submissions = Submissions(system, tasks, run, self._timers)
+        self._submissions = submissions = Submissions(
+            system, tasks, run, self._timers, dispatch, sees_all=scheduler.traits.asked == "event"
+        )
         self._progress = Progress(run, self._timers, submissions, self._events, self._outages, account, system.rules)
         state_at = partial(renewed, state, reveal)
         self._calls = PolicyCalls(
@@ -143,7 +146,12 @@ class Controller:
     @property
     def busy_cores(self) -> int:
         """Cores that execute, or wait for the input files of what they will execute."""
-        return self._run.busy_cores
+        return int(sum(each.cores.sum() for each in self._run.executing()))
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether executions have sets of hosts; else each has one core of one host."""
+        return self._run.resources.by_host is None
 
     @property
     def power_w(self) -> float:
@@ -223,17 +231,16 @@ class Controller:
         """
         run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
         if due is not None:
-            if run.nodes is not None:
-                if run.place_holders.next_start <= now:
-                    calls.check(self._handlers.on_nodes.start_planned(now), now)
-            elif run.n_virtual:
+            if run.place_holders.next_start <= now:
+                calls.check(self._handlers.start_planned(now), now)
+            elif run.n_virtual and not len(run.place_holders):
                 asked_now = calls.mapping_events > before
                 hosts = run.virtual.hosts() if asked_now else dispatch.vacant
                 dispatch.serve_plan(hosts, now)
             self._submissions.note_starts(now)
             dispatch.vacant = []
             progress = self._progress
-            if run.busy_cores and not progress.woken:
+            if run.n_executing and not progress.woken:
                 if progress.barren:
                     progress.barren.clear()
             elif run.open_tasks and (why := progress.complaint(now, due[0])) is not None:
@@ -263,7 +270,7 @@ class Controller:
         if now >= self._horizon and not self._ended:
             self._end_run(TaskState.UNFINISHED)
         if new_period:
-            if self._run.nodes is not None and self._handlers.refuses:
+            if len(run.place_holders) and self._handlers.refuses:
                 self._run.withdraw_plan()  # the last period's budget admitted these
             self._progress.passes("period")
             self._submissions.returned = self._run.return_postponed()
@@ -280,7 +287,10 @@ class Controller:
             news |= self._take_timers()
         if not run.open_tasks or self._ended:
             return None
-        return self._serve(first_new, self._submissions.release(now) or news, bool(finished)), first_new
+        news |= self._submissions.release(now)
+        if dispatch.freed:  # queues in which released tasks stand
+            dispatch.serve_freed(now)
+        return self._serve(first_new, news, bool(finished)), first_new
 
     def _serve(self, first_new: int, news: bool, finished: bool) -> bool:
         """Let free cores take what is planned, and the policy attend; return if an event is due."""
@@ -298,7 +308,7 @@ class Controller:
         run, time = self._run, self._horizon
         if self._timers:
             time = min(time, self._timers.first)
-        if run.nodes is not None and run.next_start < time:
+        if run.next_start < time:
             time = run.next_start
         if self._outages is not None and self._outages.next_time < time:
             time = self._outages.next_time
@@ -323,7 +333,7 @@ class Controller:
             elif execution.outcome == UNENDED:
                 self._dispatch.begin(execution)
         if self._run.reservations.next_start <= self.now:
-            self._calls.check(self._handlers.on_nodes.start_reserved(self.now), self.now)
+            self._calls.check(self._handlers.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
 
     def _end_run(self, state: TaskState) -> None:

@@ -9,20 +9,21 @@ from operator import index
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.budget_guard import BudgetGuard, by_host
-from gridsched.engine.decision_validator import DOWN, DecisionValidator, Refusal
+from gridsched.engine.decision_validator import DOWN, DecisionValidator, Refusal, ascending
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
-from gridsched.engine.execution import POSTPONED, QUEUED, RUNNING, Timer
+from gridsched.engine.execution import Execution, Timer
 from gridsched.engine.host_switches import HostSwitches
-from gridsched.engine.node_decision_handlers import NodeDecisionHandlers, no_whole_numbers, plan_arrays
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING, VIRTUAL
 from gridsched.model.system import System
-from gridsched.model.trace import TaskState
+from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import (
     Allocate,
@@ -40,7 +41,7 @@ from gridsched.policy.decisions import (
 
 
 class DecisionHandlers:
-    """Checks decisions and applies those that are legal.
+    """Checks decisions and applies those that are allowed.
 
     Parameters
     ----------
@@ -57,8 +58,6 @@ class DecisionHandlers:
     ----------
     notes : dict of str to ndarray of float64, shape (tasks,)
         What was noted, column by column; nan where nothing was.
-    on_nodes : NodeDecisionHandlers
-        What is asked for parallel tasks.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class DecisionHandlers:
         guard: BudgetGuard | None,
     ) -> None:
         self._run = run
-        self._validator = validator = DecisionValidator(system, run)
+        self._validator = DecisionValidator(system, run)
         self._dispatch = dispatch
         self._switches = switches
         self._timers = timers
@@ -86,7 +85,7 @@ class DecisionHandlers:
         self._pstate_of: list[int] = system.pstates.tolist()
         self._traits = Traits(asked="event")
         self.notes: dict[str, Floats] = {}
-        self.on_nodes = NodeDecisionHandlers(system, run, validator, dispatch, guard)
+        self._run_time = system.estimates.run_time
 
     @property
     def refuses(self) -> bool:
@@ -96,7 +95,7 @@ class DecisionHandlers:
     def heed(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
-        self._handlers = dict(self._FOR_NODES if traits.parallel else self._HANDLERS)
+        self._handlers = dict(self._HANDLERS)
         for kind, trait in _NEEDED_TRAITS.items():
             if not getattr(traits, trait):
                 self._handlers[kind] = partial(_needs, trait, kind.__name__)
@@ -106,7 +105,7 @@ class DecisionHandlers:
             self._guard.heed(traits)
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
-        """Apply a decision at `now` [s], or say why it is illegal."""
+        """Apply a decision at `now` [s], or say why it is not allowed."""
         handler = self._handlers.get(decision.__class__)
         if handler is None:
             return f"{decision!r} is no decision; see gridsched.policy.decisions", None, None
@@ -147,55 +146,112 @@ class DecisionHandlers:
             if refusal is not None or not fits[0]:
                 return refusal
             dispatch.count_assigned(task, host, pstate)
-        if dispatch.can_start(host, now):
+        if dispatch.can_start(task, host, now):
             dispatch.start(task, host, pstate, now)
         else:
             dispatch.enqueue(task, host, pstate, now)
         return None
 
     def _allocate(self, decision: Allocate, now: float) -> Refusal | None:
-        return self.on_nodes.allocate(decision, now)
+        """Start a task now, or reserve its hosts for later."""
+        task, pstate, start = decision.task, decision.pstate, decision.start
+        own_pstate = 0 if pstate is None else pstate
+        if not (task.__class__ is own_pstate.__class__ is int):
+            if (why := no_whole_numbers(task=task, pstate=own_pstate)) is not None:
+                return why, None, None
+            task, own_pstate = index(task), index(own_pstate)
+        hosts = np.asarray(decision.hosts)
+        if hosts.ndim != 1 or not hosts.size or hosts.dtype.kind not in "iu":
+            why = f"Allocate.hosts is {decision.hosts!r}; it must be an array of host ids"
+            return why, task, None
+        hosts, parts = ascending(hosts.astype(np.int64))  # a copy: the policy may use its array again
+        if pstate is None and 0 <= hosts.item(0) < len(self._pstate_of):
+            own_pstate = self._pstate_of[hosts.item(0)]
+        if start is None:
+            start = now
+        elif isinstance(start, int | float | np.number) and now <= start < math.inf:
+            start = float(start)
+        else:
+            why = f"Allocate.start is {start!r}; it must lie at or after now, {now!r} s"
+            return why, task, None
+        return self._give(task, hosts, parts, own_pstate, start, now)
 
-    def _plan_nodes(self, decision: Plan, now: float) -> Refusal | None:
-        return self.on_nodes.plan(decision, now)
+    def _give(
+        self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, now: float
+    ) -> Refusal | None:
+        """Start a task on a set of hosts, or reserve these from `start` on [s]."""
+        run = self._run
+        is_copy = 0 <= task < len(run.state_of) and run.state_of[task] == RUNNING and self._traits.replicates
+        refusal = self._validator.places(task, hosts, parts, pstate, is_copy=is_copy)
+        if refusal is None:
+            end = start + self._run_time(task, hosts.item(0), pstate)
+            refusal = self._validator.free_between(task, hosts, parts, pstate, start, end, now)
+        if refusal is not None:
+            return refusal
+        if is_copy and start > now:
+            return "a copy of a running task starts now, or is queued by Assign", task, None
+        if self._guard is not None:
+            place = np.array([task]), hosts[:1], np.array([pstate])
+            refusal, fits = self._guard.admit(*place, now, "Allocate", np.array([start]))
+            if refusal is not None or not fits[0]:
+                return refusal
+        self._dispatch.allocate(task, hosts, parts, pstate, start, end, now)
+        return None
 
-    def _kill(self, decision: Cancel, now: float) -> Refusal | None:
-        if not self._traits.may_cancel:
-            return _needs("may_cancel", "Cancel of a parallel task")
-        self._timers.set(now, Timer.WAKE)  # nodes are free: what comes may be nothing else
-        return self.on_nodes.kill(decision, now)
-
-    def _for_serial_tasks(self, decision: Decision, now: float) -> Refusal | None:
-        kind = type(decision).__name__
-        return f"{kind} is for serial tasks; Allocate starts a parallel one", None, None
+    def start_reserved(self, now: float) -> Refusal | None:
+        """Start the reservations that are due, or say which finds its hosts busy."""
+        reservations = self._run.reservations
+        while reservations.next_start <= now:
+            due = reservations.take()
+            refusal = self._validator.startable(due.task, due.nodes, due.parts, due.pstate)
+            if refusal is not None:
+                why = (
+                    f"its reservation, from {due.start:g} s, finds that {refusal[0]}; "
+                    "reserve hosts that are free by then, by estimates that are upper bounds"
+                )
+                return why, *refusal[1:]
+            self._dispatch.start_placed(due, now)
+        return None
 
     def _cancel(self, decision: Cancel, now: float) -> Refusal | None:
         """End the task's last running copy, on the host that is named or on any; else unqueue."""
         run, task, host = self._run, index(decision.task), decision.host
+        traits, is_running = self._traits, run.state_of[task] == RUNNING
         if self._account is not None:
             self._account.forget_state()
-        hosts = sorted(run.running) if host is None else [index(host)]
-        copies = [
-            copy
-            for h in hosts
-            for copy in run.running.get(h, ())
-            if copy.task == task and run.state_of[task] == RUNNING
-        ]
+        hosts = None if host is None else [index(host)]
+        copies = [each for each in self._copies(task) if hosts is None or hosts[0] in each.all_hosts]
         places = run.places.get(task, ())
-        queued = sorted(places) if host is None else [h for h in hosts if h in places]
-        if copies:
-            if not self._traits.replicates:
-                return _needs("replicates", "Cancel of a running copy")
-            self._dispatch.withdraw(copies[-1], now)
-        elif queued and self._traits.may_cancel:
+        queued = sorted(places) if hosts is None else [h for h in hosts if h in places]
+        if copies and is_running:
+            if not (traits.replicates or traits.may_cancel):
+                return _needs("may_cancel", "Cancel of a running copy (or 'replicates')")
+            self._end_copy(copies[-1], decision, now)
+        elif queued and traits.may_cancel:
             self._dispatch.unqueue(task, queued[0])
-        elif run.state_of[task] == QUEUED and not self._traits.may_cancel:
+        elif run.state_of[task] == QUEUED and not traits.may_cancel:
             return _needs("may_cancel", "Cancel of a queued task")
+        elif not (traits.replicates or traits.may_cancel):
+            return _needs("may_cancel", "Cancel")
         else:
             word = TaskState(run.state_of[task]).name.lower()
             return f"no queued or running copy is there; the task is {word}", task, host
         self._dispatch.serve_freed(now)
         return None
+
+    def _copies(self, task: int) -> list[Execution]:
+        """Return the running copies of a task, by host, then by start."""
+        copies = [each for each in self._run.executing() if each.task == task]
+        return sorted(copies, key=lambda each: each.host)
+
+    def _end_copy(self, copy: Execution, decision: Cancel, now: float) -> None:
+        """End a running copy: as wasted, where copies are made; else its task is killed, or waits again."""
+        requeues = decision.requeue or self._traits.replicates
+        self._dispatch.withdraw(copy, now, ExecutionEnd.CANCELLED if requeues else ExecutionEnd.KILLED)
+        if not requeues:
+            self._run.end_task(copy.task, int(TaskState.KILLED))
+        if not self._traits.replicates:
+            self._timers.set(now, Timer.WAKE)
 
     def _drop(self, decision: Drop, now: float) -> Refusal | None:
         why = self._validator.mappable(index(decision.task), "dropped")
@@ -216,11 +272,14 @@ class DecisionHandlers:
     # ------------------------------------------------------------------ plans
 
     def _plan(self, decision: Plan, now: float) -> Refusal | None:
-        if decision.offsets is not None or decision.starts is not None:
-            return "a Plan with offsets and starts is for parallel tasks", None, None
-        why, arrays = plan_arrays(decision)
+        has_starts = decision.offsets is not None or decision.starts is not None
+        if has_starts and not self._traits.parallel:
+            return _needs("parallel", "a Plan with offsets and starts")
+        why, arrays = plan_arrays(decision, has_starts=has_starts)
         if why is not None:
             return why, None, None
+        if has_starts:
+            return self._plan_places(arrays, now)
         tasks = arrays["tasks"]
         if decision.hosts is None:
             return self._plan_in_common(tasks, decision, now)
@@ -244,6 +303,54 @@ class DecisionHandlers:
                 self._staging.book_plan(tasks, self._platform.cluster_of[hosts], now)
         return refusal
 
+    def _plan_places(self, arrays: dict[str, NDArray[Any]], now: float) -> Refusal | None:
+        """Make place-holders in the place of those before."""
+        tasks, hosts, offsets, starts = (arrays[name] for name in ("tasks", "hosts", "offsets", "starts"))
+        first = hosts[offsets[:-1]]
+        pstates = arrays.get("pstates", np.take(self._pstates, first, mode="clip"))
+        if len(pstates) != len(tasks):
+            return f"Plan has {len(tasks)} tasks and {len(pstates)} pstates", None, None
+        late = ~((starts >= now) & (starts < math.inf))
+        if late.any():
+            k = int(np.argmax(late))
+            why = f"Plan.starts holds {starts[k]!r} s; it must lie at or after now, {now!r} s"
+            return why, int(tasks[k]), None
+        self._withdraw_plan(now)
+        refusal = self._validator.place_holders(tasks, hosts, first, np.diff(offsets), pstates)
+        if refusal is not None:
+            return refusal
+        inside_j = None
+        if self._guard is not None:
+            refusal, fits = self._guard.admit(tasks, first, pstates, now, "Plan", starts)
+            if refusal is not None:
+                return refusal
+            if not fits.all():
+                widths = np.diff(offsets)
+                tasks, pstates, first, starts = (array[fits] for array in (tasks, pstates, first, starts))
+                hosts = hosts[np.repeat(fits, widths)]
+                offsets = np.concatenate([[0], np.cumsum(widths[fits])])
+            inside_j = self._guard.inside_j(tasks, first, pstates, starts)
+        self._run.plan_places(tasks, hosts, pstates, offsets, starts, inside_j)
+        return None
+
+    def start_planned(self, now: float) -> Refusal | None:
+        """Start the place-holders that are due, or say why one cannot; what waits for others goes on waiting."""
+        run, planned = self._run, self._run.place_holders
+        while planned.next_start <= now:
+            start = planned.next_start
+            task, hosts, pstate = planned.take()
+            if run.state_of[task] != VIRTUAL or task in run.held:
+                continue  # it has gone another way, or waits for others
+            hosts, parts = ascending(hosts)
+            refusal = self._validator.places(task, hosts, parts, pstate)
+            if refusal is None:
+                end = start + self._run_time(task, hosts.item(0), pstate)
+                refusal = self._validator.free_between(task, hosts, parts, pstate, start, end, now)
+            if refusal is not None:
+                return f"its place-holder starts, and {refusal[0]}", *refusal[1:]
+            self._dispatch.allocate(task, hosts, parts, pstate, start, end, now)
+        return None
+
     def _plan_in_common(self, tasks: Integers, decision: Plan, now: float) -> Refusal | None:
         why = None
         if decision.pstates is not None:
@@ -255,7 +362,7 @@ class DecisionHandlers:
         if why is not None:
             return why, None, None
         self._withdraw_plan(now)
-        refusal = self._validator.common_plan(tasks)
+        refusal = self._validator.common_plan(tasks) or self._validator.lie_alone(tasks)
         if refusal is None:
             self._run.plan_in_common(tasks)
         return refusal
@@ -324,13 +431,6 @@ class DecisionHandlers:
         Note: _note,
         Allocate: _allocate,
     }
-    #: for parallel tasks, which stand in no queue
-    _FOR_NODES: ClassVar[dict[type, Callable[[DecisionHandlers, Any, float], Refusal | None]]] = {
-        **_HANDLERS,
-        Assign: _for_serial_tasks,
-        Plan: _plan_nodes,
-        Cancel: _kill,
-    }
 
 
 #: Decisions about a task or a host, which must be there.
@@ -347,3 +447,38 @@ _NEEDED_TRAITS = {
 
 def _needs(trait: str, decision: str, *_: object) -> Refusal:
     return f"{decision} needs the trait {trait!r}", None, None
+
+
+def plan_arrays(decision: Plan, *, has_starts: bool) -> tuple[str | None, dict[str, NDArray[Any]]]:
+    """Return copies of the arrays that a plan has by name, or say what is wrong with one."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for name in ("tasks", "hosts", "pstates", "offsets", "starts"):
+        values = getattr(decision, name)
+        if values is None and name != "tasks":
+            if name == "pstates" or not has_starts:
+                continue
+            return f"Plan.{name} is None; a Plan of place-holders needs hosts, offsets, starts", {}
+        array, numbers = np.asarray(values), "iuf" if name == "starts" else "iu"
+        if array.ndim != 1 or (array.size and array.dtype.kind not in numbers):
+            what = "numbers" if name == "starts" else "whole numbers"
+            return f"Plan.{name} is {values!r}; it must be an array of {what}", {}
+        arrays[name] = array.astype(np.float64 if name == "starts" else np.int64)
+    if not has_starts:
+        return None, arrays
+    tasks, offsets, n_hosts = arrays["tasks"], arrays["offsets"], len(arrays["hosts"])
+    if len(arrays["starts"]) != len(tasks) or len(offsets) != len(tasks) + 1:
+        lengths = f"{len(tasks)} tasks, {len(arrays['starts'])} starts, {len(offsets)} offsets"
+        return f"Plan has {lengths}; it needs a start for each task, and one offset more", {}
+    if offsets[0] != 0 or offsets[-1] != n_hosts or (offsets[1:] <= offsets[:-1]).any():
+        return f"Plan.offsets must rise from 0 to {n_hosts}, the number of hosts", {}
+    return None, arrays
+
+
+def no_whole_numbers(**named: object) -> str | None:
+    """Say that something, by its name, is no whole number; None if all are."""
+    for name, number in named.items():
+        try:
+            index(number)  # type: ignore[arg-type]
+        except TypeError:
+            return f"{name} is {number!r}; it must be a whole number"
+    return None

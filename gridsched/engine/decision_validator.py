@@ -11,9 +11,8 @@ from itertools import islice
 import numpy as np
 
 from gridsched.arrays import Integers
-from gridsched.engine.execution import VIRTUAL, WAITING
-from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import BLOCKED, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 
@@ -40,12 +39,7 @@ class DecisionValidator:
         self._n_pstates_of = system.estimates.n_pstates(system.platform)
         self._n_pstates: list[int] = self._n_pstates_of.tolist()
         self._some_infeasible = not system.estimates.always_feasible
-        self._cluster_of = system.platform.cluster_of if len(system.platform.clusters) > 1 else None
-        self._partitions = system.platform.partitions
-        self._pstate_of = system.pstates
-        self._members = np.zeros((len(self._partitions), system.n_hosts), dtype=np.bool_)
-        for k, partition in enumerate(self._partitions):
-            self._members[k, list(partition.hosts)] = True
+        self._resources = run.resources
 
     def unknown(self, task: int | None = None, host: int | None = None) -> str | None:
         """Say that the task or the host does not exist."""
@@ -67,117 +61,105 @@ class DecisionValidator:
             return f"the host is {self._why_off(host)}"
         if self._some_infeasible and self._estimates.run_time(task, host, pstate) == np.inf:
             return "the task cannot run on this host"
-        if run.cores[host] > 1:
+        if self._resources.by_host is None and (why := self._misfit_of_one(task, host)) is not None:
+            return why
+        if self._resources.cores[host] > 1:
             return self.shared_pstate(task, host, pstate)
         return None
 
-    def node_set(self, task: int, hosts: Integers, pstate: int) -> str | None:
-        """Say why the task can never run on these nodes, which ascend, in this P-state."""
-        run = self._run
-        if not 0 <= task < len(run.state_of):
-            return self.unknown(task)
-        if (why := self.assigned(run.state_of[task])) is not None:
-            return why
-        first, last = hosts.item(0), hosts.item(-1)
-        if first < 0 or last >= self._n_hosts:
-            return f"there are hosts 0 to {self._n_hosts - 1}"
-        cluster_of = self._cluster_of
-        if cluster_of is not None and (cluster_of[hosts] != cluster_of[first]).any():
-            return "its nodes lie in several clusters; take them from one"
-        if not 0 <= pstate < self._n_pstates[first]:
-            return f"its nodes have P-states 0 to {self._n_pstates[first] - 1}, not {pstate}"
-        if self._some_infeasible and self._estimates.run_time(task, first, pstate) == np.inf:
-            return "the task cannot run on these hosts"
-        width = self._estimates.width(task, first)
-        if len(hosts) != width:
-            return f"the task takes {width} nodes, not {len(hosts)}"
-        return None
+    def _misfit_of_one(self, task: int, host: int) -> str | None:
+        """Say why the whole task can never lie on the one host."""
+        one = np.array([host])
+        n_parts = self._resources.widths(np.array([task]), one)
+        if self._resources.parts_apart(task) and n_parts[0] > 1:
+            return f"the task takes {n_parts[0]} nodes, not 1; Allocate gives a task several hosts"
+        misfit = self._resources.misfit(task, one, n_parts if n_parts[0] > 1 else None)
+        return None if misfit is None else f"{misfit[0]}; Allocate gives a task several hosts"
 
-    def parts(self, task: int, hosts: Integers, parts: Integers | None, pstate: int | None) -> Refusal | None:
-        """Find why a task cannot start on parts of nodes, which ascend, in this P-state; parts None: one each."""
-        nodes = self._run.nodes
-        assert isinstance(nodes, SharedNodes)
-        why = self.unknown(task) or self.assigned(self._run.state_of[task])
+    def places(
+        self, task: int, hosts: Integers, parts: Integers | None, pstate: int, *, is_copy: bool = False
+    ) -> Refusal | None:
+        """Find why the task can never run on these hosts, which ascend, in this P-state.
+
+        Parameters
+        ----------
+        task : int
+        hosts : ndarray of int64
+        parts : ndarray of int64, or None
+            How many of its parts lie on each host; None: one.
+        pstate : int
+        is_copy : bool
+            Whether it may run already.
+        """
+        why = self.unknown(task)
+        if why is None and not is_copy:
+            why = self.assigned(self._run.state_of[task])
         if why is not None:
             return why, task, None
-        jobs, first, last = nodes.jobs, hosts.item(0), hosts.item(-1)
+        first, last = hosts.item(0), hosts.item(-1)
         if first < 0 or last >= self._n_hosts:
             return f"there are hosts 0 to {self._n_hosts - 1}", task, None
-        n_parts = len(hosts) if parts is None else int(parts.sum())
-        if n_parts != jobs.width.item(task):
-            return f"the task has {jobs.width[task]} parts, not {n_parts}", task, None
-        if n_parts > len(hosts) and not jobs.anywhere[task]:
-            return "a host stands there twice, and each part of the task needs a node of its own", task, None
-        if pstate != self._pstate_of.item(first):
-            return "nodes that jobs share stay in the P-state in which they started", task, None
-        need = jobs.demand[task]
-        demand = need[None] if parts is None else np.outer(parts, need)
-        enough = (nodes.left[hosts] >= demand).all(axis=1) & self._members[jobs.partition.item(task), hosts]
-        if enough.all():
-            return None
-        k = int(np.argmin(enough))
-        return self._why_cannot_give(task, hosts.item(k), demand[k % len(demand)]), task, hosts.item(k)
-
-    def _why_cannot_give(self, task: int, host: int, wanted: Integers) -> str:
-        """Say why a host cannot give what a task wants."""
-        nodes = self._run.nodes
-        assert isinstance(nodes, SharedNodes)
-        partition = nodes.jobs.partition.item(task)
-        if not self._members[partition, host]:
-            return f"host {host} is not in its partition, {self._partitions[partition].name!r}"
-        if not nodes.ready[host]:
-            return self._why_not_free(host)
-        left = nodes.left[host].tolist()
-        return f"host {host} has {left} left, as state.nodes.left tells, and the task takes {wanted.tolist()}"
-
-    def free_between(self, hosts: Integers, start: float, end: float, now: float) -> str | None:
-        """Say why nodes are not free from `start` to `end` [s], as far as is known `now`."""
-        run, nodes = self._run, self._run.nodes
-        assert nodes is not None
-        if start <= now:
-            host = self.not_free(hosts)
-            if host is not None:
-                return self._why_not_free(host)
-        else:
-            free_at = nodes.free_at(now, hosts)
-            if free_at.max() > start:
-                host = int(hosts[np.argmax(free_at)])
-                if not run.is_on[host]:
-                    return f"host {host} is {self._why_off(host)}"
-                return (
-                    f"host {host} is free from {free_at.max():g} s on, as state.nodes.free_at "
-                    f"tells; {start:g} s is too early"
-                )
-        if run.reservations.next_start == math.inf:
-            return None
-        conflict = run.reservations.found(hosts, start, end)
-        if conflict is not None:
-            host, other = conflict
-            return (
-                f"host {host} is reserved from {other.start:g} s to {other.end:g} s, as "
-                f"state.nodes.reserved tells; it is asked for from {start:g} s to {end:g} s"
-            )
+        misfit = self._resources.misfit(task, hosts, parts)
+        if misfit is not None:
+            return misfit[0], task, misfit[1]
+        if not 0 <= pstate < self._n_pstates[first]:
+            return f"its hosts have P-states 0 to {self._n_pstates[first] - 1}, not {pstate}", task, None
+        if self._some_infeasible and self._estimates.run_time(task, first, pstate) == np.inf:
+            return "the task cannot run on these hosts", task, None
         return None
 
-    def not_free(self, hosts: Integers) -> int | None:
-        """Find a node that can start nothing now."""
-        nodes = self._run.nodes
-        assert nodes is not None
-        free = nodes.free[hosts]
-        return None if free.all() else int(hosts[free.argmin()])
+    def free_between(
+        self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, end: float, now: float
+    ) -> Refusal | None:
+        """Find why hosts cannot give parts of a task from `start` to `end` [s], as far as is known `now`."""
+        run, resources = self._run, self._resources
+        if start <= now:
+            refusal = self.startable(task, hosts, parts, pstate)
+            if refusal is not None:
+                return *refusal[:2], None  # it names the host
+            if run.reservations.next_start == math.inf:
+                return None
+        elif (late := resources.too_early(hosts, start, now)) is not None:
+            host = hosts.item(late[0])
+            if not run.is_on[host]:
+                return f"host {host} is {self._why_off(host)}", task, None
+            why = f"host {host} is free from {late[1]:g} s on (state.nodes.free_at); {start:g} s is too early"
+            return why, task, None
+        conflict = resources.conflict(task, hosts, parts, start, end, run.reservations)
+        if conflict is None:
+            return None
+        host, other = conflict
+        word = "taken" if other.has_begun else "reserved"
+        why = (
+            f"host {host} is {word} from {other.start:g} s to {other.end:g} s by task {other.task} (state.nodes); "
+            f"it is asked for from {start:g} s to {end:g} s"
+        )
+        return why, task, None
 
-    def node_plan(
+    def startable(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> Refusal | None:
+        """Find why the task cannot start now on these hosts, which ascend."""
+        run, resources = self._run, self._resources
+        if task in run.held:
+            return "the task waits for others (state.blocked)", task, None
+        place = resources.lacking(task, hosts, parts)
+        if place is not None:
+            host = hosts.item(place)
+            return self._why_not_free(task, host, 1 if parts is None else parts.item(place)), task, host
+        other = resources.disagreeing(hosts, pstate)
+        return None if other is None else (_shared(pstate, other[1]), task, other[0])
+
+    def place_holders(
         self, tasks: Integers, hosts: Integers, first: Integers, widths: Integers, pstates: Integers
     ) -> Refusal | None:
-        """Find a place-holder that is illegal, but for its nodes other than the first.
+        """Find a place-holder that is not allowed, but for its hosts other than the first.
 
         Parameters
         ----------
         tasks : ndarray of int64, shape (tasks,)
         hosts : ndarray of int64
-            Nodes of all tasks, one after the other.
+            Hosts of all tasks, one after the other.
         first, widths, pstates : ndarray of int64, shape (tasks,)
-            First node of each task, and how many it has.
+            First host of each task, and how many places it takes.
         """
         if not len(tasks):
             return None
@@ -190,21 +172,23 @@ class DecisionValidator:
         if legal.all():
             legal = np.isfinite(self._estimates.run_times(tasks, first, pstates))
         if legal.all():
-            legal = widths == self._estimates.widths(tasks, first)
+            legal = widths == self._resources.widths(tasks, first)
         if legal.all():
             return None
         k = int(np.argmin(legal))
         end = int(widths[: k + 1].sum())
-        part = np.sort(hosts[end - int(widths[k]) : end])
-        why = self.node_set(int(tasks[k]), part, int(pstates[k]))
-        return why or "the place is illegal", int(tasks[k]), None
+        part = ascending(hosts[end - int(widths[k]) : end])
+        refusal = self.places(int(tasks[k]), *part, int(pstates[k]))
+        return refusal or ("the place is not allowed", int(tasks[k]), None)
 
-    def _why_not_free(self, host: int) -> str:
-        if self._run.is_busy(host):
-            return f"host {host} is busy; take free ones, as state.nodes.free tells"
+    def _why_not_free(self, task: int, host: int, parts: int) -> str:
+        resources = self._resources
         if not self._run.is_on[host]:
             return f"host {host} is {self._why_off(host)}"
-        return f"host {host} has not booted yet"
+        if not resources.is_ready(host):
+            return f"host {host} has not booted yet"
+        left = resources.free_cores().item(host)
+        return f"host {host} is busy: it has {left} free cores, and {parts} parts of the task find no room there"
 
     def _why_off(self, host: int) -> str:
         return f"down; {DOWN}" if self._run.is_down[host] else "off; PowerOn it first"
@@ -215,7 +199,7 @@ class DecisionValidator:
         One of each is looked at, because they agreed when they came.
         """
         run = self._run
-        present = [e.pstate for e in run.running.get(host, [])[:1]]
+        present = [e.pstate for e in self._resources.on_host(host)[:1]]
         present += [k for _, k in islice(run.fixed[host], 1)]
         planned = (k for t, k in run.virtual.left(host) if run.state_of[t] == VIRTUAL and t != task)
         present += islice(planned, 1)
@@ -223,7 +207,7 @@ class DecisionValidator:
 
     def assigned(self, state: int) -> str | None:
         """Say why a task in this state cannot be assigned."""
-        return None if state in (WAITING, VIRTUAL) else f"the task is {_word(state)}"
+        return None if state in (WAITING, VIRTUAL, BLOCKED) else f"the task is {_word(state)}"
 
     def mappable(self, task: int, done: str) -> str | None:
         """Say why the task cannot be dropped or postponed (`done`)."""
@@ -250,9 +234,18 @@ class DecisionValidator:
             place = int(tasks[k]), int(hosts[k]), int(pstates[k])
             return self.place(*place) or "the place is illegal", *place[:2]
         refusal = self.common_plan(tasks, hosts)
-        if refusal is None and not run.one_core:
+        if refusal is None and self._resources.by_host is None:
+            refusal = self._planned_misfit(tasks, hosts)
+        if refusal is None and not self._resources.one_core:
             return self._planned_pstates(tasks, hosts, pstates)
         return refusal
+
+    def _planned_misfit(self, tasks: Integers, hosts: Integers) -> Refusal | None:
+        """Find an entry of a plan whose task can never lie on its host alone."""
+        for task, host in zip(tasks.tolist(), hosts.tolist(), strict=True):
+            if (why := self._misfit_of_one(task, host)) is not None:
+                return why, task, host
+        return None
 
     def common_plan(self, tasks: Integers, hosts: Integers | None = None) -> Refusal | None:
         """Find a planned task that is none, does not wait or stands there twice, and its host."""
@@ -261,7 +254,7 @@ class DecisionValidator:
         if not exist.all():
             task = int(tasks[np.argmin(exist)])
             return self.unknown(task) or "", task, None
-        free = states[tasks] == WAITING
+        free = (states[tasks] == WAITING) | (states[tasks] == BLOCKED)
         ascend = bool((tasks[1:] > tasks[:-1]).all())
         if free.all() and (ascend or not self._repeats(tasks)):
             return None
@@ -271,6 +264,13 @@ class DecisionValidator:
         word = _word(VIRTUAL if free[k] else int(states[tasks[k]]))
         why = f"Plan holds a task twice, or one that is {word}"
         return why, int(tasks[k]), None if hosts is None else int(hosts[k])
+
+    def lie_alone(self, tasks: Integers) -> Refusal | None:
+        """Find a task that takes several hosts, and so has no place in a common queue."""
+        alone = self._resources.fits_one_host(tasks)
+        if alone.all():
+            return None
+        return "a Plan without hosts needs tasks that one host can hold", int(tasks[alone.argmin()]), None
 
     def _repeats(self, tasks: Integers) -> bool:
         """Whether a task stands twice among waiting ones."""
@@ -283,7 +283,7 @@ class DecisionValidator:
         """Find an entry of a plan that gives the cores of one host different P-states."""
         planned: dict[int, int] = {}
         for task, host, pstate in zip(tasks.tolist(), hosts.tolist(), pstates.tolist(), strict=True):
-            if self._run.cores[host] == 1:
+            if self._resources.cores[host] == 1:
                 continue
             why = self.shared_pstate(task, host, pstate)
             if why is None and planned.setdefault(host, pstate) != pstate:
@@ -291,6 +291,16 @@ class DecisionValidator:
             if why is not None:
                 return why, task, host
         return None
+
+
+def ascending(hosts: Integers) -> tuple[Integers, Integers | None]:
+    """Return hosts in ascending order, each once, and how often each stands there; None: once."""
+    if (hosts[1:] > hosts[:-1]).all():
+        return hosts, None
+    ordered = np.sort(hosts)
+    if (ordered[1:] > ordered[:-1]).all():
+        return ordered, None
+    return np.unique(hosts, return_counts=True)
 
 
 def _word(state: int) -> str:

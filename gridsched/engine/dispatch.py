@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from gridsched.arrays import Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
-from gridsched.engine.execution import FINISHED, RUNNING, UNENDED, VIRTUAL, Command, Execution, SetPState, Stop, Timer
+from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
 from gridsched.engine.host_powers import HostPowers
-from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd
@@ -69,6 +69,9 @@ class Dispatch:
         self.host_pstate: Callable[[int, int, int], int] | None = None
         if type(estimates).host_pstate is not Estimates.host_pstate:
             self.host_pstate = estimates.host_pstate
+        resources = run.resources
+        self._has_room, self._place = resources.has_room, resources.place
+        self._on_host = resources.by_host if resources.by_host is not None else {}
         self._parked_pstate = system.rules.parked_pstate
         #: how far the run's journal has been read for hosts to park
         self._read = 0
@@ -79,7 +82,9 @@ class Dispatch:
     @property
     def can_pass_on(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
-        return self._run.one_core and self._powers is None and self._staging is None and self.host_pstate is None
+        resources = self._run.resources
+        plain = self._powers is None and self._staging is None and self.host_pstate is None
+        return resources.one_core and resources.by_host is not None and plain
 
     def pass_on(self, execution: Execution, now: float) -> Execution | None:
         """Give the core of an execution that ended to the next task of the common queue.
@@ -91,7 +96,7 @@ class Dispatch:
         """
         run, host = self._run, execution.host
         pstate = self._pstates[host]
-        if run.fixed[host] or run.pstate[host] != pstate:
+        if run.fixed[host] or run.pstate[host] != pstate or run.held:
             return None
         if run.replicates:
             if len(run.copies[execution.task]) > 1 or execution.task in run.places:
@@ -108,7 +113,7 @@ class Dispatch:
         state_of[task] = RUNNING
         follower = Execution(task, host, pstate, now, now + self.run_time(task, host, pstate))
         follower.has_begun = True
-        run.running[host] = [follower]
+        self._on_host[host] = [follower]
         if run.replicates:
             run.copies[task] = [follower]
         run.version[host] += 1
@@ -116,27 +121,21 @@ class Dispatch:
         run.executions.append(follower)
         return follower
 
-    # ------------------------------------------------------------------ onto a core
+    # ------------------------------------------------------------------ onto hosts
 
     def start(self, task: int, host: int, pstate: int, now: float) -> None:
-        """Give the task a core of the host, at `now` [s] or when its data is there."""
-        start = now
-        if self._staging is not None:
-            start = self._staging.data_ready(task, self._cluster_of[host], now)
-        end = start + self.run_time(task, host, pstate)
+        """Start the task on the one host, at `now` [s] or when its data is there."""
+        end = now + self.run_time(task, host, pstate)
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
-        execution = Execution(task, host, pstate, start, end)
-        self._run.core_taken(execution)
-        if start > now:
-            if self._account is not None:
-                self._account.commit(execution)
-            self._timers.set(start, Timer.DATA_READY, host, execution)
-        else:
-            self.begin(execution)
+        execution = Execution(task, host, pstate, now, end)
+        self._place(execution)
+        self.start_placed(execution, now)
 
-    def allocate(self, task: int, hosts: Integers, pstate: int, start: float, end: float, now: float) -> None:
-        """Give the task a set of nodes, which are equal, from `start` on, or reserve it [s].
+    def allocate(
+        self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, end: float, now: float
+    ) -> None:
+        """Start the task on a set of hosts, which are equal, or reserve these from `start` on [s].
 
         `end` is when it ends, as estimated.
         """
@@ -145,27 +144,34 @@ class Dispatch:
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, start, end)
-        execution.hosts = hosts
+        self._place(execution, hosts, parts)
         if start <= now:
-            self.start_on_nodes(execution)
+            self.start_placed(execution, now)
             return
         if self._account is not None:
             self._account.commit(execution)
         self._run.reserve(execution)
 
-    def share(self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, end: float) -> None:
-        """Start the task now on parts of nodes; `end` is when it ends, as estimated [s]."""
-        nodes = self._run.nodes
-        assert isinstance(nodes, SharedNodes)
-        execution = Execution(task, hosts.item(0), pstate, start, end)
-        execution.hosts, execution.parts = hosts, parts
-        execution.part_cores = nodes.jobs.demand.item(task, 0)
-        self.start_on_nodes(execution)
+    def start_placed(self, execution: Execution, now: float) -> None:
+        """Let an execution have its hosts, for which they may have been reserved, and compute when its data is there.
 
-    def start_on_nodes(self, execution: Execution) -> None:
-        """Start an execution on its nodes at its start, for which they may have been reserved."""
-        self._run.nodes_taken(execution)
-        self.begin(execution)
+        Its end, as estimated, is counted from then on.
+        """
+        if self._staging is not None:
+            task, host = execution.task, execution.host
+            clusters = sorted({self._cluster_of[each] for each in execution.all_hosts})
+            ready = max(self._staging.data_ready(task, cluster, now) for cluster in clusters)
+            if ready > now:
+                pstate = self._estimates.scheduler_pstate(task, execution.pstate)
+                execution.start, execution.estimated_end = ready, ready + self.run_time(task, host, pstate)
+                execution.end = execution.estimated_end
+        self._run.taken(execution)
+        if execution.start > now:
+            if self._account is not None:
+                self._account.commit(execution)
+            self._timers.set(execution.start, Timer.DATA_READY, execution.host, execution)
+        else:
+            self.begin(execution)
 
     def begin(self, execution: Execution) -> None:
         """Let an execution compute from its start on."""
@@ -188,10 +194,10 @@ class Dispatch:
         if self._staging is not None:
             self._staging.data_ready(task, self._cluster_of[host], now)
 
-    def can_start(self, host: int, now: float) -> bool:
-        """Whether a core of the host is free for a task that comes now."""
+    def can_start(self, task: int, host: int, now: float) -> bool:
+        """Whether a task that comes now can start on the host: nothing is before it, and it has room."""
         run = self._run
-        return bool(run.free[host] and not run.fixed[host] and run.boot_end[host] <= now)
+        return not run.fixed[host] and self._has_room(task, host) and run.boot_end[host] <= now and task not in run.held
 
     def count_assigned(self, task: int, host: int, pstate: int) -> None:
         """Add a task that is started or fixed to what was ever assigned."""
@@ -228,14 +234,14 @@ class Dispatch:
                         self._stop(copy, now, ExecutionEnd.CANCELLED)
                 for host in list(run.places.get(task, ())):
                     run.remove_fixed(host, task)
-        self._free_core(execution)
+        self._free_hosts(execution)
 
     def _stop(self, copy: Execution, now: float, outcome: ExecutionEnd) -> None:
         """End a running copy at `now` [s]; its core is free at once."""
         copy.stop(now, outcome)
         if copy.has_begun:
             self.commands.append(Stop(copy))
-        self._free_core(copy)
+        self._free_hosts(copy)
 
     def withdraw(self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED) -> None:
         """End a running copy before its time; its task depends on the copies that are left."""
@@ -250,15 +256,15 @@ class Dispatch:
             self._account.assigned_j -= self._estimates.energy(task, host, pstate)
         self._run.settle(task)
 
-    def _free_core(self, execution: Execution) -> None:
-        """Give back the core or the nodes of an execution; queues are served later."""
-        run = self._run
-        if execution.hosts is not None:
-            run.nodes_freed(execution)
-        else:
-            run.core_freed(execution)
-            if run.fixed[execution.host] or run.n_virtual:
-                self.freed.append(execution.host)
+    def _free_hosts(self, execution: Execution) -> None:
+        """Give back the hosts of an execution; queues are served later."""
+        run, host = self._run, execution.host
+        run.freed(execution)
+        if execution.hosts is None:
+            if run.fixed[host] or run.n_virtual:
+                self.freed.append(host)
+        elif run.queued_hosts or (run.n_virtual and not len(run.place_holders)):
+            self.freed += execution.all_hosts
         if self._powers is not None:
             self._powers.ended(execution)
 
@@ -294,15 +300,17 @@ class Dispatch:
         self.vacant += freed
 
     def serve_fixed(self, host: int, now: float) -> None:
-        """Let free cores of the host take the head of its fixed queue."""
+        """Let the host take the heads of its fixed queue as long as they find room and wait for no others."""
         run = self._run
         queue = run.fixed[host]
-        while queue and run.free[host] and run.boot_end[host] <= now:
-            task, pstate = run.take_fixed(host)
-            self.start(task, host, pstate, now)
+        while queue and run.boot_end[host] <= now:
+            task = queue[0][0]
+            if task in run.held or not self._has_room(task, host):
+                break
+            self.start(task, host, run.take_fixed(host), now)
 
     def serve_plan(self, hosts: Iterable[int], now: float) -> None:
-        """Let free cores take planned tasks; fix heads of queues in the pending slots behind them.
+        """Let hosts take planned tasks; fix heads of queues in the pending slots behind them.
 
         There must be nothing to do on other hosts than `hosts`.
         """
@@ -312,29 +320,40 @@ class Dispatch:
             return
         for host in sorted(hosts):
             while run.is_on[host]:
-                starts = self.can_start(host, now)
-                if not starts and len(run.fixed[host]) >= self._slots:
+                has_slot = len(run.fixed[host]) < self._slots
+                if not has_slot and not self._may_start(host, now):
                     break
                 entry = run.next_planned(host)
                 if entry is None:
                     break
                 task, pstate = entry
+                starts = self.can_start(task, host, now)
+                if not starts and not has_slot:
+                    run.virtual.put_back(host)
+                    break
                 self.count_assigned(task, host, pstate)
                 if starts:
                     self.start(task, host, pstate, now)
                 else:
                     run.append_fixed(host, task, pstate)
 
-    def _serve_common(self, now: float) -> None:
-        """Let free cores, in order of their hosts, take the heads of the common queue."""
+    def _may_start(self, host: int, now: float) -> bool:
+        """Whether some task might start on the host: quick, and never wrongly no."""
         run = self._run
-        for host in run.idle.copy():
+        return not run.fixed[host] and run.resources.has_free_core(host) and run.boot_end[host] <= now
+
+    def _serve_common(self, now: float) -> None:
+        """Let hosts with free cores, in their order, take the heads of the common queue."""
+        run = self._run
+        for host in run.resources.idle_hosts():
             pstate = self._pstates[host]
-            if run.running.get(host) and run.pstate[host] != pstate:
+            if run.pstate[host] != pstate and run.is_busy(host):
                 continue  # its cores share another P-state
-            while run.free[host]:
-                task = run.next_in_common()
+            while self._may_start(host, now):
+                task = run.next_in_common(host)
                 if task is None:
-                    return
+                    break
                 self.count_assigned(task, host, pstate)
                 self.start(task, host, pstate, now)
+            if not run.n_virtual:
+                return

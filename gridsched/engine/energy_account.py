@@ -142,29 +142,16 @@ class EnergyAccount:
         """Note the average power of an execution that computes from now on, or from later on."""
         pstate = self._estimates.scheduler_pstate(execution.task, execution.pstate)
         execution.watts = self.mean_w(execution.task, execution.host, pstate)
-        if self._run.nodes is not None and execution.has_begun:
-            self._run.nodes.set_watts(execution)
+        self._run.resources.set_watts(execution)
 
     def committed_j(self, now: float) -> float:
         """What is bound to be drawn from `now` to the period's end, above idle [J].
 
-        By running tasks, fixed queues and reservations.
+        By running tasks, reservations and fixed queues.
         """
-        run, period_end = self._run, self.period_end
-        if run.nodes is not None:
-            running_j = run.nodes.committed_j(now, period_end, self._weights)
-            return running_j + run.reservations.committed_j(now, period_end, self._weights)
-        total = 0.0
-        for host in sorted(run.queued_hosts.union(run.running)):
-            for execution in run.running.get(host, ()):
-                end = execution.estimated_end
-                until = end if end < period_end else period_end
-                begin = execution.start if execution.start > now else now
-                if until > begin:
-                    total += execution.watts * _counted_s(self._weights.at_host(host), begin, until)
-            if run.fixed[host]:
-                total += self._ready_times.inside_j(host, now)
-        return total
+        run, until, weights = self._run, self.period_end, self._weights
+        total = run.resources.committed_j(now, until, weights) + run.reservations.committed_j(now, until, weights)
+        return total + sum(self._ready_times.inside_j(host, now) for host in sorted(run.queued_hosts))
 
     def idle_j(self, now: float) -> float:
         """What all hosts would draw from `now` to the period's end if they were idle [J].
@@ -183,12 +170,8 @@ class EnergyAccount:
 
     def _last_end(self, now: float) -> float:
         """When the last of what runs, is fixed or reserved ends, as estimated [s]."""
-        run = self._run
-        if run.nodes is not None:
-            ends = run.nodes.free_at(now)[run.nodes.ready]
-            return max(float(ends.max(initial=now)), run.reservations.last_end)
         ready = self._ready_times.table(now)
-        return float(ready.max(initial=now, where=np.isfinite(ready)))
+        return max(float(ready.max(initial=now, where=np.isfinite(ready))), self._run.reservations.last_end)
 
     def forget_state(self) -> None:
         """A decision or time has changed what is committed."""

@@ -1,8 +1,8 @@
-"""Executions of tasks, the commands to a driver, the records of both, and the state of each task."""
+"""Executions of tasks: one copy of a task each, the commands to a driver, and the records of both."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from operator import attrgetter
@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Integers
 from gridsched.model.signals import Signal
-from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd, TaskState
-
-# ----------------------
-# Executions: one copy of a task each, the commands to a driver, and the records of both
-
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd
 
 #: Outcome of an execution that has not ended.
 UNENDED = -1
@@ -33,17 +29,17 @@ class Timer(IntEnum):
 
 
 class Execution:
-    """A copy of a task on a core; handed to the driver as the command to start it.
+    """A copy of a task on its hosts; handed to the driver as the command to start it.
 
     Attributes
     ----------
     task, host, pstate : int
     hosts : ndarray of int64, or None
-        All nodes of a parallel task, ascending; `host` is the first. None: the one host.
+        All its hosts, ascending; `host` is the first. None: a core of the one host.
     parts : ndarray of int64, or None
-        Where nodes are shared: how many parts of the job each node has; None: one.
+        How many parts of the task each host has; None: one.
     part_cores : int
-        Where nodes are shared: cores of each part; else 0.
+        Cores of each part; 0 where parts are whole nodes.
     start : float
         Start [s].
     end : float
@@ -80,15 +76,15 @@ class Execution:
 
     @property
     def nodes(self) -> Integers:
-        """Its nodes, ascending, of a parallel task."""
+        """Its hosts, ascending, where it has a set of them."""
         assert self.hosts is not None
         return self.hosts
 
     @property
     def cores(self) -> Integers:
-        """Cores that each of its nodes gives, where nodes are shared, shape (nodes,)."""
+        """Cores that each of its hosts gives, shape (hosts,)."""
         parts = 1 if self.parts is None else self.parts
-        return np.broadcast_to(parts * np.int64(self.part_cores), len(self.nodes))
+        return np.broadcast_to(parts * np.int64(self.part_cores or 1), self.width)
 
     @property
     def width(self) -> int:
@@ -150,7 +146,7 @@ def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:
 
 
 def node_records(executions: Sequence[Execution]) -> dict[str, Integers]:
-    """Return the hosts of parallel executions as in `Trace`, by their start."""
+    """Return the hosts of executions on sets of them as in `Trace`, by their start."""
     starts = np.array([execution.start for execution in executions], dtype=np.float64)
     in_order = [executions[k] for k in _by_start(starts).tolist()]
     sets, cores = [each.nodes for each in in_order], [each.cores for each in in_order if each.part_cores]
@@ -217,149 +213,3 @@ def mean_weights(weights: Signal, executions: Sequence[Execution], start: ArrayL
     if not weights.sites:
         return weights.mean(start, length)
     return weights.at_hosts(np.array([each.host for each in executions], dtype=np.int64), start, length)
-
-
-# ----------------------
-# Which state each task of a run is in, and which may be mapped
-
-
-# plain integers: an attribute of an IntEnum costs several times as much
-WAITING = int(TaskState.WAITING)
-VIRTUAL = int(TaskState.VIRTUAL)
-POSTPONED = int(TaskState.POSTPONED)
-QUEUED = int(TaskState.QUEUED)
-RUNNING = int(TaskState.RUNNING)
-FINISHED = int(TaskState.FINISHED)
-
-
-class TaskStates:
-    """States of tasks: plain lists and a bytearray, because one is read or written at a time.
-
-    Parameters
-    ----------
-    n_tasks : int
-
-    Attributes
-    ----------
-    state_of : bytearray
-        `TaskState` of each task.
-    states : ndarray of uint8, shape (tasks,)
-        The same, sharing its memory.
-    open_tasks : int
-        Tasks without a final state.
-    n_virtual : int
-        Tasks that are planned.
-    postponed : list of int
-        Tasks that wait for the next period.
-    times_postponed : ndarray of int64, shape (tasks,)
-    submitted : int
-        Tasks from here on are not submitted yet.
-    held : set of int
-        Tasks before it that wait for others, and count as not submitted until then.
-    """
-
-    def __init__(self, n_tasks: int) -> None:
-        self.state_of = bytearray(n_tasks)
-        self.states = np.frombuffer(self.state_of, dtype=np.uint8)
-        self.open_tasks = n_tasks
-        self.n_virtual = 0
-        self.postponed: list[int] = []
-        self.times_postponed = np.zeros(n_tasks, dtype=np.int64)
-        self.submitted = 0
-        self.held: set[int] = set()
-        #: no task before this one is mappable
-        self._first_waiting = 0
-
-    def submit(self, end: int, runnable: Booleans) -> bool:
-        """Let the next tasks up to `end` wait, or be rejected; return whether any waits.
-
-        Parameters
-        ----------
-        end : int
-        runnable : ndarray of bool, shape (tasks,)
-            Whether each task of the run runs anywhere.
-        """
-        first, self.submitted = self.submitted, end
-        if end == first + 1 and runnable[first]:  # one task: no arrays
-            self.state_of[first] = WAITING
-            self.waits_from(first)
-            return True
-        waits = runnable[first:end]
-        self.states[first:end] = np.where(waits, WAITING, TaskState.REJECTED)
-        n_waiting = int(np.count_nonzero(waits))
-        self.open_tasks -= end - first - n_waiting
-        self.waits_from(first)
-        return n_waiting > 0
-
-    def end_task(self, task: int, state: int) -> None:
-        """Give a task its final state."""
-        self.n_virtual -= self.state_of[task] == VIRTUAL
-        self.state_of[task] = state
-        self.open_tasks -= 1
-
-    def _move(self, task: int, state: int) -> None:
-        self.n_virtual -= self.state_of[task] == VIRTUAL
-        self.state_of[task] = state
-
-    def postpone(self, task: int) -> None:
-        """Let a mappable task wait for the next period."""
-        self._move(task, POSTPONED)
-        self.postponed.append(task)
-        self.times_postponed[task] += 1
-
-    def return_postponed(self) -> list[int]:
-        """Let postponed tasks wait again, and return them."""
-        returned, self.postponed = sorted(self.postponed), []
-        for task in returned:
-            self.waiting_again(task)
-        return returned
-
-    def waiting_again(self, task: int) -> None:
-        """Put a submitted, queued or planned task back among the waiting ones."""
-        self._move(task, WAITING)
-        self.waits_from(task)
-
-    def waits_from(self, task: int) -> None:
-        """Note that this task waits, or later ones only."""
-        if task < self._first_waiting:
-            self._first_waiting = task
-
-    def waiting(self) -> Iterator[int]:
-        """Iterate over waiting and virtually queued tasks in order of their ids."""
-        if self.n_virtual:
-            yield from self.mappable().tolist()
-            return
-        for first in self.next_waiting(1):
-            yield first
-            find = self.state_of.find
-            task = find(WAITING, first + 1)
-            while task >= 0:
-                yield task
-                task = find(WAITING, task + 1)
-
-    def next_waiting(self, count: int) -> list[int]:
-        """Return the first `count` waiting or virtually queued tasks, or as many as there are."""
-        if self.n_virtual:
-            first: list[int] = self.mappable()[:count].tolist()
-            return first
-        find = self.state_of.find
-        task = find(WAITING, self._first_waiting)
-        tasks: list[int] = []
-        if task >= 0:
-            self._first_waiting = task
-            while task >= 0 and len(tasks) < count:
-                tasks.append(task)
-                task = find(WAITING, task + 1)
-        return tasks
-
-    def mappable(self) -> Integers:
-        """Return the ids of waiting and virtually queued tasks, ascending."""
-        first = self._first_waiting
-        states = self.states[first : self.submitted]
-        wait = states == WAITING
-        if self.n_virtual:
-            wait |= states == VIRTUAL
-        tasks: Integers = wait.nonzero()[0]
-        tasks += first
-        self._first_waiting = tasks.item(0) if len(tasks) else self.submitted
-        return tasks

@@ -1,15 +1,14 @@
-"""What every host draws now, by the power model: host by host, or in blocks of nodes; a cap."""
+"""What every host draws now, by the power model, and a cap on the sum."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.execution import Command, Execution
 from gridsched.engine.run_state import RunState
@@ -20,8 +19,8 @@ from gridsched.policy.state import PowerState
 from gridsched.power import host_power
 
 
-class HostPowers(ABC):
-    """The sum of all hosts' powers, kept up to date.
+class HostPowers:
+    """What each host draws and the sum of all, kept up to date.
 
     Parameters
     ----------
@@ -34,14 +33,26 @@ class HostPowers(ABC):
         What all hosts draw now [W].
     """
 
-    _watts: Any  # a list, or an array where blocks of it change
-
     def __init__(self, platform: Platform, run: RunState) -> None:
         self._platform = platform
         self._run = run
         self._off_w = [host.off_w for host in platform.hosts]
-        self._watts = [self._power_of(host) for host in range(len(platform))]
+        #: power [W] by (host, P-state, cores that compute at its full speed), filled when first asked for
+        self._power: dict[tuple[int, int, float], float] = {}
+        #: share of its P-state's speed that a host has, where it is another than the whole
+        self._share: dict[int, float] = {}
+        # one number changes at a time where executions have one host each, else blocks of them
+        self._by_blocks = run.resources.by_host is None
+        self._computing: Any = [0] * len(platform)
+        for execution in run.executing():
+            if execution.has_begun:
+                for host, cores in zip(execution.all_hosts, execution.cores.tolist(), strict=True):
+                    self._computing[host] += cores
+        self._watts: Any = [self._power_of(host) for host in range(len(platform))]
         self.total_w = math.fsum(self._watts)
+        if self._by_blocks:
+            self._computing = np.array(self._computing, dtype=np.int64)
+            self._watts = np.array(self._watts)
 
     @property
     def watts(self) -> Floats:
@@ -52,11 +63,31 @@ class HostPowers(ABC):
         run = self._run
         if host in run.switching_w:
             return run.switching_w[host]
-        return self._power_on(host) if run.is_on[host] else self._off_w[host]
+        if not run.is_on[host]:
+            return self._off_w[host]
+        place = host, run.pstate[host], self._load_of(host)
+        watts = self._power.get(place)
+        if watts is None:
+            platform, at = self._platform, place[:2]
+            powers = platform.idle_w[at], platform.epsilon_w[at], platform.busy_w[at]
+            watts = self._power[place] = float(host_power(place[2], platform.cores[host], *powers))
+        return watts
 
-    @abstractmethod
-    def _power_on(self, host: int) -> float:
-        """Return what a host draws that is on and neither boots nor shuts down otherwise [W]."""
+    def _load_of(self, host: int) -> float:
+        """Return how many cores compute on a host, each by the share of speed at which it does."""
+        if not self._share:
+            return float(self._computing[host])
+        return math.fsum(
+            self._share_of(each) * cores
+            for each in self._run.resources.on_host(host)
+            if each.has_begun
+            for other, cores in zip(each.all_hosts, each.cores.tolist(), strict=True)
+            if other == host
+        )
+
+    def _share_of(self, execution: Execution) -> float:
+        """Return the share of speed of an execution: that of the slowest of its hosts."""
+        return min(self._share.get(host, 1.0) for host in execution.all_hosts)
 
     def changed(self, host: int) -> None:
         """Follow a host that began or ended something, changed its P-state, or was switched."""
@@ -64,114 +95,41 @@ class HostPowers(ABC):
         self.total_w += watts - float(self._watts[host])
         self._watts[host] = watts
 
-    @abstractmethod
     def began(self, execution: Execution) -> None:
         """Follow an execution that computes from now on."""
+        self._follow(execution, 1)
 
-    @abstractmethod
     def ended(self, execution: Execution) -> None:
         """Follow an execution that ended, perhaps while it waited for its input files."""
+        self._follow(execution, -1 if execution.has_begun else 0)
 
-    @abstractmethod
+    def _follow(self, execution: Execution, sign: int) -> None:
+        hosts = execution.hosts
+        if hosts is None:
+            self._computing[execution.host] += sign
+            self.changed(execution.host)
+            return
+        self._computing[hosts] += sign * execution.cores
+        if self._share or len(hosts) == 1:
+            for host in hosts.tolist():
+                self.changed(host)
+            return
+        platform, pstates = self._platform, self._run.pstates[hosts]
+        powers = platform.idle_w[hosts, pstates], platform.epsilon_w[hosts, pstates], platform.busy_w[hosts, pstates]
+        watts = host_power(self._computing[hosts], platform.cores[hosts], *powers)
+        self.total_w += float(watts.sum() - self._watts[hosts].sum())
+        self._watts[hosts] = watts
+
     def set_speed(self, host: int, share: float) -> None:
         """Follow a host that has another share of its P-state's speed from now on."""
+        self._share[host] = share
+        together = {host}.union(*(each.all_hosts for each in self._run.resources.on_host(host)))
+        for each in sorted(together):
+            self.changed(each)
 
     def sum_anew(self) -> None:
         """Forget what rounding has added up."""
         self.total_w = math.fsum(self._watts)
-
-
-def host_powers(platform: Platform, run: RunState) -> HostPowers:
-    """Return the present powers of the hosts of a run of serial or of parallel tasks."""
-    kind = PowersOfHosts if run.nodes is None else PowersOfNodes
-    return kind(platform, run)
-
-
-class PowersOfHosts(HostPowers):
-    """Powers of hosts of any number of cores, one host at a time."""
-
-    def __init__(self, platform: Platform, run: RunState) -> None:
-        #: power [W] by (host, P-state, busy cores at its full speed), filled when first asked for
-        self._power: dict[tuple[int, int, float], float] = {}
-        #: share of its P-state's speed that a host has, where it is another than the whole
-        self._speed: dict[int, float] = {}
-        self._computing = [sum(each.has_begun for each in run.running.get(host, ())) for host in range(len(platform))]
-        super().__init__(platform, run)
-
-    def _power_on(self, host: int) -> float:
-        pstate, platform = self._run.pstate[host], self._platform
-        place = (host, pstate, self._computing[host] * self._speed.get(host, 1.0))
-        watts = self._power.get(place)
-        if watts is None:
-            watts = self._power[place] = float(
-                host_power(
-                    place[2],
-                    platform.cores[host],
-                    platform.idle_w[host, pstate],
-                    platform.epsilon_w[host, pstate],
-                    platform.busy_w[host, pstate],
-                )
-            )
-        return watts
-
-    def set_speed(self, host: int, share: float) -> None:
-        """Follow a host that has another share of its P-state's speed from now on."""
-        self._speed[host] = share
-        self.changed(host)
-
-    def began(self, execution: Execution) -> None:
-        """Follow an execution that computes from now on."""
-        self._computing[execution.host] += 1
-        self.changed(execution.host)
-
-    def ended(self, execution: Execution) -> None:
-        """Follow an execution that ended, perhaps while it waited for its input files."""
-        self._computing[execution.host] -= execution.has_begun
-        self.changed(execution.host)
-
-
-class PowersOfNodes(HostPowers):
-    """Powers of nodes, which are hosts of one core, all those of an execution together."""
-
-    def __init__(self, platform: Platform, run: RunState) -> None:
-        #: share of its P-state's speed that each node has
-        self._share = np.ones(len(platform))
-        self._idle_w = platform.idle_w
-        self._busy_w = host_power(1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w)
-        super().__init__(platform, run)
-        self._watts = np.array(self._watts)
-
-    def _power_on(self, host: int) -> float:
-        table = self._busy_w if self._run.is_busy(host) else self._idle_w
-        return table.item(host, self._run.pstate[host])
-
-    def began(self, execution: Execution) -> None:
-        """Follow an execution that computes from now on."""
-        self._draw(execution.nodes, self._loaded(execution.nodes, execution.pstate))
-
-    def ended(self, execution: Execution) -> None:
-        """Follow an execution that ended."""
-        self._draw(execution.nodes, self._idle_w[execution.nodes, execution.pstate])
-
-    def set_speed(self, host: int, share: float) -> None:
-        """Follow a node that has another share of its P-state's speed from now on."""
-        self._share[host] = share
-        for execution in self._run.executing():
-            if host in execution.nodes:
-                self.began(execution)
-
-    def _loaded(self, hosts: Integers, pstate: int) -> Floats:
-        """Return what nodes draw that compute together, at the speed of the slowest [W]."""
-        share, platform = self._share[hosts].min(), self._platform
-        if share == 1.0:
-            return self._busy_w[hosts, pstate]
-        return host_power(
-            share, 1, platform.idle_w[hosts, pstate], platform.epsilon_w[hosts, pstate], platform.busy_w[hosts, pstate]
-        )
-
-    def _draw(self, hosts: Integers, watts: Floats) -> None:
-        self.total_w += float(watts.sum() - self._watts[hosts].sum())
-        self._watts[hosts] = watts
 
 
 class PowerCap:

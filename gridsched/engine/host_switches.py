@@ -6,8 +6,9 @@ from collections import Counter
 
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import ProfileEvents, Timers
-from gridsched.engine.execution import WAITING, Execution, SetPState, Timer, TurnOff, TurnOn
+from gridsched.engine.execution import Execution, SetPState, Timer, TurnOff, TurnOn
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import WAITING
 from gridsched.errors import IncompleteRun
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
@@ -42,7 +43,7 @@ class HostSwitches:
         """Switch off a host on which nothing runs or is fixed."""
         run, each = self._run, self._hosts[host]
         run.switch(host, on=False)
-        run.set_idle(host, idle=False)
+        run.resources.set_ready(host, ready=False)
         if host in self._off_at:  # it was to boot after that
             return
         run.switching_w.pop(host, None)
@@ -66,7 +67,7 @@ class HostSwitches:
         if not run.is_on[host] and not shuts_down:
             return
         run.switch(host, on=False)
-        run.set_idle(host, idle=False)
+        run.resources.set_ready(host, ready=False)
         run.switching_w.pop(host, None)
         run.host_changed(now, host)
         if self._hosts[host].shutdown_time_s and not shuts_down:
@@ -102,7 +103,7 @@ class HostSwitches:
             self._set_pstate(host, run.pstate[host])
             self._dispatch.power_changed(host)
             run.touch(host)
-        run.set_idle(host, idle=True)
+        run.resources.set_ready(host, ready=True)
         self._dispatch.serve_fixed(host, now)
         self._dispatch.vacant.append(host)
         return True
@@ -127,7 +128,7 @@ class HostSwitches:
         if each.boot_time_s:
             self._timers.set(run.boot_end[host], Timer.SWITCHED, host)
         else:
-            run.set_idle(host, idle=True)
+            run.resources.set_ready(host, ready=True)
 
     def _set_pstate(self, host: int, pstate: int | None) -> None:
         """Tell the driver of the P-state that a host is in, if it is another one."""
@@ -206,7 +207,7 @@ class Outages:
             if run.boot_end[host] > now:
                 self._count_failed_boot(host, now)
             self._withdraw(host, now)
-            for execution in [each for each in run.executing() if host in each.all_hosts]:
+            for execution in list(run.resources.on_host(host)):
                 self._lose(execution, now)
         self._switches.cut_off(host, now)
 
@@ -217,7 +218,7 @@ class Outages:
             self._begun = len(run.executions)
             self._failed_boots.clear()
         to_arrive = len(self._tasks) - run.submitted
-        if run.busy_cores or run.open_tasks <= to_arrive or self._has_horizon:
+        if run.n_executing or run.open_tasks <= to_arrive or self._has_horizon:
             return
         self._failed_boots[host] += 1
         if self._failed_boots[host] > MAX_RESTARTS:
@@ -234,11 +235,10 @@ class Outages:
         run, dispatch = self._run, self._dispatch
         for task, _ in list(run.fixed[host]):
             dispatch.unqueue(task, host)
-        if run.nodes is None:
-            while (planned := run.next_planned(host)) is not None:
-                run.waiting_again(planned[0])
-            return
-        run.withdraw_plan()
+        if len(run.place_holders):
+            run.withdraw_plan()
+        while (planned := run.next_planned(host)) is not None:
+            run.waiting_again(planned[0])
         for each in run.reservations.withdraw(host):
             dispatch.uncount_execution(each, now)
             run.waiting_again(each.task)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from gridsched.engine.execution import FINISHED, POSTPONED, QUEUED, RUNNING, UNENDED, VIRTUAL, WAITING, Execution
-from gridsched.engine.host_powers import HostPowers, host_powers
-from gridsched.engine.node_sets import NodeSets, SharedNodes
+from gridsched.engine.execution import UNENDED, Execution
+from gridsched.engine.host_powers import HostPowers
+from gridsched.engine.plans import Reservations
 from gridsched.engine.ready_times import ReadyTimes
+from gridsched.engine.resources import SharedNodes
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import BLOCKED, FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
+from gridsched.policy.state import SharedNodesState
 
 #: What is compared, what it is, and what it must be.
 Comparison = tuple[str, Any, Any]
@@ -57,7 +59,7 @@ def _compared(
     anew = ReadyTimes(system, run).table(now)
     yield "ready times", ready_times.table(now).tolist(), anew.tolist()
     if powers is not None and not system.platform.profiles.speeds:
-        total_w = host_powers(system.platform, run).total_w
+        total_w = HostPowers(system.platform, run).total_w
         same = math.isclose(powers.total_w, total_w, rel_tol=1e-9, abs_tol=1e-9)
         yield "power [W]", powers.total_w, powers.total_w if same else total_w
 
@@ -71,16 +73,17 @@ def _of_run(run: RunState, now: float) -> Iterator[Comparison]:
     yield "switched_on", run.switched_on.tolist(), run.is_on
     down = [host for host, is_down in enumerate(run.is_down) if is_down]
     yield "hosts that are down and on", [host for host in down if run.is_on[host]], []
-    yield "busy cores", run.busy_cores, sum(each.width for each in executions)
+    yield "executions", run.n_executing, len(executions)
     for each in executions:
         hosts = each.all_hosts
         yield f"hosts of {each} on", [up[host] for host in hosts], [True] * len(hosts)
         if each.has_begun:
             yield f"P-states of {each}", {run.pstate[host] for host in hosts}, {each.pstate}
-    if run.nodes is None:
-        yield from _of_hosts(run, executions, up)
-    else:
-        yield from _of_nodes(run, run.nodes, executions, up)
+    yield from _of_hosts(run, executions, up)
+    yield from _of_reservations(run)
+    if run.replicates:
+        copies = {each.task: {e for e in executions if e.task == each.task} for each in executions}
+        yield "copies", {task: set(each) for task, each in run.copies.items()}, copies
 
 
 def _of_tasks(run: RunState, executions: list[Execution]) -> Iterator[Comparison]:
@@ -92,7 +95,9 @@ def _of_tasks(run: RunState, executions: list[Execution]) -> Iterator[Comparison
     plans = run.virtual.tasks, run.place_holders.tasks, run.common
     planned = {int(task) for plan in plans for task in plan}
     mappable, n_tasks = ids(WAITING, VIRTUAL), len(run.states)
-    yield "to submit", ids(TaskState.NOT_SUBMITTED), set(range(run.submitted, n_tasks)) | run.held
+    yield "to submit", ids(TaskState.NOT_SUBMITTED), set(range(run.submitted, n_tasks))
+    yield "blocked tasks", ids(BLOCKED), run.held - ids(QUEUED, VIRTUAL)
+    yield "running tasks that wait for others", run.held & ids(RUNNING), set()
     yield "planned tasks", run.n_virtual, len(ids(VIRTUAL))
     yield "planned tasks that are in no plan", ids(VIRTUAL) - planned, set()
     yield "running tasks", ids(RUNNING), {each.task for each in executions}
@@ -115,44 +120,66 @@ def _of_queues(run: RunState) -> Iterator[Comparison]:
 
 
 def _of_hosts(run: RunState, executions: list[Execution], up: list[bool]) -> Iterator[Comparison]:
-    running, free = run.running, run.free
-    cores = [n - len(running.get(host, ())) for host, n in enumerate(run.cores)]
-    yield "free cores", free, cores
-    yield "hosts where nothing runs", [host for host in running if not running[host]], []
-    yield "idle hosts", run.idle, [host for host, is_up in enumerate(up) if is_up and free[host]]
-    yield "queues of idle hosts", run.queued_hosts.intersection(run.idle), set()
-    if run.replicates:
-        copies = {each.task: {e for e in executions if e.task == each.task} for each in executions}
-        yield "copies", {task: set(each) for task, each in run.copies.items()}, copies
-
-
-def _of_nodes(run: RunState, nodes: NodeSets, executions: list[Execution], up: list[bool]) -> Iterator[Comparison]:
-    taken = [host for each in executions for host in each.all_hosts]
-    free = [is_up and host not in taken for host, is_up in enumerate(up)]
-    if isinstance(nodes, SharedNodes):
-        yield "least that is left", min(nodes.left.min(initial=0), 0), 0
-        yield "what is left", nodes.left.tolist(), _left(nodes, executions, up)
-    else:
-        yield "nodes of two executions", len(taken), len(set(taken))
-    yield "ready nodes", nodes.ready.tolist(), up
-    yield "free nodes", nodes.free.tolist(), free
-    yield "number of free nodes", nodes.n_free, sum(free)
-    ends: dict[int, float] = {}
+    resources, n = run.resources, len(up)
+    taken = [0] * n
+    here: list[list[Execution]] = [[] for _ in range(n)]
     for each in executions:
-        ends |= {host: max(each.estimated_end, ends.get(host, 0.0)) for host in each.all_hosts}
-    yield "ends", dict(zip(taken, nodes.free_at(-math.inf)[taken].tolist(), strict=True)), ends
+        for host, cores in zip(each.all_hosts, each.cores.tolist(), strict=True):
+            taken[host] += cores
+            here[host].append(each)
+    free = [of - used for of, used in zip(resources.cores, taken, strict=True)]
+    yield "hosts with more work than cores", [host for host in range(n) if free[host] < 0], []
+    yield "free cores", resources.free_cores().tolist(), free
+    yield "executions of hosts", [set(resources.on_host(host)) for host in range(n)], [set(some) for some in here]
+    yield "busy hosts", [resources.is_busy(host) for host in range(n)], [bool(some) for some in here]
+    yield "ready hosts", [resources.is_ready(host) for host in range(n)], up
+    idle = [host for host in range(n) if up[host] and free[host]]
+    yield "idle hosts", resources.idle_hosts(), idle
+    yield "idle cores", resources.idle_cores(), [host for host in idle for _ in range(free[host])]
+    waiting = [host for host in run.queued_hosts if up[host] and run.fixed[host][0][0] not in run.held]
+    yield "hosts whose queue could go on", [h for h in waiting if resources.has_room(run.fixed[h][0][0], h)], []
+    ends = [sorted(each.estimated_end for each in some for _ in range(_cores_on(each, h))) for h, some in enumerate(here)]
+    yield "ends", [sorted(resources.core_ends(host)) for host in range(n)], ends
+    state = resources.state(-math.inf, run.reservations)
+    yield "free nodes", state.free.tolist(), [up[host] and not here[host] for host in range(n)]
+    yield "number of free nodes", state.n_free, int(state.free.sum())
+    last = [max((each.estimated_end for each in some), default=None) for some in here]
+    known = [h for h in range(n) if last[h] is not None]
+    yield "free at", [state.free_at.item(h) for h in known], [last[h] for h in known]
+    if isinstance(state, SharedNodesState):
+        yield from _of_shares(run, state, up)
+
+
+def _cores_on(execution: Execution, host: int) -> int:
+    return int(execution.cores[execution.all_hosts.index(host)])
+
+
+def _of_shares(run: RunState, state: SharedNodesState, up: list[bool]) -> Iterator[Comparison]:
+    """Compare what nodes that are shared have left with what executions take, counted anew."""
+    resources = run.resources
+    assert isinstance(resources, SharedNodes)
+    left = resources.amounts * np.array(up, dtype=np.int64)[:, None]
+    for each in run.executing():
+        parts = np.ones(each.width, dtype=np.int64) if each.parts is None else each.parts
+        left[each.nodes] -= np.outer(parts, resources.jobs.demand[each.task])
+    yield "least that is left", min(left.min(initial=0), 0), 0
+    yield "what is left", state.left.tolist(), left.tolist()
+
+
+def _of_reservations(run: RunState) -> Iterator[Comparison]:
     reserved = run.reservations.view()
-    sets = np.split(reserved.hosts, reserved.offsets[1:-1])
-    for i, k in combinations(range(len(reserved.task)), 2):
-        if reserved.start[i] < reserved.end[k] and reserved.start[k] < reserved.end[i]:
-            yield "nodes reserved twice", np.intersect1d(sets[i], sets[k]).tolist(), []
     yield "next reservation", run.reservations.next_start, reserved.start.min(initial=math.inf)
+    made = run.reservations.between(-math.inf, math.inf)
+    for each in made:
+        conflict = run.resources.conflict(each.task, each.nodes, each.parts, each.start, each.end, _Without(run, each))
+        yield f"what takes the hosts of the reservation of task {each.task}", conflict, None
 
 
-def _left(nodes: SharedNodes, executions: list[Execution], up: list[bool]) -> list[list[int]]:
-    """Return what each node has left of what executions take of it, counted anew."""
-    left = nodes.amounts * np.array(up, dtype=np.int64)[:, None]
-    for each in executions:
-        parts = np.ones(each.width) if each.parts is None else each.parts
-        left[each.nodes] -= np.outer(parts, nodes.jobs.demand[each.task]).astype(np.int64)
-    return left.tolist()
+class _Without(Reservations):
+    """All reservations of a run but one."""
+
+    def __init__(self, run: RunState, left_out: Execution) -> None:
+        super().__init__(len(run.is_on))
+        for each in run.reservations.between(-math.inf, math.inf):
+            if each is not left_out:
+                self.add(each)

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.execution import VIRTUAL, WAITING
-from gridsched.engine.host_powers import HostPowers, host_powers
+from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
-from gridsched.engine.node_sets import SharedNodes
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
+from gridsched.engine.task_states import VIRTUAL, WAITING
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
@@ -120,15 +119,15 @@ class LiveState(State):
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
         return self._run.mappable() if self._only is None else np.array(self._those_asked_for(), dtype=np.int64)
 
+    @_view
+    def blocked(self) -> Integers:
+        """Ids of submitted tasks that wait for others and are in no queue or plan, ascending."""
+        return self._run.blocked()
+
     def idle_cores(self) -> list[int]:
-        """Return the hosts that could start a task now, ascending, once for each free core."""
-        run = self._run
-        if run.nodes is not None:
-            idle: list[int] = np.flatnonzero(run.nodes.free).tolist()
-            return idle
-        if run.one_core:
-            return run.idle.copy()
-        return [h for h in run.idle for _ in range(run.free[h])]
+        """Return the hosts that could start a task of one core now, ascending, once for each free core."""
+        idle, queued = self._run.resources.idle_cores(), self._run.queued_hosts
+        return [host for host in idle if host not in queued] if queued else idle
 
     @_view
     def running(self) -> NDArray[np.void]:
@@ -144,10 +143,8 @@ class LiveState(State):
 
     @property
     def nodes(self) -> NodesState:
-        """Nodes, what runs on sets of them and what is reserved; for parallel tasks only."""
-        if self._run.nodes is None:
-            raise AttributeError("state.nodes: the tasks of this run are serial.")
-        return self._run.nodes.state(self.now, self._run.reservations)
+        """Hosts as nodes: which are free, what runs on sets of them and what is reserved."""
+        return self._run.resources.state(self.now, self._run.reservations)
 
     def copies_of(self, task: int) -> list[tuple[int, float]]:
         """Return host and start [s] of each running copy of a task, the earliest first."""
@@ -162,8 +159,6 @@ class LiveState(State):
         Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
         with infinity, and a host that is off has nothing else.
         """
-        if (nodes := self._run.nodes) is not None:
-            return nodes.free_at(self.now)[:, None]
         return self._ready_times.table(self.now)
 
     @_view
@@ -243,7 +238,7 @@ class LiveState(State):
     @property
     def power(self) -> PowerState:
         """What all hosts draw now, and the cap on it."""
-        powers = self._powers or host_powers(self._platform, self._run)
+        powers = self._powers or HostPowers(self._platform, self._run)
         return PowerState(powers.total_w, self._cap_w)
 
     def consumed_j(self) -> float:
@@ -253,10 +248,7 @@ class LiveState(State):
     @_view
     def free_cores(self) -> Integers:
         """Cores of each host that run nothing, shape (hosts,)."""
-        nodes = self._run.nodes
-        if isinstance(nodes, SharedNodes):
-            return nodes.left[:, 0].copy()
-        return np.array(self._run.free if nodes is None else ~nodes.busy, dtype=np.int64)
+        return self._run.resources.free_cores()
 
     @_view
     def pstate(self) -> Integers:
@@ -274,12 +266,7 @@ class LiveState(State):
 
         Infinite where it runs something, boots or is off.
         """
-        run = self._run
-        if run.nodes is not None:
-            return run.nodes.idle_since()
-        since = np.maximum(run.idle_since, run.boot_end)
-        idle = self.is_on & (self.free_cores == run.cores) & (since <= self.now)
-        return np.where(idle, since, np.inf)
+        return self._run.resources.idle_since()
 
     @_view
     def is_down(self) -> Booleans:
@@ -312,7 +299,7 @@ class LiveState(State):
 
         Both drivers simulate dedicated hosts: it is 0. Dynamic FPLTF's formula knows it.
         """
-        return np.zeros(len(self._run.cores))
+        return np.zeros(len(self._run.is_on))
 
     @_view
     def file_available(self) -> Floats:

@@ -58,14 +58,14 @@ class ReadyPmfs(QueueFollower):
             If the host has several cores.
         """
         run = self._run
-        if run.cores[host] != 1:
+        if run.resources.cores[host] != 1:
             raise AttributeError(
-                f"state.ready_pmf: host {host} has {run.cores[host]} cores; distributions of "
+                f"state.ready_pmf: host {host} has {run.resources.cores[host]} cores; distributions of "
                 "ready times are known of hosts with one core only."
             )
         if not run.is_on[host]:
             return point_mass(np.inf)
-        if host not in run.running and not run.fixed[host]:
+        if not run.is_busy(host) and not run.fixed[host]:
             return point_mass(max(run.boot_end[host], now))
         self._follow(host)
         end, queue = self._end[host].not_before(now), self._queue.get(host)
@@ -74,7 +74,7 @@ class ReadyPmfs(QueueFollower):
     def _begin(self, host: int) -> None:
         """Look at what runs on the host, without its queue."""
         self._queue.pop(host, None)
-        running = self._run.running.get(host)
+        running = self._run.resources.on_host(host)
         if running:
             copy = running[0]
             pstate = self._estimates.scheduler_pstate(copy.task, copy.pstate)
@@ -93,7 +93,7 @@ class ReadyPmfs(QueueFollower):
         return np.array(
             [
                 self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
-                for host in range(len(self._run.cores))
+                for host in range(len(self._run.resources.cores))
             ]
         )
 
@@ -113,11 +113,11 @@ class ReadyPmfs(QueueFollower):
 
     def mean_ready(self, now: float) -> Floats:
         """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
-        return np.array([self.of(host, now).mean for host in range(len(self._run.cores))])
+        return np.array([self.of(host, now).mean for host in range(len(self._run.resources.cores))])
 
     def fastest(self) -> ReadyPmfs | GridMissProbabilities:
         """Return what tells probabilities and means fastest: on one grid, where there is one."""
-        grid = self._estimates.grid() if self._run.one_core else None
+        grid = self._estimates.grid() if self._run.resources.one_core else None
         return self if grid is None else GridMissProbabilities(self._run, self._estimates, grid)
 
 
@@ -143,7 +143,7 @@ class GridMissProbabilities(QueueFollower):
         super().__init__(run)
         self._estimates = estimates
         self._grid = grid
-        n = len(run.cores)
+        n = len(run.resources.cores)
         self._queue: list[Floats | None] = [None] * n
         #: of each queued task the first impulse and the tail of the sum of the queue up to it
         self._until: list[list[tuple[int, Floats]]] = [[] for _ in range(n)]
@@ -199,7 +199,7 @@ class GridMissProbabilities(QueueFollower):
         self._until[host] = []
         hosts.queue_length[host] = hosts.sum_length[host] = 0
         hosts.queue_mean[host] = 0.0
-        running = run.running.get(host)
+        running = run.resources.on_host(host)
         if not run.is_on[host]:
             hosts.kind[host] = pmf_kernels.OFF
         elif running:

@@ -1,7 +1,8 @@
 """What is to start later, as arrays: plans, until the policy is asked again, and reservations.
 
 An event may place a thousand tasks and look at as many reservations, and few of them start before
-the next: one look costs a few array operations, whatever the width of a task.
+the next: one look costs a few array operations, whatever the width of a task. A host stands in a
+place as often as it gives parts of the task.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class Reservations:
         self._made = 0
         self._at: list[Execution] = []
         self._place: dict[Execution, int] = {}
-        #: start, end and average power of each, its task and how many nodes it has
-        self._columns = np.empty((5, _FIRST_ROOM))
+        #: start, end and average power of each, and its task
+        self._columns = np.empty((4, _FIRST_ROOM))
         #: the latest end on each node; it is never too early
         self._last_end = np.zeros(self._n_hosts)
         self._view: ReservedNodes | None = None
@@ -58,8 +59,7 @@ class Reservations:
         place = len(self._at)
         if place == self._columns.shape[1]:
             self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
-        width = len(made.nodes)
-        self._columns[:, place] = made.start, made.end, made.watts, made.task, width
+        self._columns[:, place] = made.start, made.end, made.watts, made.task
         self._at.append(made)
         self._place[made] = place
         self._last_end[made.nodes] = np.maximum(self._last_end[made.nodes], made.end)
@@ -92,21 +92,24 @@ class Reservations:
                 self.add(each)
         return withdrawn
 
+    def between(self, start: float, end: float) -> list[Execution]:
+        """Return the reservations that last for some time between two times [s], in no particular order."""
+        starts, ends = self._columns[0, : len(self._at)], self._columns[1, : len(self._at)]
+        return [self._at[k] for k in np.flatnonzero((starts < end) & (ends > start)).tolist()]
+
     def found(self, hosts: Integers, start: float, end: float) -> tuple[int, Execution] | None:
         """Find a reservation of one of some nodes between two times [s]: that node and it."""
         if not self._at or self._last_end[hosts].max() <= start:
             return None
-        starts, ends = self._columns[0, : len(self._at)], self._columns[1, : len(self._at)]
-        meanwhile = np.flatnonzero((starts < end) & (ends > start)).tolist()
+        meanwhile = self.between(start, end)
         if not meanwhile:
             return None
         is_asked = np.zeros(self._n_hosts, dtype=np.bool_)
         is_asked[hosts] = True
-        if not is_asked[np.concatenate([self._at[k].nodes for k in meanwhile])].any():
+        if not is_asked[np.concatenate([each.nodes for each in meanwhile])].any():
             return None
         first = min(
-            (each for each in (self._at[k] for k in meanwhile) if is_asked[each.nodes].any()),
-            key=lambda each: (each.start, each.task),
+            (each for each in meanwhile if is_asked[each.nodes].any()), key=lambda each: (each.start, each.task)
         )
         return int(first.nodes[np.argmax(is_asked[first.nodes])]), first
 
@@ -131,14 +134,14 @@ class Reservations:
         if self._view is None:
             columns = self._columns[:, : len(self._at)]
             order = np.lexsort((columns[3], columns[0]))
-            start, end, _, task, width = columns[:, order]
-            hosts = [np.empty(0, dtype=np.int64), *[self._at[k].nodes for k in order.tolist()]]
+            start, end, _, task = columns[:, order]
+            sets = [np.repeat(each.nodes, 1 if each.parts is None else each.parts) for each in map(self._at.__getitem__, order.tolist())]
             self._view = ReservedNodes(
                 task.astype(np.int64),
                 start,
                 end,
-                np.cumsum(np.append(0.0, width)).astype(np.int64),
-                np.concatenate(hosts),
+                np.cumsum(np.append(0, [len(some) for some in sets])).astype(np.int64),
+                np.concatenate([np.empty(0, dtype=np.int64), *sets]),
             )
         return self._view
 
@@ -198,6 +201,10 @@ class PlaceHolders:
         self._at = 0
         self._look_ahead()
 
+    def __len__(self) -> int:
+        """Return how many are left, those among them whose task has gone another way."""
+        return len(self._order) - self._at
+
     def _look_ahead(self) -> None:
         left = self._at < len(self._order)
         self.next_start = self._starts.item(self._order[self._at]) if left else math.inf
@@ -248,6 +255,10 @@ class VirtualQueues:
         self.tasks = tasks
         self._pstates = pstates
         self._next, self._end = starts[:-1], starts[1:]
+
+    def put_back(self, host: int) -> None:
+        """Let the entry that was taken last stand at the head of the host's queue again."""
+        self._next[host] -= 1
 
     def has(self, host: int) -> bool:
         """Whether entries are left for the host; their tasks may have gone another way."""

@@ -9,10 +9,11 @@ import numpy as np
 
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.decision_validator import Refusal
-from gridsched.engine.events import MappingEvents, Submissions
-from gridsched.engine.execution import WAITING
+from gridsched.engine.events import MappingEvents
 from gridsched.engine.live_state import LiveState, followed
 from gridsched.engine.run_state import RunState
+from gridsched.engine.submissions import Submissions
+from gridsched.engine.task_states import WAITING
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import check_partitions
 from gridsched.model.parallel_estimates import ParallelEstimates
@@ -103,8 +104,8 @@ class PolicyCalls:
 
     def state_to_schedule(self, now: float, only: int | None = None) -> LiveState:
         """Return the state in which a schedule is asked for, of one task `only` where that is given."""
-        if self._run.nodes is not None and self._run.n_virtual:
-            self._run.withdraw_plan()  # place-holders last until the next ask
+        if len(self._run.place_holders):
+            self._run.withdraw_plan()  # they last until the next ask
         self.mapping_events += 1
         return self._state_at(now, self._run.submitted, only)
 
@@ -211,22 +212,13 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
     tasks : Tasks
     """
     traits = scheduler.traits
-    if traits.parallel and tasks.width is None:
-        raise InputError(
-            f"{scheduler!r} accepts parallel jobs; the tasks of {tasks.name} are serial. Use a "
-            "trace or tasks with a width, or another scheduler."
-        )
-    if tasks.width is not None:
-        if not traits.parallel:
-            raise InputError(
-                f"{scheduler!r} accepts serial tasks; {tasks.name} has parallel jobs, of up to "
-                f"{tasks.width.max(initial=1)} nodes. Use fcfs, easy_backfilling or "
-                "conservative_backfilling."
-            )
-        if tasks.demand is None:
-            check_nodes(system, tasks)
-        else:
-            check_shared_nodes(scheduler, system, tasks)
+    if not traits.parallel and not tasks.are_serial:
+        check_lie_alone(scheduler, tasks)
+    if tasks.take_whole_nodes:
+        check_nodes(system, tasks)
+    elif traits.parallel or not tasks.are_serial:
+        check_shared_nodes(scheduler, system, tasks)
+    if traits.parallel:
         speeds = system.platform.profiles.speeds
         if speeds and (traits.needs_utility or traits.reserves):
             raise InputError(
@@ -282,33 +274,50 @@ def check_clock(system: System, tasks: Tasks) -> None:
         )
 
 
+def check_lie_alone(scheduler: Scheduler, tasks: Tasks) -> None:
+    """Raise `InputError` where a policy that names one host for each task meets some that take several.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    tasks : Tasks
+        Not serial.
+    """
+    width = tasks.shared.width if not tasks.take_whole_nodes else tasks.width
+    assert width is not None
+    apart = width > 1 if tasks.anywhere is None else (width > 1) & ~tasks.anywhere
+    if apart.any():
+        raise InputError(
+            f"{scheduler!r} accepts tasks of one host; {tasks.name} has jobs that take several, up to "
+            f"{width.max(initial=1)} nodes. Use fcfs, easy_backfilling or conservative_backfilling."
+        )
+
+
 def check_shared_nodes(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
-    """Raise `InputError` where jobs that share nodes meet what these do not have.
+    """Raise `InputError` where tasks that share nodes meet a policy or a system that cannot serve them.
 
     Parameters
     ----------
     scheduler : Scheduler
     system : System
     tasks : Tasks
-        With a demand.
+        Some of whose parts may lie on one node beside others.
     """
-    if not scheduler.traits.shares:
+    traits, estimates = scheduler.traits, system.estimates
+    several = bool((system.platform.cores > 1).any())
+    if traits.parallel and not traits.shares and (several or not tasks.are_serial):
         raise InputError(
             f"{scheduler!r} gives jobs whole nodes, and those of {tasks.name} share nodes. Use fcfs, "
             "easy_backfilling or conservative_backfilling (without permanent reservations), or a policy with the "
             "trait 'shares'."
         )
-    check_partitions(system.platform, system.pstates, tasks.name)
-    rules, profiles = system.rules, system.platform.profiles
-    for what, is_there in (
-        ("an energy budget", rules.budget is not None),
-        ("a cap on power (--power-cap-w)", rules.power_cap_w is not None),
-        ("a speed profile", bool(profiles.speeds)),
-        ("maintenance", bool(rules.maintenance)),
-        ("task types", isinstance(system.estimates, TypedEstimates | ParallelEstimates)),
-    ):
-        if is_there:
-            raise InputError(f"{tasks.name}: its jobs share nodes, and {what} is for whole nodes; leave it out.")
+    if traits.parallel:
+        check_partitions(system.platform, system.pstates, tasks.name)
+    if not tasks.are_serial and isinstance(estimates, TypedEstimates | ParallelEstimates):
+        raise InputError(
+            f"{tasks.name}: power by task type is a P-state of the node on SimGrid, and jobs of several types share "
+            "nodes. Leave the task types out."
+        )
 
 
 def check_nodes(system: System, tasks: Tasks) -> None:
@@ -321,6 +330,7 @@ def check_nodes(system: System, tasks: Tasks) -> None:
         Parallel ones.
     """
     platform = system.platform
+    system.pstate  # noqa: B018 - raises where hosts start in different ones
     for host in platform.hosts:
         if host.cores != 1:
             raise InputError(
@@ -350,5 +360,3 @@ def check_nodes(system: System, tasks: Tasks) -> None:
         raise InputError(
             f"{tasks.name}: {len(tasks)} tasks, and estimates of {len(estimates.task_type)}; each task needs its own."
         )
-    if tasks.files is not None:
-        raise InputError(f"{tasks.name}: parallel jobs have no input files; leave them out (--files).")

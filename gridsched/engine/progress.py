@@ -7,10 +7,11 @@ from collections import Counter
 from itertools import islice
 
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.events import MOST_BARREN, MappingEvents, Submissions, Timers
+from gridsched.engine.events import MOST_BARREN, MappingEvents, Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import Outages
 from gridsched.engine.run_state import RunState
+from gridsched.engine.submissions import Submissions
 from gridsched.model.rules import Rules
 
 #: What `unfinished` says where nothing has been awaited for too long.
@@ -96,7 +97,7 @@ class Progress:
             self.woken = False
             if (why := self._count_ask(now)) is not None:
                 return why
-        if self._run.busy_cores:
+        if self._run.n_executing:
             self.barren.clear()
             return None
         return NOTHING_TO_COME if self._is_over(event_due) else None

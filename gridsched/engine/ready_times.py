@@ -46,14 +46,14 @@ class EnergyAboveIdle:
     def energy(self, task: int, host: int, pstate: int) -> float:
         """Return the energy of one task above idle [J]."""
         estimates = self._estimates
-        idle_w = self._core_idle_w.item(host) * estimates.width(task, host)
+        idle_w = self._core_idle_w.item(host) * estimates.n_cores(task, host)
         run_time = estimates.run_time(task, host, pstate)
         return estimates.energy(task, host, pstate) - idle_w * run_time
 
     def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
         """Return the energies of tasks above idle [J], shape (tasks,)."""
         estimates = self._estimates
-        idle_w = self._core_idle_w[hosts] * estimates.widths(tasks, hosts)
+        idle_w = self._core_idle_w[hosts] * estimates.numbers_of_cores(tasks, hosts)
         run_times = estimates.run_times(tasks, hosts, pstates)
         return np.asarray(estimates.energies(tasks, hosts, pstates) - idle_w * run_times)
 
@@ -68,8 +68,8 @@ class QueueFollower(ABC):
 
     def __init__(self, run: RunState) -> None:
         self._run = run
-        self._version = [-1] * len(run.cores)
-        self._counted = [0] * len(run.cores)
+        self._version = [-1] * len(run.resources.cores)
+        self._counted = [0] * len(run.resources.cores)
         self._read = 0
 
     @abstractmethod
@@ -123,9 +123,12 @@ class ReadyTimes(QueueFollower):
         budget = system.rules.budget
         self._energy = None if budget is None else self.counted.energy
         weights = EVEN if budget is None else budget.weights
-        self._weights = [weights.at_host(host) for host in range(len(run.cores))]
-        n = len(run.cores)
-        self._ready = np.full((n, max(run.cores, default=1)), np.inf)
+        self._weights = [weights.at_host(host) for host in range(len(run.resources.cores))]
+        self._n_cores = system.estimates.n_cores
+        #: whether executions have sets of hosts: what happens on hosts is then not followed one by one
+        self._on_sets = run.resources.by_host is None
+        n = len(run.resources.cores)
+        self._ready = np.full((n, max(run.resources.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again
         self._base = np.full(n, np.inf)
         self._ends: list[list[float]] = [[]] * n
@@ -135,6 +138,12 @@ class ReadyTimes(QueueFollower):
 
     def table(self, now: float) -> Floats:
         """Return the ready times [s] at `now`, shape (hosts, most cores), rows ascending."""
+        ready = self._run.resources.core_ready(now)
+        if ready is not None:
+            for host in self._run.queued_hosts:
+                self._update(host, now)
+                ready[host] = self._ready[host]
+            return np.maximum(ready, now)
         happened, late = self._happened(), np.flatnonzero(self._base < now)
         for host in happened.union(late.tolist()) if len(late) else happened:
             self._update(host, now)
@@ -152,7 +161,7 @@ class ReadyTimes(QueueFollower):
 
     def _update(self, host: int, now: float) -> None:
         """Bring one host up to date, anew where its queue would begin in the past."""
-        if self._base[host] < now or (self._run.fixed[host] and not self._counted[host]):
+        if self._on_sets or self._base[host] < now or (self._run.fixed[host] and not self._counted[host]):
             self._version[host] = -1
         self._now = now
         self._follow(host)
@@ -165,8 +174,8 @@ class ReadyTimes(QueueFollower):
         if not run.is_on[host]:
             self._ready[host] = np.inf
             return
-        ends = [e.estimated_end for e in run.running.get(host, ())]
-        ends += [run.boot_end[host]] * (run.cores[host] - len(ends))
+        ends = run.resources.core_ends(host)
+        ends += [run.boot_end[host]] * (run.resources.cores[host] - len(ends))
         ends.sort()
         if run.fixed[host]:  # which is appended next
             ends = [max(end, self._now) for end in ends]
@@ -176,16 +185,18 @@ class ReadyTimes(QueueFollower):
         self._ends[host] = ends
 
     def _append(self, host: int, entries: Iterator[tuple[int, int]]) -> None:
-        """Add the tasks of the fixed queue that are not counted yet."""
+        """Add the tasks of the fixed queue that are not counted yet; each takes the cores that are ready first."""
         ends, energy_of = self._ends[host], self._energy
         for task, pstate in entries:
             run_time = self._run_time(task, host, pstate)
+            last = self._n_cores(task, host) - 1 if self._on_sets else 0
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
                 weights = self._weights[host]
-                self._inside_j[host] += counted_inside(ends[0], run_time, whole_j, self._period_end, weights)
-            ends[0] += run_time
+                self._inside_j[host] += counted_inside(ends[last], run_time, whole_j, self._period_end, weights)
+            ends[last] += run_time
             if len(ends) > 1:
+                ends[:last] = [ends[last]] * last
                 ends.sort()
         self._ready[host, : len(ends)] = ends
 

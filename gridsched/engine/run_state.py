@@ -7,27 +7,24 @@ view builds arrays from them when asked for.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, insort
 from collections import deque
 from typing import Any
 
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import (
+from gridsched.engine.execution import Execution, HostChanges, execution_records, node_records
+from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
+from gridsched.engine.resources import resources_of
+from gridsched.engine.task_states import (
+    BLOCKED,
     FINISHED,
     QUEUED,
     RUNNING,
     VIRTUAL,
     WAITING,
-    Execution,
-    HostChanges,
     TaskStates,
-    execution_records,
-    node_records,
 )
-from gridsched.engine.node_sets import NodeSets, SharedNodes
-from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Traits
@@ -38,8 +35,8 @@ class RunState(TaskStates):
 
     Attributes
     ----------
-    free : list of int
-        Free cores of each host.
+    resources : Resources
+        What each host has left, and what runs where.
     is_on : list of bool
     switched_on : ndarray of bool, shape (hosts,)
         The same as an array.
@@ -49,16 +46,9 @@ class RunState(TaskStates):
         What each host draws that shuts down, or boots in a P-state of its own [W].
     boot_end : list of float
         Time until which a host boots [s].
-    idle_since : list of float
-        When the last execution on each host ended [s]; serial work's only.
     pstate : array of int
     pstates : ndarray of int64, shape (hosts,)
         The same, sharing its memory.
-    nodes : NodeSets or None
-        Where tasks are parallel: what runs on which nodes. `running`, `free` and `idle` are of
-        serial work.
-    running : dict of int to list of Execution
-        On each host where something runs, in order of start.
     fixed : list of deque of (task, pstate)
         Fixed queue of each host.
     queued_hosts : set of int
@@ -66,7 +56,6 @@ class RunState(TaskStates):
     virtual : VirtualQueues
     place_holders : PlaceHolders
     reservations : Reservations
-        Of parallel tasks, as are place-holders.
     common : deque of int
         Planned tasks that any free core takes, in this order; some may have gone another way.
     copies : dict of int to list of Execution
@@ -74,33 +63,27 @@ class RunState(TaskStates):
     places : dict of int to list of int
         Hosts in whose fixed queues a task stands, where the policy replicates or cancels.
     version : list of int
-        Of each host: how often anything but an append to its fixed queue has happened there.
+        Of each host: how often anything but an append to its fixed queue has happened there, as far
+        as tasks of one host are concerned.
     journal : list of int
         Hosts on which something happened, one after the other; readers remember how far they read.
     executions : list of Execution
         All of them, in order of start.
-    busy_cores : int
-        Cores that execute, or wait for the input files of what they will execute.
+    n_executing : int
+        Executions that have their hosts, those that wait for input files among them.
     """
 
     def __init__(self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits) -> None:
         n = system.n_hosts
-        self.cores: list[int] = system.platform.cores.tolist()
-        self.one_core = max(self.cores, default=1) == 1
-        self.free = list(self.cores)
         self.is_on = [h not in hosts_off for h in range(n)]
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.is_down = [False] * n
         self.switching_w: dict[int, float] = {}
         self.boot_end = [0.0] * n
-        self.idle_since = [0.0] * n
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
-        self.nodes: NodeSets | None = None
-        if tasks.width is not None:
-            self.nodes = NodeSets(self.is_on) if tasks.demand is None else SharedNodes(self.is_on, system, tasks)
+        self.resources = resources_of(system, tasks, traits, self.is_on)
         super().__init__(len(tasks))
-        self.running: dict[int, list[Execution]] = {}
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
         self.virtual = VirtualQueues(n)
@@ -111,15 +94,12 @@ class RunState(TaskStates):
         self.copies: dict[int, list[Execution]] = {}
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
-        self.keeps_places = traits.replicates or traits.may_cancel
+        self.keeps_places = traits.replicates or traits.may_cancel or tasks.dependencies is not None
         self.host_changes = HostChanges(self.pstates, self.is_on)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))
-        self.watches_nodes = system.rules.parked_pstate is not None
-        self.busy_cores = 0
-        #: ids of hosts that are on, not booting, and have a free core; ascending. Their fixed
-        #: queues are empty, because a free core takes from them at once.
-        self.idle: list[int] = [h for h in range(n) if self.is_on[h]]
+        self.n_executing = 0
+        self._watches_sets = system.rules.parked_pstate is not None
 
     def end_tasks(self, state: int, *, running: bool) -> None:
         """Give all tasks a final state, perhaps those that run, too, and let none be submitted."""
@@ -144,77 +124,50 @@ class RunState(TaskStates):
         self.version[host] += 1
         self.journal.append(host)
 
-    def core_freed(self, execution: Execution) -> None:
-        """Take an execution off its core; the host becomes idle if it was full."""
-        host = execution.host
-        running = self.running[host]
-        running.remove(execution)
-        if not running:
-            del self.running[host]
-            self.idle_since[host] = execution.end
-        self.busy_cores -= 1
-        self.version[host] += 1  # `touch`: calls are dear here
-        self.journal.append(host)
-        self.free[host] += 1
-        if self.free[host] == 1:
-            insort(self.idle, host)
-
-    def core_taken(self, execution: Execution) -> None:
-        """Put an execution on a core; a full host is no longer idle."""
+    def taken(self, execution: Execution) -> None:
+        """Let an execution have its hosts."""
         task, host = execution.task, execution.host
-        self.n_virtual -= self.state_of[task] == VIRTUAL  # `_move`, and `touch` below
+        self.n_virtual -= self.state_of[task] == VIRTUAL  # `_move`, and `touch` below: calls are dear here
         self.state_of[task] = RUNNING
-        self.running.setdefault(host, []).append(execution)
         if self.replicates:
             self.copies.setdefault(task, []).append(execution)
-        self.busy_cores += 1
+        self.resources.take(execution)
+        self.n_executing += 1
         self.version[host] += 1
         self.journal.append(host)
-        self.free[host] -= 1
-        if not self.free[host]:
-            del self.idle[bisect_left(self.idle, host)]
 
-    def nodes_taken(self, execution: Execution) -> None:
-        """Put an execution on its set of nodes."""
-        assert self.nodes is not None
-        self._move(execution.task, RUNNING)
-        self.nodes.take(execution)
-        self.busy_cores += execution.width
-
-    def nodes_freed(self, execution: Execution) -> None:
-        """Take an execution off its nodes."""
-        assert self.nodes is not None
-        self.nodes.release(execution)
-        self.busy_cores -= execution.width
-        if self.watches_nodes:
+    def freed(self, execution: Execution) -> None:
+        """Take an execution off its hosts."""
+        host = execution.host
+        self.resources.release(execution)
+        self.n_executing -= 1
+        self.version[host] += 1
+        if execution.hosts is None:
+            self.journal.append(host)
+        elif self._watches_sets:
             self.journal += execution.all_hosts
 
     def reserve(self, execution: Execution) -> None:
-        """Keep nodes for an execution that starts later."""
+        """Keep hosts for an execution that starts later."""
         self._move(execution.task, QUEUED)
         self.reservations.add(execution)
 
     def is_busy(self, host: int) -> bool:
         """Whether anything runs on the host."""
-        if self.nodes is not None:
-            return bool(self.nodes.ready[host] and not self.nodes.free[host])
-        return host in self.running
+        return self.resources.is_busy(host)
 
     def executing(self) -> list[Execution]:
-        """Return what runs, on each host or on sets of nodes in order of start."""
-        if self.nodes is not None:
-            return self.nodes.running
-        return [execution for running in self.running.values() for execution in running]
+        """Return what has its hosts."""
+        return self.resources.running
 
     def records(self) -> dict[str, Any]:
         """Return what a `Trace` holds of tasks and hosts, by its fields."""
-        sets = {} if self.nodes is None else node_records(self.executions)
         return {
             "executions": execution_records(self.executions),
             "host_changes": self.host_changes.records(),
             "final_state": self.states.astype(np.int64),
             "times_postponed": self.times_postponed,
-            **sets,
+            **(node_records(self.executions) if self.resources.by_host is None else {}),
         }
 
     def append_fixed(self, host: int, task: int, pstate: int) -> None:
@@ -227,11 +180,11 @@ class RunState(TaskStates):
         if self.keeps_places:
             self.places.setdefault(task, []).append(host)
 
-    def take_fixed(self, host: int) -> tuple[int, int]:
-        """Take the head of the host's fixed queue."""
-        entry = self.fixed[host].popleft()
-        self._unqueued(host, entry[0])
-        return entry
+    def take_fixed(self, host: int) -> int:
+        """Take the head of the host's fixed queue; return its P-state."""
+        task, pstate = self.fixed[host].popleft()
+        self._unqueued(host, task)
+        return pstate
 
     def remove_fixed(self, host: int, task: int) -> int:
         """Take the first entry of a task out of the host's fixed queue; return its P-state."""
@@ -260,23 +213,11 @@ class RunState(TaskStates):
     def boots(self, host: int, until: float) -> None:
         """Note that a host boots until a time [s]."""
         self.boot_end[host] = until
-        if self.nodes is not None:
-            self.nodes.boots(host, until)
+        self.resources.boots(host, until)
 
     def is_spoken_for(self, host: int) -> bool:
         """Whether anything runs on the host, or is fixed or reserved there."""
         return self.is_busy(host) or bool(self.fixed[host]) or self.reservations.is_reserved(host)
-
-    def set_idle(self, host: int, *, idle: bool) -> None:
-        """Add the host to, or take it out of, the hosts that can take a task."""
-        k = bisect_left(self.idle, host)
-        if self.nodes is not None:
-            self.nodes.set_ready(host, ready=idle)
-        present = k < len(self.idle) and self.idle[k] == host
-        if idle and not present:
-            self.idle.insert(k, host)
-        elif present and not idle:
-            del self.idle[k]
 
     def switch(self, host: int, *, on: bool) -> None:
         """Switch a host; when it boots or is off is told by `host_changed`."""
@@ -318,7 +259,7 @@ class RunState(TaskStates):
         self.states[tasks] = VIRTUAL
         self.n_virtual = len(tasks)
 
-    def plan_nodes(
+    def plan_places(
         self,
         tasks: Integers,
         hosts: Integers,
@@ -345,6 +286,8 @@ class RunState(TaskStates):
             tasks = np.concatenate([self.virtual.tasks, common, self.place_holders.tasks])
             planned = tasks[self.states[tasks] == VIRTUAL]
             self.states[planned] = WAITING
+            if self.held:
+                self.states[[task for task in planned.tolist() if task in self.held]] = BLOCKED
             self.waits_from(int(planned.min(initial=self.submitted)))
             self.n_virtual = 0
         self.virtual.clear()
@@ -360,10 +303,19 @@ class RunState(TaskStates):
                 return task, pstate
         return None
 
-    def next_in_common(self) -> int | None:
-        """Take the next task that is planned in common, to move it; None if none is."""
-        while self.common:
-            task = self.common.popleft()
-            if self.state_of[task] == VIRTUAL:
-                return task
-        return None
+    def next_in_common(self, host: int) -> int | None:
+        """Take the next task that is planned in common, waits for no others, and has room on the host, to move it.
+
+        None if there is none, or the first such has no room there: none overtakes it.
+        """
+        common, state_of, held = self.common, self.state_of, self.held
+        while common and state_of[common[0]] != VIRTUAL:
+            common.popleft()
+        place = 0
+        while held and place < len(common) and (common[place] in held or state_of[common[place]] != VIRTUAL):
+            place += 1
+        if place == len(common) or not self.resources.has_room(common[place], host):
+            return None
+        task = common[place]
+        del common[place]
+        return task

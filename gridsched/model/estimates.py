@@ -34,6 +34,14 @@ def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:
     return amounts
 
 
+def partition_members(platform: Platform) -> Booleans:
+    """Return which hosts are in each partition, shape (partitions, hosts); without any, all in one."""
+    members = np.zeros((max(len(platform.partitions), 1), len(platform)), dtype=np.bool_)
+    for k, partition in enumerate(platform.partitions):
+        members[k, list(partition.hosts)] = True
+    return members if platform.partitions else ~members
+
+
 def rooms(amounts: Integers, need: Integers) -> Integers:
     """Return how many parts that take `need` of each resource find room on each host, shape (hosts,)."""
     resources = np.flatnonzero(need)
@@ -199,6 +207,14 @@ class Estimates(ABC):
         """Nodes that task k takes on the cluster of host k, shape (tasks,)."""
         return np.ones(len(tasks), dtype=np.int64)
 
+    def n_cores(self, task: int, host: int) -> int:
+        """Cores that a task takes in all, if its first part lies on this host."""
+        return self.width(task, host)
+
+    def numbers_of_cores(self, tasks: Integers, hosts: Integers) -> Integers:
+        """Cores that task k takes in all if its first part lies on host k, shape (tasks,)."""
+        return self.widths(tasks, hosts)
+
     def host_pstate(self, task: int, pstate: int, host: int) -> int:
         """Return the host's P-state that serves a task in the scheduler's P-state `pstate`."""
         return pstate
@@ -259,6 +275,8 @@ class FlopsEstimates(Estimates):
         #: cores that a task takes in all, where they are not as many as nodes
         self._n_cores = None if tasks.demand is None or tasks.width is None else tasks.width * tasks.demand[:, 0]
         self._fits = None if tasks.demand is None else jobs_that_fit(platform, tasks, place)
+        if tasks.demand is not None:
+            self._shared, self._amounts = tasks.shared, node_amounts(platform, tasks.resources)
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
@@ -270,7 +288,16 @@ class FlopsEstimates(Estimates):
     def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Flops over speed [s], shape (tasks, hosts)."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
-        return self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
+        times = self._flops[tasks][:, None] / self._speed[hosts, pstate][None, :]
+        return times if self._fits is None else np.where(self._lie_alone(tasks, hosts), times, np.inf)
+
+    def _lie_alone(self, tasks: Integers, hosts: Integers) -> Booleans:
+        """Whether a host of its partition has room for all parts of a task, shape (tasks, hosts)."""
+        shared, members = self._shared, partition_members(self._platform)
+        need = shared.demand[tasks] * shared.width[tasks, None]
+        room = (self._amounts[hosts][None] >= need[:, None]).all(axis=2)
+        together = shared.anywhere[tasks] | (shared.width[tasks] == 1)
+        return np.asarray(room & members[shared.partition[tasks]][:, hosts] & together[:, None])
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Every task runs on every host; a parallel one where its cluster has nodes enough.
@@ -292,8 +319,9 @@ class FlopsEstimates(Estimates):
         """
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         power = np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
-        shares = self._width if self._n_cores is None else self._n_cores
-        return power if shares is None else power * shares[tasks][:, None]
+        if self._n_cores is not None:
+            return power * self._n_cores[tasks][:, None]
+        return power if self._width is None else power * self._platform.cores[hosts] * self._width[tasks][:, None]
 
     def shortest_times(self) -> Floats:
         """Flops over the largest speed [s], shape (tasks,)."""
@@ -312,6 +340,16 @@ class FlopsEstimates(Estimates):
     def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Return `Tasks.width` of each, shape (tasks,)."""
         return super().widths(tasks, hosts) if self._width is None else self._width[tasks]
+
+    def n_cores(self, task: int, host: int) -> int:
+        """Cores of all its parts; whole nodes give all that they have."""
+        return int(self.numbers_of_cores(np.array([task]), np.array([host]))[0])
+
+    def numbers_of_cores(self, tasks: Integers, hosts: Integers) -> Integers:
+        """Cores of all parts of each, shape (tasks,); whole nodes give all that they have."""
+        if self._n_cores is not None:
+            return self._n_cores[tasks]
+        return self.widths(tasks, hosts) * (1 if self._width is None else self._platform.cores[hosts])
 
     @property
     def always_feasible(self) -> bool:

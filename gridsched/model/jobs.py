@@ -109,6 +109,11 @@ class Dependencies:
         """Whether these are dependencies of jobs in this order, which is that of their ids."""
         return bool((order == np.arange(len(order))).all()) and int(self.task.max(initial=-1)) < len(order)
 
+    def first(self, count: int) -> Dependencies:
+        """Return those of the first `count` tasks, where the pairs stand in order of the tasks that wait."""
+        end = np.searchsorted(self.task, count).item()
+        return Dependencies(self.task[:end], self.on[:end], self.kind[:end], self.delay_s[:end])
+
     def by_task(self) -> Dependencies:
         """Return the same pairs in order of the jobs that wait."""
         order = np.argsort(self.task, kind="stable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,9 +50,21 @@ class SharedJobs(NamedTuple):
     width: Integers
 
 
+@cache
+def _constants(value: int | bool, room: int) -> NDArray[Any]:
+    array = np.full(room, value, dtype=np.bool_ if isinstance(value, bool) else np.int64)
+    array.setflags(write=False)
+    return array
+
+
+def _constant(value: int | bool, n: int) -> NDArray[Any]:
+    """Return `n` times a value; of all lengths up to the next power of two it is one array."""
+    return _constants(value, 1 << n.bit_length())[:n]
+
+
 @dataclass(frozen=True)
 class Tasks:
-    """Independent tasks in order of submission; a task's id is its position.
+    """Tasks in order of submission; a task's id is its position.
 
     Attributes
     ----------
@@ -84,7 +96,7 @@ class Tasks:
     attributes : mapping of str to Attribute
         What else a log tells of its jobs, by what it is: ``user``, ``partition``, ``qos``, ...
     dependencies : Dependencies or None
-        Which tasks wait for which others; no policy sees them.
+        Which tasks wait for which others; a policy sees those of the tasks that were submitted.
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
@@ -124,15 +136,28 @@ class Tasks:
         return len(self.flops)
 
     @property
+    def are_serial(self) -> bool:
+        """Whether every task has one part, of one core."""
+        return self.width is None
+
+    @property
+    def take_whole_nodes(self) -> bool:
+        """Whether each part of a task takes all of its node."""
+        return self.width is not None and self.demand is None
+
+    @property
     def shared(self) -> SharedJobs:
-        """What parts of jobs take, and where: of jobs that share nodes.
+        """What parts of tasks take, and where, where nodes are shared.
 
         Raises
         ------
         AttributeError
-            If each job has whole nodes.
+            If each part has a whole node.
         """
-        if self.demand is None or self.anywhere is None or self.partition is None or self.width is None:
+        if self.width is None:
+            n = len(self)
+            return SharedJobs(_constant(1, n)[:, None], _constant(True, n), _constant(0, n), _constant(1, n))
+        if self.demand is None or self.anywhere is None or self.partition is None:
             raise AttributeError(f"{self.name}: these jobs take whole nodes.")
         return SharedJobs(self.demand, self.anywhere, self.partition, self.width)
 
@@ -181,6 +206,7 @@ class ArrivedTasks:
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self._columns = ArrivedColumns(**{name: getattr(tasks, name) for name in _COLUMNS})
+        self._dependencies = None if tasks.dependencies is None else tasks.dependencies.by_task()
         utility = tasks.utility
         self._worth = None if utility is None else ArrivedColumns(**utility.columns)
         self._codes = ArrivedColumns(**{name: each.codes for name, each in tasks.attributes.items()})
@@ -191,7 +217,7 @@ class ArrivedTasks:
     def first(self, count: int) -> Tasks:
         """Return the first `count` tasks, never fewer than before."""
         some = copy(self._tasks)
-        vars(some)["dependencies"] = None
+        vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
             vars(some)["input_files"] = some.input_files[:count]
@@ -263,7 +289,7 @@ def make_tasks(
     attributes : mapping of str to sequence of str, optional
         Texts in the order of `flops`, by what they tell; empty ones tell nothing.
     dependencies : Dependencies, optional
-        Of parallel tasks that stand in order of submission.
+        Of tasks that stand in order of submission.
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
@@ -315,8 +341,8 @@ def make_tasks(
                 f"{name}: {n} tasks, but {len(each)} task types, utility functions or attributes; each task needs one."
             )
     order = np.argsort(submit, kind="stable")
-    if dependencies is not None and (width is None or not dependencies.are_of(order)):
-        raise InputError(f"{name}: dependencies are of parallel tasks in order of submission, by their positions.")
+    if dependencies is not None and not dependencies.are_of(order):
+        raise InputError(f"{name}: dependencies are of tasks in order of submission, by their positions.")
     return Tasks(
         **{key: _frozen(values, order) for key, values in columns.items()},
         task_type=None if types is None else types[order],

@@ -23,17 +23,18 @@ class TaskState(IntEnum):
     """Where a task is; the values from `FINISHED` on are final."""
 
     NOT_SUBMITTED = 0
-    WAITING = 1
-    VIRTUAL = 2
-    QUEUED = 3
-    RUNNING = 4
-    POSTPONED = 5
-    FINISHED = 6
-    DROPPED = 7
-    REJECTED = 8
-    KILLED = 9
-    FAILED = 10
-    UNFINISHED = 11
+    BLOCKED = 1
+    WAITING = 2
+    VIRTUAL = 3
+    QUEUED = 4
+    RUNNING = 5
+    POSTPONED = 6
+    FINISHED = 7
+    DROPPED = 8
+    REJECTED = 9
+    KILLED = 10
+    FAILED = 11
+    UNFINISHED = 12
 
 
 class ExecutionEnd(IntEnum):

@@ -245,6 +245,15 @@ class State(ABC):
     def mappable(self) -> Integers:
         """Ids of tasks that may be mapped (waiting or virtually queued), ascending."""
 
+    @property
+    @abstractmethod
+    def blocked(self) -> Integers:
+        """Ids of submitted tasks that wait for others (`Tasks.dependencies`), ascending.
+
+        They may be assigned and planned, and start no earlier than what they wait for lets them; then they
+        are mappable, unless they stand in a queue or a plan.
+        """
+
     @abstractmethod
     def idle_cores(self) -> list[int]:
         """Return the hosts that could start a task now, ascending, once for each free core."""
@@ -268,7 +277,7 @@ class State(ABC):
     @property
     @abstractmethod
     def nodes(self) -> NodesState:
-        """Free nodes, and estimated ends and widths of what runs; for parallel tasks only."""
+        """Hosts as nodes: which are free, and estimated ends and widths of what runs."""
 
     @property
     @abstractmethod

@@ -78,7 +78,7 @@ def _check_tasks(scenario: LoadedScenario) -> None:
 
 def _check_parallel(scenario: LoadedScenario) -> None:
     """Refuse who would hand out tasks to single hosts where jobs take sets of them."""
-    if scenario.tasks.width is None:
+    if scenario.tasks.are_serial:
         return
     for name in ("deployment", "master"):
         if getattr(scenario, name) is not None:

@@ -242,7 +242,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
         trace = simulate_reference(request, is_apart=is_apart)
         plugin_j, log, links_j, grams = None, "", None, None
     else:
-        with _platform_file(prepared) as platform_file:
+        with _platform_file(prepared, has_sets=request.has_sets) as platform_file:
             outcome = simulate(replace(request, platform_file=platform_file.resolve()))
         trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
         links_j, grams = outcome.links_j, outcome.grams
@@ -336,10 +336,10 @@ def _given_wattages(scenario: LoadedScenario) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _platform_file(scenario: LoadedScenario) -> Iterator[Path]:
+def _platform_file(scenario: LoadedScenario, *, has_sets: bool) -> Iterator[Path]:
     """Give the platform as a SimGrid file; one that is written for the run goes with it."""
     file = scenario.platform_file
-    text = None if file is None else _edited(Path(file), scenario)
+    text = None if file is None else _edited(Path(file), scenario, has_sets=has_sets)
     if file is not None and text is None:
         yield Path(file)
         return
@@ -348,18 +348,18 @@ def _platform_file(scenario: LoadedScenario) -> Iterator[Path]:
         if text is None:
             still = replace(scenario.platform, profiles=HostProfiles())
             write_platform(still, path, command="gridsched run")
-            text = _edited(path, scenario)
+            text = _edited(path, scenario, has_sets=has_sets)
         if text is not None:
             write_whole(path, text, force=True)
         yield path
 
 
-def _edited(path: Path, scenario: LoadedScenario) -> str | bytes | None:
+def _edited(path: Path, scenario: LoadedScenario, *, has_sets: bool) -> str | bytes | None:
     """Return a platform file as SimGrid is to load it; None where it serves as it is."""
     changed = None
     if scenario.platform.profiles.are_in_files:
         changed = with_speeds_alone(path, scenario.platform)
     changed = current_platform_xml(path, changed) or changed
-    if scenario.tasks.width is None:
+    if not has_sets:
         return changed
     return parallel_platform_xml(path, None if changed is None else changed.decode())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine import Controller, reference
+from gridsched.engine import Controller, reference, takes_sets
 from gridsched.errors import InputError
 from gridsched.model.run_times import RunTimes
 from gridsched.model.seeds import random_stream
@@ -53,6 +53,11 @@ class SimulationRequest:
     wattages: Mapping[str, str] = field(default_factory=dict)
     #: whether SimGrid's joules are weighed by the carbon intensity of the system, too
     meters_carbon: bool = False
+
+    @property
+    def has_sets(self) -> bool:
+        """Whether executions have sets of hosts."""
+        return takes_sets(self.tasks, self.scheduler.traits)
 
 
 @dataclass(frozen=True)
@@ -99,14 +104,14 @@ def choose_way(request: SimulationRequest) -> str:
     InputError
         If `request.way` is ``"maestro"`` although actors are needed, or parallel tasks send bytes.
     """
-    if request.uses_network and request.tasks.width is not None:
-        raise InputError(f"{request.tasks.name}: parallel jobs have no messages; leave them out by --network none.")
     traits = request.scheduler.traits
+    if request.uses_network and request.has_sets:
+        raise InputError(f"{request.tasks.name}: parallel jobs have no messages; leave them out by --network none.")
     needs_lead = (
         request.deployment_file is not None
         or bool(request.hosts_off)
         or bool(request.system.platform.profiles.states)
-        or request.tasks.width is not None
+        or request.has_sets
         or traits.replicates
         or traits.may_cancel
         or traits.powers_hosts
@@ -178,7 +183,7 @@ def simulate(request: SimulationRequest) -> Records:
     way = choose_way(request)
     run_times = request.run_times
     is_metered = run_times is not None and len(run_times.load) > 0
-    cfg = request.cfg if request.tasks.width is None or is_metered else (*request.cfg, PARALLEL_TASKS)
+    cfg = (*request.cfg, PARALLEL_TASKS) if request.has_sets and not is_metered else request.cfg
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     world = World(
         request.system.platform,

@@ -59,7 +59,7 @@ class LeadSession(ActorSession):
         When the speed of one changes, it does not notice that the others have another load.
         """
         profiles = tuple(self.world.platform.profiles.speed_of.values())
-        if self.controller.tasks.width is not None and profiles:
+        if self.controller.has_sets and profiles:
             yield from (date for date, _ in SlowestOf(profiles, all_change=True).events())
 
     def deploy(self, deployment_file: Path | None) -> None:

@@ -165,17 +165,22 @@ def test_both_drivers_agree(scheduler):
     assert metered_differences(found) == []
 
 
-def test_a_policy_sees_no_dependencies():
-    """What a job waits for may be a job to come."""
+def test_a_policy_sees_what_submitted_jobs_wait_for():
+    """Of those to come it sees nothing, of those that wait for others all; they are blocked meanwhile."""
     case = scenario(JOBS, [(2, 0, After.END, 0)])
     platform, tasks = case.platform, case.tasks
     seen = []
-    policy = Scripted(lambda state: seen.append(state.tasks.dependencies) or [], Traits(asked="event", parallel=True))
+
+    def answer(state):
+        waits = state.tasks.dependencies
+        seen.append((state.now, waits.task.tolist(), waits.on.tolist(), state.blocked.tolist()))
+        return []
+
+    policy = Scripted(answer, Traits(asked="event", parallel=True))
     controller = controller_of(platform, tasks, policy, estimates=RequestedTimes(platform, tasks))
     with pytest.raises(Exception, match="unfinished"):
         reference.simulate(controller)
-    assert seen
-    assert set(seen) == {None}
+    assert seen == [(0.0, [], [], []), (1.0, [], [], []), (2.0, [2], [0], [2])]
 
 
 @pytest.mark.parametrize(
@@ -187,10 +192,8 @@ def test_impossible_dependencies_are_refused(rows):
         pairs_of(rows)
 
 
-def test_serial_tasks_have_none():
-    """They stand in queues that know of no such thing."""
-    with pytest.raises(InputError, match="parallel"):
-        make_tasks([1.0, 1.0], dependencies=pairs_of([(1, 0, After.END, 0)]))
+def test_dependencies_are_of_tasks_in_order():
+    """By their places in order of submission."""
     with pytest.raises(InputError, match="order"):
         make_tasks([1.0, 1.0], [5, 0], width=1, dependencies=pairs_of([(1, 0, After.END, 0)]))
 

@@ -11,7 +11,6 @@ from gridsched.energy import trace_energy
 from gridsched.engine import reference
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
-from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks
@@ -94,8 +93,8 @@ def test_what_a_policy_sees_of_nodes():
         (Allocate(7, np.array([0, 1])), "there are tasks 0 to 1"),
         (Allocate("a", np.array([0, 1])), "task is 'a'"),
         (Allocate(1, np.array([0, 1])), "the task is not_submitted"),
-        (Assign(0, 0), "Assign is for serial tasks"),
-        (Plan(np.array([0]), np.array([0])), "Plan.offsets is None; a Plan of parallel tasks needs"),
+        (Assign(0, 0), "takes 2 nodes, not 1; Allocate"),
+        (Plan(np.array([0]), np.array([0])), "takes 2 nodes, not 1; Allocate"),
         (Cancel(0), "needs the trait 'may_cancel'"),
     ],
 )
@@ -172,7 +171,7 @@ def test_a_job_wider_than_every_cluster_is_rejected():
 
 
 def test_what_node_sets_do_not_have_is_refused_before_the_run():
-    """Cores, unequal clusters, estimates, input files; serial policies and serial tasks."""
+    """Cores, unequal clusters, estimates; policies that name one host for jobs of several."""
     job, nothing = [(0, 1, 5)], at_times({})
     with pytest.raises(InputError, match=r"host 'n0'.* 4"):
         play_on_nodes(nodes(2, cores=4), job, nothing)
@@ -189,14 +188,8 @@ def test_what_node_sets_do_not_have_is_refused_before_the_run():
             Scripted(nothing, PARALLEL),
             estimates=estimates_of(two_clusters(), jobs((0, 0, 1), (0, 0, 1))),
         )
-    files = DataFiles(("f",), np.array([1.0]), (("c0",),))
-    tasks = make_tasks([10.0], width=1, input_files=[[0]], files=files)
-    with pytest.raises(InputError, match="input files"):
-        controller_of(nodes(2), tasks, Scripted(nothing, PARALLEL))
-    with pytest.raises(InputError, match=r"serial.*parallel"):
-        play_on_nodes(nodes(2), job, nothing, traits=Traits(asked="event"))
-    with pytest.raises(InputError, match=r"parallel.*serial"):
-        controller_of(nodes(2), make_tasks([10.0]), Scripted(nothing, PARALLEL))
+    with pytest.raises(InputError, match=r"one host.*2 nodes"):
+        play_on_nodes(nodes(2), [(0, 2, 5)], nothing, traits=Traits(asked="event"))
 
 
 def test_only_policies_of_parallel_jobs_delegate_among_themselves():

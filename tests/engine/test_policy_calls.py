@@ -108,7 +108,7 @@ REFUSED = [
     ([Plan([0], [[0]])], PLAIN, r"Plan.hosts is \[\[0\]\]; it must be an array of whole numbers"),
     ([Plan([0], [0], ["a"])], PLAIN, r"Plan.pstates is \['a'\]; it must be an array"),
     ([Assign(0, 0), Assign(1, 0), Cancel(1)], PLAIN, "a queued task needs the trait 'may_cancel'"),
-    ([Assign(0, 0), Cancel(0)], MAY_CANCEL, "a running copy needs the trait 'replicates'"),
+    ([Assign(0, 0), Cancel(0)], PLAIN, "a running copy .* needs the trait 'may_cancel'"),
     ([Cancel(0)], ANYTHING, "task 7: no queued or running copy is there; the task is waiting"),
     ([Assign(0, 0), Cancel(0, 1)], ANYTHING, "task 7, host 'h2': no queued or running"),
     ([Assign(0, 0), Cancel(0, 2)], ANYTHING, "task 7, host 2: there are hosts 0 to 1"),

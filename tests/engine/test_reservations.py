@@ -112,15 +112,15 @@ def test_a_reservation_that_finds_its_nodes_busy_voids_the_run():
     [
         (
             [Allocate(1, np.array([0, 1, 2]), start=9.5)],
-            r"task 2: host 0 is free from 10 s on, as state.nodes.free_at tells; 9.5 s is too early",
+            r"task 2: host 0 is free from 10 s on .*; 9.5 s is too early",
         ),
         (
             [Allocate(1, np.array([0, 1, 2]), start=10.0), Allocate(2, np.array([2, 3]), start=29.0)],
-            r"task 3: host 2 is reserved from 10 s to 30 s, as .* for from 29 s to 39 s",
+            r"task 3: host 2 is reserved from 10 s to 30 s by .* for from 29 s to 39 s",
         ),
         (
             [Allocate(1, np.array([1, 2, 3]), start=10.0), Allocate(3, np.array([2, 3]))],
-            r"task 4: host 2 is reserved from 10 s to 30 s, as .* for from 0 s to 15 s",
+            r"task 4: host 2 is reserved from 10 s to 30 s by .* for from 0 s to 15 s",
         ),
         ([Allocate(1, np.array([0, 1, 2]), start=-1.0)], "start is -1.0; it must lie at or after"),
         ([Allocate(1, np.array([0, 1, 2]), start=np.nan)], "start is nan; it must lie at or after"),
@@ -225,8 +225,8 @@ def test_a_planned_task_may_go_another_way():
 @pytest.mark.parametrize(
     ("plan", "why"),
     [
-        (Plan(np.array([1]), None), "Plan.hosts is None; a Plan of parallel tasks needs hosts"),
-        (Plan(np.array([1]), np.array([0])), "Plan.offsets is None"),
+        (Plan(np.array([1]), None), "a Plan without hosts needs tasks that one host can hold"),
+        (Plan(np.array([1]), np.array([0])), "the task takes 3 nodes, not 1"),
         (
             Plan(np.array([1]), np.array([0.5]), None, np.array([0, 1]), np.array([0])),
             "must be an array of whole numbers",

@@ -16,6 +16,7 @@ from gridsched.energy import trace_energy
 from gridsched.export import batsim_files
 from gridsched.export.export import write_export
 from gridsched.model.timeline import host_timeline
+from gridsched.model.trace import TaskState
 from gridsched.power import trace_power
 from gridsched.workloads.traces.formats import TraceOptions
 
@@ -88,7 +89,7 @@ def test_a_killed_task_that_never_started_is_rejected():
         [(0, 0, 0, 0.0, 10.0, by_hand.FINISHED), (1, 1, 0, 0.0, 7.0, by_hand.KILLED), (2, 2, 0, 0.0, 10.0, 3)],
         (),
         10.0,
-        [6, 9, 10, 9, 11],
+        [TaskState.FINISHED, TaskState.KILLED, TaskState.FAILED, TaskState.KILLED, TaskState.UNFINISHED],
     )
     assert batsim_files.batsim_state(trace) == [
         "COMPLETED_SUCCESSFULLY",
