@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.arrays import Integers
+from gridsched.arrays import Floats, Integers
 from gridsched.model.signals import Signal
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd
 

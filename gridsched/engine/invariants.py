@@ -138,7 +138,9 @@ def _of_hosts(run: RunState, executions: list[Execution], up: list[bool]) -> Ite
     yield "idle cores", resources.idle_cores(), [host for host in idle for _ in range(free[host])]
     waiting = [host for host in run.queued_hosts if up[host] and run.fixed[host][0][0] not in run.held]
     yield "hosts whose queue could go on", [h for h in waiting if resources.has_room(run.fixed[h][0][0], h)], []
-    ends = [sorted(each.estimated_end for each in some for _ in range(_cores_on(each, h))) for h, some in enumerate(here)]
+    ends = [
+        sorted(each.estimated_end for each in some for _ in range(_cores_on(each, h))) for h, some in enumerate(here)
+    ]
     yield "ends", [sorted(resources.core_ends(host)) for host in range(n)], ends
     state = resources.state(-math.inf, run.reservations)
     yield "free nodes", state.free.tolist(), [up[host] and not here[host] for host in range(n)]

@@ -440,7 +440,9 @@ class WholeNodes(Resources):
 
     def fits_one_host(self, tasks: Integers) -> Booleans:
         """Whether one node of some cluster is enough for each task, shape (tasks,)."""
-        one_of_each = np.unique(self._cluster_of, return_index=True)[1] if self._cluster_of is not None else np.zeros(1, int)
+        one_of_each = (
+            np.unique(self._cluster_of, return_index=True)[1] if self._cluster_of is not None else np.zeros(1, int)
+        )
         return np.any([self.widths(tasks, np.full(len(tasks), host)) == 1 for host in one_of_each], axis=0)
 
     def has_free_core(self, host: int) -> bool:
@@ -665,7 +667,9 @@ class SharedNodes(WholeNodes):
         for k, task in enumerate(tasks.tolist()):
             need = jobs.demand[task] * jobs.width[task]
             inside = self.members[jobs.partition[task]]
-            alone[k] = (self.amounts[inside] >= need).all(axis=1).any() and (jobs.width[task] == 1 or jobs.anywhere[task])
+            alone[k] = (self.amounts[inside] >= need).all(axis=1).any() and (
+                jobs.width[task] == 1 or jobs.anywhere[task]
+            )
         return alone
 
     def disagreeing(self, hosts: Integers, pstate: int) -> tuple[int, int] | None:

@@ -52,7 +52,7 @@ class SharedJobs(NamedTuple):
 
 @cache
 def _constants(value: int | bool, room: int) -> NDArray[Any]:
-    array = np.full(room, value, dtype=np.bool_ if isinstance(value, bool) else np.int64)
+    array: NDArray[Any] = np.full(room, value, dtype=np.bool_ if isinstance(value, bool) else np.int64)
     array.setflags(write=False)
     return array
 

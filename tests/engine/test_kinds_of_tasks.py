@@ -52,7 +52,9 @@ def played(kind: str, platform: Platform, tasks, answer, traits: Traits = ALL, *
 
 def spans(trace) -> dict[int, tuple[float, float]]:
     """Return (start, end) of the finished execution of each task."""
-    return {task: (start, end) for task, start, end in zip(range(9), trace.start_time_s, trace.finish_time_s, strict=False)}
+    return {
+        task: (start, end) for task, start, end in zip(range(9), trace.start_time_s, trace.finish_time_s, strict=False)
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -245,7 +247,7 @@ def test_a_budget_holds_for_shared_nodes():
     assert trace.periods["consumed_j"][0] == pytest.approx(10 * (20 + 5))
     assert seen[0] == (0.0, 0.0, 0.0)
     tight = EnergyBudget(energy_j=349.0, period_s=20.0)
-    with pytest.raises(InvalidDecision, match="Allocate would draw 112.5 J"):
+    with pytest.raises(InvalidDecision, match=r"Allocate would draw 112.5 J"):
         played("shared", machine("shared"), tasks, answer, traits, budget=tight)
 
 

@@ -110,10 +110,7 @@ def test_a_reservation_that_finds_its_nodes_busy_voids_the_run():
 @pytest.mark.parametrize(
     ("decisions", "why"),
     [
-        (
-            [Allocate(1, np.array([0, 1, 2]), start=9.5)],
-            r"task 2: host 0 is free from 10 s on .*; 9.5 s is too early",
-        ),
+        ([Allocate(1, np.array([0, 1, 2]), start=9.5)], r"task 2: host 0 is free from 10 s on .*; 9.5 s is too early"),
         (
             [Allocate(1, np.array([0, 1, 2]), start=10.0), Allocate(2, np.array([2, 3]), start=29.0)],
             r"task 3: host 2 is reserved from 10 s to 30 s by .* for from 29 s to 39 s",

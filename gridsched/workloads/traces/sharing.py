@@ -236,9 +236,7 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place
     wide &= ~kept
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
     neighbours = ", no neighbours to hold it (--place contiguous)" if place == "contiguous" else ""
-    left = left.without(
-        ~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table"
-    )
+    left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
     columns = {
         "width": wants.width[kept],
         "anywhere": wants.anywhere[kept],
