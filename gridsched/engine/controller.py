@@ -26,6 +26,7 @@ from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
+from gridsched.engine.resources import with_pools
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.errors import IncompleteRun
@@ -75,6 +76,8 @@ class Controller:
         is_metered: bool = False,
     ) -> None:
         system.check_pstates()
+        self._platform = system.platform
+        system = with_pools(system, tasks, scheduler.traits)
         check_policy(scheduler, system, tasks)
         check_clock(system, tasks)
         self.system = system
@@ -377,7 +380,7 @@ class Controller:
         """
         account, budget = self._account, self.system.rules.budget
         trace = Trace(
-            platform=self.system.platform,
+            platform=self._platform,
             tasks=self.tasks,
             horizon_s=self.now if horizon_s is None else horizon_s,
             mapping_events=self._calls.mapping_events,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -47,6 +48,13 @@ def resources_of(system: System, tasks: Tasks, traits: Traits, is_on: list[bool]
     one_core = max(system.platform.cores.tolist(), default=1) == 1
     kind = WholeNodes if tasks.take_whole_nodes or (tasks.are_serial and one_core) else SharedNodes
     return kind(system, tasks, is_on)
+
+
+def with_pools(system: System, tasks: Tasks, traits: Traits) -> System:
+    """Return a system whose platform has partitions, where jobs share nodes and nobody has divided them."""
+    platform = system.platform
+    shares = takes_sets(tasks, traits) and not tasks.take_whole_nodes and (platform.cores > 1).any()
+    return replace(system, platform=replace(platform, partitions=platform.pools)) if shares else system
 
 
 def takes_sets(tasks: Tasks, traits: Traits) -> bool:
@@ -611,7 +619,7 @@ class SharedNodes(WholeNodes):
         #: P-state of what runs on each node that is not free
         self._pstate_here = np.zeros(len(is_on), dtype=np.int64)
         self._cores_of = self.amounts[:, 0]
-        self._names = [partition.name for partition in system.platform.partitions]
+        self._names = [partition.name for partition in system.platform.pools]
         #: nodes of all executions, and parts on them; each execution has some places in a row
         self._pool = np.empty((2, _FIRST_PARTS), dtype=np.int64)
         self._n_pooled = 0

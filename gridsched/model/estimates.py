@@ -35,11 +35,21 @@ def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:
 
 
 def partition_members(platform: Platform) -> Booleans:
-    """Return which hosts are in each partition, shape (partitions, hosts); without any, all in one."""
-    members = np.zeros((max(len(platform.partitions), 1), len(platform)), dtype=np.bool_)
-    for k, partition in enumerate(platform.partitions):
+    """Return which hosts are in each of `Platform.pools`, shape (pools, hosts)."""
+    pools = platform.pools
+    members = np.zeros((len(pools), len(platform)), dtype=np.bool_)
+    for k, partition in enumerate(pools):
         members[k, list(partition.hosts)] = True
-    return members if platform.partitions else ~members
+    return members
+
+
+def nodes_filled(platform: Platform, tasks: Tasks) -> Floats:
+    """Return how many whole nodes of its partition each task fills, by its cores, shape (tasks,)."""
+    if tasks.take_whole_nodes and tasks.width is not None:
+        return tasks.width.astype(np.float64)
+    shared = tasks.shared
+    most = np.array([max(platform.cores[h] for h in pool.hosts) for pool in platform.pools])
+    return np.asarray(shared.width * shared.demand[:, 0] / most[shared.partition])
 
 
 def rooms(amounts: Integers, need: Integers) -> Integers:
@@ -90,14 +100,15 @@ def jobs_that_fit(platform: Platform, tasks: Tasks, place: str = "pack") -> Bool
         If the platform lacks a partition that a job names.
     """
     shared, amounts = tasks.shared, node_amounts(platform, tasks.resources)
-    n_partitions = len(platform.partitions)
+    pools = platform.pools
+    n_partitions = len(pools)
     if len(tasks) and not 0 <= shared.partition.min() <= shared.partition.max() < n_partitions:
         raise InputError(f"{tasks.name}: jobs name partitions that {platform.name} has not; it has {n_partitions}.")
     kinds = np.column_stack([shared.partition, shared.anywhere, shared.demand])
     kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
     room = np.zeros(len(kinds), dtype=np.int64)
     for k, (partition, anywhere, *need) in enumerate(kinds.tolist()):
-        hosts = np.array(platform.partitions[partition].hosts, dtype=np.int64)
+        hosts = np.array(pools[partition].hosts, dtype=np.int64)
         on_each = rooms(amounts[hosts], np.array(need))
         room[k] = most_parts(on_each if anywhere else np.minimum(on_each, 1), hosts, place)
     return np.asarray(shared.width <= room[kind.reshape(-1)])
@@ -114,7 +125,7 @@ def check_partitions(platform: Platform, pstates: Integers, name: str) -> None:
     name : str
         Of the jobs, for the message.
     """
-    for partition in platform.partitions:
+    for partition in platform.pools:
         first = platform.hosts[partition.hosts[0]]
         for h in partition.hosts:
             other = platform.hosts[h]

@@ -223,6 +223,11 @@ class Platform:
         return len(self.hosts)
 
     @property
+    def pools(self) -> tuple[Partition, ...]:
+        """Where parts of jobs may lie that share nodes: the partitions; without any, all hosts are one."""
+        return self.partitions or (Partition("all", tuple(range(len(self.hosts)))),)
+
+    @property
     def has_energy(self) -> bool:
         """Whether the power of any computing host is known."""
         return any(host.has_energy for host in self.hosts)

@@ -89,8 +89,8 @@ class LoggedRunTimes(RunTimes):
     platform : Platform
     run_time_s : array_like, shape (tasks,)
         How long each task took [s], on the fastest host of `platform` in P-state 0.
-    node_power_w : ndarray of float64, shape (tasks,), optional
-        What each task drew on each of its nodes in the mean [W]; nan where nobody knows.
+    power_w : ndarray of float64, shape (tasks,), optional
+        What each task drew on all its nodes together, on average [W]; nan where that is unknown.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class LoggedRunTimes(RunTimes):
         If a time is not finite and greater than 0.
     """
 
-    def __init__(self, platform: Platform, run_time_s: ArrayLike, node_power_w: Floats | None = None) -> None:
+    def __init__(self, platform: Platform, run_time_s: ArrayLike, power_w: Floats | None = None) -> None:
         times = np.asarray(run_time_s, dtype=np.float64)
         legal = (times >= SMALLEST) & (times <= LARGEST)
         if not legal.all():
@@ -108,9 +108,11 @@ class LoggedRunTimes(RunTimes):
             )
         self._times: list[float] = times.tolist()
         self._speed: list[list[float]] = relative_speed(platform).tolist()
-        self.node_power_w = node_power_w
+        self.power_w = power_w
 
-    def at_measured_power(self, platform: Platform, labels: Labels, *, clamps: bool) -> tuple[LoggedRunTimes, str]:
+    def at_measured_power(
+        self, platform: Platform, labels: Labels, nodes: Floats, *, clamps: bool
+    ) -> tuple[LoggedRunTimes, str]:
         """Return the same times with the loads at which hosts draw what was measured, and what to tell.
 
         Parameters
@@ -119,6 +121,8 @@ class LoggedRunTimes(RunTimes):
             Of the powers between which SimGrid knows loads: those of its fastest host in P-state 0.
         labels : ndarray of int64 or of str, shape (tasks,)
             Ids of the tasks, for messages.
+        nodes : ndarray of float64, shape (tasks,)
+            How many whole nodes each task fills: of nodes that are shared, the shares of their cores together.
         clamps : bool
             Whether tasks outside this range take its ends.
 
@@ -127,9 +131,9 @@ class LoggedRunTimes(RunTimes):
         InputError
             If nothing was measured, hosts draw the same at any load, or a task lies outside.
         """
-        watts = self.node_power_w
-        if watts is None:
+        if self.power_w is None:
             raise InputError("--power measured: the workload tells no measured power or energy of any job.")
+        watts = self.power_w / nodes
         fastest = int(np.argmax(platform.speed[:, 0]))
         least_w, most_w = platform.epsilon_w.item(fastest, 0), platform.busy_w.item(fastest, 0)
         if not most_w > least_w:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,11 +161,11 @@ def host_timelines(trace: Trace, most_rows: int | None = None) -> Iterator[HostT
     while low < n_hosts:
         high = max(low + 1, int(np.searchsorted(rows, rows[low] + most_rows, side="right")) - 1)
         own, chosen = slice(first[low], first[high]), by_host[placements[low] : placements[high]]
-        inside = (speeds[0] >= low) & (speeds[0] < high)
+        inside = (speeds.host >= low) & (speeds.host < high)
         yield _timeline(
             trace,
             (changes[own], switch_end[own]),
-            (speeds[0][inside], speeds[1][inside], speeds[2][inside]),
+            _SpeedChanges(*(column[inside] for column in speeds)),
             execution[chosen],
             placed[chosen],
             chosen,
@@ -173,10 +173,28 @@ def host_timelines(trace: Trace, most_rows: int | None = None) -> Iterator[HostT
         low = high
 
 
+class _SpeedChanges(NamedTuple):
+    """Changes of the share of speed at which hosts compute.
+
+    Attributes
+    ----------
+    host : ndarray of int64, shape (changes,)
+    date, share : ndarray of float64, shape (changes,)
+        From when on [s], and the share.
+    owner : ndarray of int64, shape (changes,)
+        Place in `Trace.placed` of what changes its speed, where executions have sets of hosts; else -1.
+    """
+
+    host: Integers
+    date: Floats
+    share: Floats
+    owner: Integers
+
+
 def _timeline(
     trace: Trace,
     switches: tuple[NDArray[np.void], Floats],
-    speeds: tuple[Integers, Floats, Floats],
+    speeds: _SpeedChanges,
     execution: Integers,
     placed: Integers,
     placements: Integers,
@@ -187,7 +205,7 @@ def _timeline(
     """
     runs, horizon = trace.executions, trace.horizon_s
     changes, switch_end = switches
-    changed, dates, shares = speeds
+    changed, dates, shares, owners = speeds
     lasts = np.isfinite(switch_end)
     hosts = (changes["host"], changes["host"][lasts], changed, placed, placed)
     times = (changes["time"], switch_end[lasts], dates, runs["start"][execution], runs["end"][execution])
@@ -216,12 +234,14 @@ def _timeline(
         tells = is_change | ((order >= n_changes) & (order < n_before))
         tells[is_change] = time[is_change] == 0.0
         speed_share = factors[order[np.maximum.accumulate(np.where(tells, np.arange(len(order)), 0))]]
-    if len(trace.load):
-        spans = last - first
-        rows = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
-        load = np.ones(len(order))
-        load[rows] = np.repeat(trace.load[runs["task"][execution]], spans)
-        speed_share = load if speed_share is None else speed_share * load
+    if len(trace.load) or (len(changed) and cores is not None):
+        rates = np.ones(len(placed)) if not len(trace.load) else trace.load[runs["task"][execution]]
+        if cores is not None:
+            rates = rates * cores
+        at = np.full(len(trace.placed_hosts), -1)
+        at[placements] = np.arange(len(placements))
+        shares_at = rank[n_changes:n_before], at[owners], shares
+        speed_share = _mean_rate(rates, first, last, shares_at, busy, speed_share if cores is None else None)
     end = np.full(len(time), horizon)
     end[:-1] = np.where(host[1:] != host[:-1], horizon, time[1:])
     return HostTimeline(
@@ -241,12 +261,53 @@ def _timeline(
     )
 
 
-def _speed_changes(trace: Trace) -> tuple[Integers, Floats, Floats]:
-    """Return host, date [s] and share of each change of the speed at which a host computes.
+def _mean_rate(
+    rates: Floats,
+    first: Integers,
+    last: Integers,
+    changes: tuple[Integers, Integers, Floats],
+    busy: Integers,
+    share_of_host: Floats | None,
+) -> Floats:
+    """Return at which share of their speed the busy cores of a host compute on average, shape (rows,).
+
+    Parameters
+    ----------
+    rates : ndarray of float64, shape (placements,)
+        Cores of each placement by the share of its load.
+    first, last : ndarray of int64, shape (placements,)
+        The rows in which it begins and ends.
+    changes : tuple of ndarray
+        Rows in which placements change their speed, which placements, and the share of speed from then on.
+    busy : ndarray of int64, shape (rows,)
+        Busy cores.
+    share_of_host : ndarray of float64, shape (rows,), or None
+        Share of speed of all that runs on the host; None where each placement has its own.
+    """
+    step = np.zeros(len(busy))
+    row, placement, share = changes
+    if share_of_host is not None or not len(row):
+        np.add.at(step, first, rates)
+        np.subtract.at(step, last, rates)
+    else:
+        order = np.lexsort((row, placement))
+        row, placement, share = row[order], placement[order], share[order]
+        before = np.append(0.0, share[:-1])
+        before[np.append(True, placement[1:] != placement[:-1])] = 0.0
+        np.add.at(step, row, rates[placement] * (share - before))
+        ends = np.append(placement[1:] != placement[:-1], True)
+        np.subtract.at(step, last[placement[ends]], rates[placement[ends]] * share[ends])
+    load = np.where(busy > 0, np.cumsum(step) / np.maximum(busy, 1), 1.0)
+    return load if share_of_host is None else load * share_of_host
+
+
+def _speed_changes(trace: Trace) -> _SpeedChanges:
+    """Return each change of the speed at which a host computes.
 
     A node computes at the speed of the slowest one that its execution has.
     """
-    changes = [(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))]
+    nothing = np.zeros(0, dtype=np.int64)
+    changes = [(nothing, np.zeros(0), np.zeros(0), nothing)]
     if trace.platform.profiles.speeds and trace.is_parallel:
         changes += _changes_of_nodes(trace)
     elif trace.platform.profiles.speeds:
@@ -255,20 +316,20 @@ def _speed_changes(trace: Trace) -> tuple[Integers, Floats, Floats]:
             speed = speeds.of(np.array([h]))
             assert speed is not None
             dates, shares = speed.changes(trace.horizon_s)
-            changes.append((np.full(len(dates), h), dates, shares))
-    hosts, times, values = zip(*changes, strict=True)
-    return np.concatenate(hosts), np.concatenate(times), np.concatenate(values)
+            changes.append((np.full(len(dates), h), dates, shares, np.full(len(dates), -1)))
+    return _SpeedChanges(*map(np.concatenate, zip(*changes, strict=True)))
 
 
-def _changes_of_nodes(trace: Trace) -> Iterator[tuple[Integers, Floats, Floats]]:
-    """Yield nodes, dates [s] and shares of each execution, from its start on."""
+def _changes_of_nodes(trace: Trace) -> Iterator[tuple[Integers, Floats, Floats, Integers]]:
+    """Yield nodes, dates [s], shares and placements of each execution, from its start on."""
     speeds, runs = trace.speeds(), trace.executions
     for k, (start, end) in enumerate(runs[["start", "end"]].tolist()):
         nodes = trace.hosts_of(k)
         speed, dates, shares = speeds.of(nodes), np.array([start]), np.ones(1)
         if speed is not None:
             dates, shares = speed.changes(end, start)
-        yield np.repeat(nodes, len(dates)), np.tile(dates, len(nodes)), np.tile(shares, len(nodes))
+        n, placement = len(dates), trace.host_offsets[k] + np.arange(len(nodes))
+        yield np.repeat(nodes, n), np.tile(dates, len(nodes)), np.tile(shares, len(nodes)), np.repeat(placement, n)
 
 
 def _check_first_rows(trace: Trace, changes: NDArray[np.void]) -> None:

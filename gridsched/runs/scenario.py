@@ -11,7 +11,7 @@ import tomli_w
 
 from gridsched.errors import InputError
 from gridsched.model.carbon import carbon_signal, forecast_signal, with_signal
-from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
+from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes, nodes_filled
 from gridsched.model.failures import Failures, with_maintenance
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
@@ -261,11 +261,6 @@ class LoadedScenario(Scenario):
             return self
         if not isinstance(self.run_times, LoggedRunTimes):
             raise InputError(f"{self.tasks.name}: --power measured goes with a log of jobs that tells their power.")
-        if (self.platform.cores > 1).any() or self.platform.partitions:
-            raise InputError(
-                f"{self.platform.name}: --power measured goes with jobs that have whole nodes, of one core, without "
-                "partitions."
-            )
         for key, value in (
             ("energy_budget_j", self.budget),
             ("power_cap_w", self.power_cap_w),
@@ -276,7 +271,8 @@ class LoadedScenario(Scenario):
                     f"--power measured: what jobs really draw is known to nobody before they ran, and {key} goes by "
                     "it; leave one of them out."
                 )
-        times, note = self.run_times.at_measured_power(self.platform, self.tasks.labels, clamps=clamps)
+        nodes = nodes_filled(self.platform, self.tasks)
+        times, note = self.run_times.at_measured_power(self.platform, self.tasks.labels, nodes, clamps=clamps)
         return replace(self, run_times=times, remarks=(*self.remarks, note))
 
     def failing(self) -> LoadedScenario:

@@ -55,6 +55,11 @@ class SimulationRequest:
     meters_carbon: bool = False
 
     @property
+    def is_metered(self) -> bool:
+        """Whether tasks draw a share of their hosts' range of power."""
+        return self.run_times is not None and len(self.run_times.load) > 0
+
+    @property
     def has_sets(self) -> bool:
         """Whether executions have sets of hosts."""
         return takes_sets(self.tasks, self.scheduler.traits)
@@ -112,6 +117,7 @@ def choose_way(request: SimulationRequest) -> str:
         or bool(request.hosts_off)
         or bool(request.system.platform.profiles.states)
         or request.has_sets
+        or request.is_metered
         or traits.replicates
         or traits.may_cancel
         or traits.powers_hosts
@@ -182,8 +188,7 @@ def simulate(request: SimulationRequest) -> Records:
     check_precision(request)
     way = choose_way(request)
     run_times = request.run_times
-    is_metered = run_times is not None and len(run_times.load) > 0
-    cfg = (*request.cfg, PARALLEL_TASKS) if request.has_sets and not is_metered else request.cfg
+    cfg = (*request.cfg, PARALLEL_TASKS) if request.has_sets and not request.is_metered else request.cfg
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     world = World(
         request.system.platform,
@@ -202,7 +207,7 @@ def simulate(request: SimulationRequest) -> Records:
     else:
         kinds: dict[str, type[Session]] = {
             "network": NetworkSession,
-            "lead": MeteredSession if is_metered else LeadSession,
+            "lead": MeteredSession if request.is_metered else LeadSession,
             "maestro": MaestroSession,
         }
         session = kinds[way](world, controller, run_times)

@@ -132,11 +132,16 @@ class LeadSession(ActorSession):
             host = execution.host
             if self._pstate[host] != execution.pstate:
                 self.set_pstate(host, execution.pstate)
-            activity = self._exec_init(self._flops(execution))
-            activity.host = self._hosts[host]
+            activity = self._on_core(execution)
         else:
             activity = self._on_nodes(execution, execution.hosts.tolist())
         self._activities[execution] = activity.start()
+
+    def _on_core(self, execution: Execution) -> Any:
+        """Return SimGrid's activity of an execution on a core of its host."""
+        activity = self._exec_init(self._flops(execution))
+        activity.host = self._hosts[execution.host]
+        return activity
 
     def _on_nodes(self, execution: Execution, nodes: list[int]) -> Any:
         """Return SimGrid's activity of an execution on a set of nodes, without messages.
@@ -165,7 +170,7 @@ def _take_no_part(*_arguments: str) -> None:
 
 
 class BoundExecutions:
-    """One execution on each of some hosts, of the same flops and speed.
+    """One execution on a core of each of some hosts, of the same flops and speed; a host may stand there again.
 
     Parameters
     ----------
@@ -228,9 +233,14 @@ class MeteredSession(LeadSession):
         self._speeds: list[list[float]] = world.platform.speed.tolist()
 
     def _on_nodes(self, execution: Execution, nodes: list[int]) -> BoundExecutions:
-        """Return the executions of a job on its nodes, bound to its load."""
+        """Return the executions of a job on the cores of its nodes, bound to its load."""
         for h in nodes:
             self.set_pstate(h, execution.pstate)
         load = self._load[execution.task]
         speed = load * self._speeds[execution.host][execution.pstate]
-        return BoundExecutions([self._addresses[h] for h in nodes], load * self._flops(execution), speed)
+        each = zip(nodes, execution.cores.tolist(), strict=True)
+        return BoundExecutions([self._addresses[h] for h, n in each for _ in range(n)], load * self._flops(execution), speed)
+
+    def _on_core(self, execution: Execution) -> BoundExecutions:
+        """Return the execution of a task on a core, bound to its load."""
+        return self._on_nodes(execution, [execution.host])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scripted import NODE, Scripted, at_times, controller_of, nodes, plan
@@ -9,10 +11,13 @@ from scripted import NODE, Scripted, at_times, controller_of, nodes, plan
 from gridsched import Scenario, run
 from gridsched.engine import reference
 from gridsched.errors import InvalidDecision
+from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.jobs import After, DataFiles, Dependencies
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import EnergyBudget
+from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan
 from gridsched.schedulers.bag.baselines import MCT
@@ -333,3 +338,96 @@ def test_mct_maps_jobs_that_share_nodes():
     tasks = make_tasks([100.0, 80.0, 30.0], width=1, demand=[[3], [2], [4]])
     trace = run(Scenario(machine("shared", 1), tasks, MCT(), driver="reference")).trace
     assert spans(trace) == {0: (0, 10), 1: (10, 18), 2: (18, 21)}
+
+
+def with_speed(platform: Platform) -> Platform:
+    """Return the platform with host n0 at half of its speed from 5 to 15 s of every 20 s."""
+    speed = Profile((0.0, 5.0, 15.0), (1.0, 0.5, 1.0), 5.0)
+    return replace(platform, profiles=HostProfiles(speeds=(("n0", speed),)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_computes_at_the_speed_of_its_slowest_node(kind):
+    """10 s of work on n0: 5 s whole, 10 s half, so it ends at 15 s; the same on n1 ends at 10 s."""
+    trace = played(kind, with_speed(machine(kind)), bag(kind, [10, 10]), at_times({0: [Allocate(0, [0]), Allocate(1, [1])]}))
+    assert spans(trace) == {0: (0, 15), 1: (0, 10)}
+
+
+@needs_simgrid
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_speeds_that_change_agree_on_both_drivers(kind, seed):
+    """Times and joules of jobs beside each other, some of which reach over the slow node."""
+    platform, tasks = random_case(np.random.default_rng(seed), kind)
+    slow = with_speed(platform)
+    both = [run(Scenario(slow, tasks, "fcfs", driver=driver)) for driver in ("reference", "simgrid")]
+    assert trace_differences(both[0].trace, both[1].trace) == []
+    assert metered_differences(both[1]) == []
+
+
+@needs_simgrid
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_measured_loads_agree_on_both_drivers(kind, seed):
+    """Jobs that draw shares of their cores' range of power: SimGrid's joules are the model's."""
+    rng = np.random.default_rng(seed)
+    platform, tasks = random_case(rng, kind)
+    times = LoggedRunTimes(platform, tasks.flops / 10.0)
+    times.load = rng.uniform(0.1, 1.0, len(tasks))
+    for scheduler in ("easy_backfilling", *(["wq"] if kind == "serial" else [])):
+        both = [run(Scenario(platform, tasks, scheduler, driver=d, run_times=times)) for d in ("reference", "simgrid")]
+        assert trace_differences(both[0].trace, both[1].trace) == []
+        assert metered_differences(both[1]) == []
+
+
+def test_a_measured_load_counts_by_the_cores_that_it_has():
+    """One of four cores at half load on a node of 5, 7 and 20 W: 7 + 13/8 W for 10 s, then 5 W to 20 s."""
+    platform = machine("shared", 1)
+    tasks = make_tasks([100.0, 200.0], width=1, demand=[[1], [2]])
+    times = LoggedRunTimes(platform, [10.0, 20.0])
+    times.load = np.array([0.5, 0.25])
+    result = run(Scenario(platform, tasks, "fcfs", driver="reference", run_times=times))
+    load = (1 * 0.5 + 2 * 0.25) / 4, 2 * 0.25 / 4
+    assert result.summary()["energy_model_j"] == pytest.approx(10 * (7 + 13 * load[0]) + 10 * (7 + 13 * load[1]))
+
+
+@needs_simgrid
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rule", ["budget", "cap", "files", "reservations"])
+def test_rules_hold_alike_on_both_drivers(kind, rule):
+    """A budget that puts tasks off, a cap that nothing exceeds, input files, starts to come."""
+    size = 1 if kind != "shared" else 4
+    more, files = {}, {}
+    if rule == "budget":
+        more = {"budget": EnergyBudget(energy_j=500.0, period_s=20.0)}
+    elif rule == "cap":
+        more = {"power_cap_w": 60.0}
+    elif rule == "files":
+        files = {
+            "files": DataFiles(("f", "g"), np.array([100.0, 50.0]), ((), ("c0",))),
+            "input_files": [[0], [1], [0, 1], [], [0]],
+        }
+    hosts = tuple(Host(f"n{k}", NODE, cores=size) for k in range(2))
+    partition = (Partition("all", (0, 1)),) if kind == "shared" else ()
+    platform = Platform(hosts, (Cluster("c0", (0, 1), bandwidth=10.0),), partitions=partition)
+    tasks = bag(kind, [10, 7, 5, 8, 6], [0, 0, 3, 4, 30], **files)
+    policy = Later() if rule == "reservations" else "fcfs"
+    both = [run(Scenario(platform, tasks, policy, driver=driver, **more)) for driver in ("reference", "simgrid")]
+    assert trace_differences(both[0].trace, both[1].trace) == []
+    assert metered_differences(both[1]) == []
+    assert (both[0].trace.final_state == TaskState.FINISHED).all()
+
+
+class Later(Scheduler):
+    """Reserves the whole first host for each task, one after the other, from 5 s after its submission on."""
+
+    traits = Traits(asked="event", parallel=True, shares=True, reserves=False)
+
+    def prepare(self, system, rng):
+        self.free_from_ = 0.0
+
+    def schedule(self, state):
+        for task in state.mappable.tolist():
+            start = max(self.free_from_, state.now + 5)
+            self.free_from_ = start + state.estimates.run_time(task, 0, 0)
+            yield Allocate(task, [0], start=start)

@@ -122,7 +122,7 @@ def _rigid_system(jobs: JobTable, platform: Platform, columns: Mapping[str, Any]
         dependencies=dependencies,
         name=jobs.name,
     )
-    run_times = LoggedRunTimes(platform, jobs.run_time_s, jobs.node_power_w if len(jobs.power_w) else None)
+    run_times = LoggedRunTimes(platform, jobs.run_time_s, jobs.power_w if len(jobs.power_w) else None)
     return SystemWorkload(platform, tasks, None, run_times=run_times), missing
 
 
