@@ -58,7 +58,6 @@ def check_loaded(scenario: LoadedScenario) -> None:
         With only the deployed hosts computing.
     """
     _check_tasks(scenario)
-    _check_parallel(scenario)
     _check_network(scenario)
     _check_profiles(scenario)
     _check_energy(scenario)
@@ -74,18 +73,6 @@ def _check_tasks(scenario: LoadedScenario) -> None:
         f"{scenario.tasks.name}: there are no tasks to run{reasons(scenario.left_out)}. Give a workload with at "
         "least one."
     )
-
-
-def _check_parallel(scenario: LoadedScenario) -> None:
-    """Refuse who would hand out tasks to single hosts where jobs take sets of them."""
-    if scenario.tasks.are_serial:
-        return
-    for name in ("deployment", "master"):
-        if getattr(scenario, name) is not None:
-            raise InputError(
-                f"{scenario.tasks.name}: no actor hands out parallel jobs, which take sets of "
-                f"nodes; leave out --{name} {getattr(scenario, name)}."
-            )
 
 
 def network_is_used(scenario: LoadedScenario) -> bool:

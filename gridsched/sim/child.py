@@ -110,8 +110,10 @@ def choose_way(request: SimulationRequest) -> str:
         If `request.way` is ``"maestro"`` although actors are needed, or parallel tasks send bytes.
     """
     traits = request.scheduler.traits
-    if request.uses_network and request.has_sets:
-        raise InputError(f"{request.tasks.name}: parallel jobs have no messages; leave them out by --network none.")
+    if request.uses_network and request.is_metered:
+        raise InputError(
+            f"{request.tasks.name}: tasks that draw what was measured have no messages; leave them out by --network none."
+        )
     needs_lead = (
         request.deployment_file is not None
         or bool(request.hosts_off)

@@ -42,13 +42,8 @@ class LeadSession(ActorSession):
     def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         super().__init__(world, controller, run_times)
         self._calendar = Calendar(run_times, world.platform)
-        self._engine = world.engine
-        self._hosts = world.hosts
-        self._exec_init = self._simgrid.this_actor.exec_init
         #: SimGrid's activity of each running execution
         self._activities: dict[Execution, Any] = {}
-        #: when the energy plugin looked last [s] at nodes of an execution on several, at its end
-        self._metered = [-1.0] * len(self._hosts)
         #: dates [s] at which the speed of nodes changes; the next one
         self._changes = self._dates_of_changes()
         self._next_change = next(self._changes, inf)
@@ -101,10 +96,7 @@ class LeadSession(ActorSession):
         for execution in finished:
             try:
                 self._activities.pop(execution).wait()
-                if execution.hosts is not None:
-                    clock, metered = self._engine.clock, self._metered
-                    for h in execution.hosts.tolist():
-                        metered[h] = clock
+                self.was_metered(execution)
             except self._simgrid.HostFailureException:
                 host = self.world.platform.hosts[execution.host].name
                 raise SimulationError(
@@ -134,7 +126,7 @@ class LeadSession(ActorSession):
                 self.set_pstate(host, execution.pstate)
             activity = self._on_core(execution)
         else:
-            activity = self._on_nodes(execution, execution.hosts.tolist())
+            activity = self.on_nodes(execution, execution.hosts.tolist())
         self._activities[execution] = activity.start()
 
     def _on_core(self, execution: Execution) -> Any:
@@ -142,23 +134,6 @@ class LeadSession(ActorSession):
         activity = self._exec_init(self._flops(execution))
         activity.host = self._hosts[execution.host]
         return activity
-
-    def _on_nodes(self, execution: Execution, nodes: list[int]) -> Any:
-        """Return SimGrid's activity of an execution on a set of nodes, without messages.
-
-        The energy plugin does not notice that a node begins such a one, and would charge the idle
-        time before as busy: setting the P-state, even to what it is, makes it look. Ends it
-        notices: a node that one job leaves and another takes in the same instant needs it not.
-        """
-        hosts, pstates, pstate = self._hosts, self._pstate, execution.pstate
-        clock, metered = self._engine.clock, self._metered
-        for h in nodes:
-            if metered[h] != clock or pstates[h] != pstate:
-                hosts[h].pstate = pstates[h] = pstate
-        if execution.part_cores:  # SimGrid gives a core to each time that a host stands there
-            nodes = [h for h, n in zip(nodes, execution.cores.tolist(), strict=True) for _ in range(n)]
-        flops = [self._flops(execution)] * len(nodes)
-        return self._exec_init([hosts[h] for h in nodes], flops, [])
 
 
 def _take_no_part(*_arguments: str) -> None:
@@ -232,7 +207,7 @@ class MeteredSession(LeadSession):
         self._load: list[float] = run_times.load.tolist()
         self._speeds: list[list[float]] = world.platform.speed.tolist()
 
-    def _on_nodes(self, execution: Execution, nodes: list[int]) -> BoundExecutions:
+    def on_nodes(self, execution: Execution, nodes: list[int]) -> BoundExecutions:
         """Return the executions of a job on the cores of its nodes, bound to its load."""
         for h in nodes:
             self.set_pstate(h, execution.pstate)
@@ -243,4 +218,4 @@ class MeteredSession(LeadSession):
 
     def _on_core(self, execution: Execution) -> BoundExecutions:
         """Return the execution of a task on a core, bound to its load."""
-        return self._on_nodes(execution, [execution.host])
+        return self.on_nodes(execution, [execution.host])

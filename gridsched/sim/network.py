@@ -72,7 +72,8 @@ class NetworkSession(ActorSession):
         # Where links are metered no receive may be pending when its actor ends: SimGrid 4.1's
         # plugin then asks a message without sender for its links, and the process dies.
         self._only_mail = bool(len(tasks)) and tasks.input_bytes.all() and not world.meters_links
-        self._cancels = controller.scheduler.traits.replicates
+        traits = controller.scheduler.traits
+        self._cancels = traits.replicates or traits.may_cancel
         self._workers = [
             [Worker(h, c, self._simgrid) for c in range(host.cores)] for h, host in enumerate(world.platform.hosts)
         ]
@@ -179,7 +180,8 @@ class NetworkSession(ActorSession):
 
     def _send(self, execution: Execution) -> None:
         """Send the task to a free worker of its host; the worker is made when first needed."""
-        self.set_pstate(execution.host, execution.pstate)
+        for host in execution.all_hosts:
+            self.set_pstate(host, execution.pstate)
         worker = self._free[execution.host].pop()
         self._worker_of[execution] = worker
         if not worker.is_deployed:
@@ -258,17 +260,21 @@ class NetworkSession(ActorSession):
             self._news.release()
 
     def _execute(self, worker: Worker, execution: Execution, flops: float) -> None:
-        """Execute, where the policy cancels so that it can be ended."""
-        if not self._cancels:
+        """Execute, on a set of hosts or where the policy cancels so that it can be ended."""
+        if execution.hosts is not None:
+            activity = self.on_nodes(execution, execution.hosts.tolist()).start()
+        elif self._cancels:
+            activity = self._simgrid.this_actor.exec_async(flops)
+        else:
             self._simgrid.this_actor.execute(flops)
             return
-        worker.execution = execution
-        worker.activity = self._simgrid.this_actor.exec_async(flops)
+        worker.execution, worker.activity = execution, activity
         try:
             worker.activity.wait()
         except self._simgrid.CancelException:
             if execution.outcome < 0:  # nobody asked for it
                 raise
+        self.was_metered(execution)
         worker.activity = None
         worker.execution = None if worker.execution is execution else worker.execution
 

@@ -97,6 +97,10 @@ class ActorSession(Session):
     def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         super().__init__(world, controller, run_times)
         self._simgrid = world.simgrid
+        self._engine, self._hosts = world.engine, world.hosts
+        self._exec_init = self._simgrid.this_actor.exec_init
+        #: when the energy plugin looked last [s] at nodes of an execution on several, at its end
+        self._metered = [-1.0] * len(self._hosts)
         self._is_over = False
         self._error: BaseException | None = None
 
@@ -112,6 +116,30 @@ class ActorSession(Session):
             raise self._error
         if not self._is_over:
             raise self.stuck()
+
+    def on_nodes(self, execution: Execution, nodes: list[int]) -> Any:
+        """Return SimGrid's activity of an execution on a set of nodes, without messages.
+
+        The energy plugin does not notice that a node begins such a one, and would charge the idle
+        time before as busy: setting the P-state, even to what it is, makes it look. Ends it
+        notices: a node that one job leaves and another takes in the same instant needs it not.
+        """
+        hosts, pstates, pstate = self._hosts, self._pstate, execution.pstate
+        clock, metered = self._engine.clock, self._metered
+        for h in nodes:
+            if metered[h] != clock or pstates[h] != pstate:
+                hosts[h].pstate = pstates[h] = pstate
+        if execution.part_cores:  # SimGrid gives a core to each time that a host stands there
+            nodes = [h for h, n in zip(nodes, execution.cores.tolist(), strict=True) for _ in range(n)]
+        flops = [self._flops(execution)] * len(nodes)
+        return self._exec_init([hosts[h] for h in nodes], flops, [])
+
+    def was_metered(self, execution: Execution) -> None:
+        """Note that the energy plugin has looked at the nodes of an execution that ends now."""
+        if execution.hosts is not None:
+            clock, metered = self._engine.clock, self._metered
+            for h in execution.hosts.tolist():
+                metered[h] = clock
 
     def load_deployment(self, path: Path, **functions: Callable[..., None]) -> None:
         """Let SimGrid make the actors that a deployment file names."""

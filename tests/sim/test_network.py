@@ -425,3 +425,29 @@ def test_hosts_of_a_deployment_can_be_off_at_the_start(star, tmp_path):
     result = on_simgrid(star, [100.0, 100.0], "wq", **rules)
     assert [row[1] for row in executions(result)] == [1, 1]
     assert largest_difference(result) <= 1e-9
+
+
+# Jobs on sets of hosts: their input goes to the first of them, their result comes from there.
+
+
+QUEUE = {"scheduler": "fcfs", "network": "platform"}
+
+
+@pytest.mark.parametrize("demand", [None, [[1]]])
+def test_jobs_on_sets_of_hosts_have_messages(tmp_path, demand):
+    """100 B at 10 B/s and 0.5 s to the first host, 10 s on both, 50 B back: 10.5, 20.5 and 26 s."""
+    tasks = make_tasks([100.0], width=2, demand=demand, input_bytes=100.0, output_bytes=50.0)
+    result = on_simgrid(write_star(tmp_path / "p.xml", [10.0, 10.0]), tasks, **QUEUE)
+    assert executions(result) == near([(0, 0, 10.5, 20.5)])
+    assert result.trace.hosts_of(0).tolist() == [0, 1]
+    assert result.trace.horizon_s == pytest.approx(26.0, rel=1e-12)
+    assert largest_difference(result) <= 1e-9
+
+
+def test_jobs_share_a_host_while_their_messages_cross(tmp_path):
+    """Two jobs of two cores each on one host of four: their inputs share the link, and come at 20.5 s."""
+    path = write_star(tmp_path / "p.xml", [10.0], cores=4)
+    tasks = make_tasks([100.0, 100.0], width=1, demand=[[2], [2]], input_bytes=100.0)
+    result = on_simgrid(path, tasks, **QUEUE)
+    assert executions(result) == near([(0, 0, 20.5, 30.5), (1, 0, 20.5, 30.5)])
+    assert largest_difference(result) <= 1e-9
