@@ -180,14 +180,17 @@ class DecisionHandlers:
         self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, now: float
     ) -> Refusal | None:
         """Start a task on a set of hosts, or reserve these from `start` on [s]."""
-        run = self._run
+        run, validator = self._run, self._validator
         is_copy = 0 <= task < len(run.state_of) and run.state_of[task] == RUNNING and self._traits.replicates
-        refusal = self._validator.places(task, hosts, parts, pstate, is_copy=is_copy)
-        if refusal is None:
+        if start <= now and validator.may_start(task, hosts, parts, pstate):
             end = start + self._run_time(task, hosts.item(0), pstate)
-            refusal = self._validator.free_between(task, hosts, parts, pstate, start, end, now)
-        if refusal is not None:
-            return refusal
+        else:
+            refusal = validator.places(task, hosts, parts, pstate, is_copy=is_copy)
+            if refusal is None:
+                end = start + self._run_time(task, hosts.item(0), pstate)
+                refusal = validator.free_between(task, hosts, parts, pstate, start, end, now)
+            if refusal is not None:
+                return refusal
         if is_copy and start > now:
             return "a copy of a running task starts now, or is queued by Assign", task, None
         if self._guard is not None:

@@ -18,6 +18,8 @@ from gridsched.model.trace import TaskState
 
 #: Why not, and the task and host that this is about.
 Refusal = tuple[str, int | None, int | None]
+#: States of tasks that may start.
+_FREE = (WAITING, VIRTUAL)
 #: What is to be done about a host that is down.
 DOWN = "it comes back by itself, as state.is_down tells"
 
@@ -75,6 +77,15 @@ class DecisionValidator:
             return f"the task takes {n_parts[0]} nodes, not 1; Allocate gives a task several hosts"
         misfit = self._resources.misfit(task, one, n_parts if n_parts[0] > 1 else None)
         return None if misfit is None else f"{misfit[0]}; Allocate gives a task several hosts"
+
+    def may_start(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
+        """Whether nothing speaks against a start now: quick, and never wrongly yes."""
+        run = self._run
+        if not 0 <= task < len(run.state_of) or run.state_of[task] not in _FREE or self._some_infeasible:
+            return False
+        if run.held or run.reservations.next_start < math.inf or not self._resources.takes_now(task, hosts, parts, pstate):
+            return False
+        return 0 <= pstate < self._n_pstates[hosts.item(0)]
 
     def places(
         self, task: int, hosts: Integers, parts: Integers | None, pstate: int, *, is_copy: bool = False

@@ -132,6 +132,13 @@ class Resources(ABC):
             return f"the task takes one core of one host, not {len(hosts)} hosts", None
         return None
 
+    def takes_now(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
+        """Whether the task may lie so and could start now: quick, and never wrongly yes.
+
+        What says why not is asked afterwards.
+        """
+        return False
+
     def parts_apart(self, task: int) -> bool:
         """Whether each part of the task needs a host of its own."""
         return True
@@ -442,6 +449,14 @@ class WholeNodes(Resources):
             return f"the task takes {width} nodes, not {len(hosts)}", None
         return None
 
+    def takes_now(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
+        """Whether the nodes are enough, of the one cluster, and free: quick, and never wrongly yes."""
+        if parts is not None or self._cluster_of is not None:
+            return False
+        first = hosts.item(0)
+        inside = first >= 0 and hosts.item(-1) < len(self.cores)
+        return inside and len(hosts) == self._estimates.width(task, first) and bool(self.free[hosts].all())
+
     def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Return how many nodes task k takes in the cluster of host k, shape (tasks,)."""
         return self._estimates.widths(tasks, hosts)
@@ -619,6 +634,8 @@ class SharedNodes(WholeNodes):
         #: P-state of what runs on each node that is not free
         self._pstate_here = np.zeros(len(is_on), dtype=np.int64)
         self._cores_of = self.amounts[:, 0]
+        #: whether all hosts are in all pools, and have one P-state
+        self._is_simple = bool(self.members.all()) and int(system.platform.n_pstates.max(initial=1)) == 1
         self._names = [partition.name for partition in system.platform.pools]
         #: nodes of all executions, and parts on them; each execution has some places in a row
         self._pool = np.empty((2, _FIRST_PARTS), dtype=np.int64)
@@ -659,6 +676,17 @@ class SharedNodes(WholeNodes):
             has = self.amounts[host].tolist()
             return f"host {host} has {has} in all, and the task takes {self.demand(task, parts).max(axis=0)}", host
         return None
+
+    def takes_now(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
+        """Whether the nodes have room for just the parts, in the one P-state: quick, and never wrongly yes."""
+        if not self._is_simple or hosts.item(0) < 0 or hosts.item(-1) >= len(self.cores):
+            return False
+        jobs = self.jobs
+        need, width = jobs.demand[task], jobs.width.item(task)
+        if parts is None:
+            return len(hosts) == width and bool((self.left[hosts] >= need).all())
+        fits = jobs.anywhere.item(task) and int(parts.sum()) == width
+        return fits and bool((self.left[hosts] >= parts[:, None] * need).all())
 
     def parts_apart(self, task: int) -> bool:
         """Whether each part of the task needs a node of its own."""
@@ -784,7 +812,8 @@ class SharedNodes(WholeNodes):
         self._rows[:, place] = execution.task, begin, n
         self.left[hosts] -= self._taken(execution)
         self._n_here[hosts] += 1
-        self._pstate_here[hosts] = execution.pstate
+        if not self._is_simple:
+            self._pstate_here[hosts] = execution.pstate
         self.n_free -= int(np.count_nonzero(self.free[hosts]))
         self.free[hosts] = False
 
@@ -795,9 +824,11 @@ class SharedNodes(WholeNodes):
         hosts = execution.nodes
         self.left[hosts] += self._taken(execution)
         self._n_here[hosts] -= 1
-        idle = hosts[self._n_here[hosts] == 0]
-        self.free[idle], self._until[idle] = True, execution.end
-        self.n_free += len(idle)
+        is_idle = self._n_here[hosts] == 0
+        if is_idle.any():
+            idle = hosts[is_idle]
+            self.free[idle], self._until[idle] = True, execution.end
+            self.n_free += len(idle)
         self._rows[:, place] = self._rows[:, n]
         if begin + count == self._n_pooled:
             self._n_pooled = begin
@@ -806,7 +837,7 @@ class SharedNodes(WholeNodes):
     def _taken(self, execution: Execution) -> Integers:
         """Return what an execution takes of each of its nodes, or of all alike."""
         need = self.jobs.demand[execution.task]
-        return need if execution.parts is None else np.outer(execution.parts, need)
+        return need if execution.parts is None else execution.parts[:, None] * need
 
     def _pack_pool(self, more: int) -> None:
         """Close the gaps that ended executions have left in the pool, which is full."""

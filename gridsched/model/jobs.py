@@ -150,20 +150,20 @@ class ArrivedColumns:
     """
 
     def __init__(self, **columns: NDArray[Any] | None) -> None:
-        self._rows = [
-            (name, column, np.zeros(column.shape, column.dtype), not column.flags.writeable)
-            for name, column in columns.items()
-            if column is not None
-        ]
+        self._rows: list[tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]] = []
+        for name, column in columns.items():
+            if column is not None:
+                copied = np.zeros(column.shape, column.dtype)
+                shown = copied.view()
+                shown.setflags(write=column.flags.writeable)  # parts of it are then no more writable
+                self._rows.append((name, column, copied, shown))
         self._arrived = 0
 
     def first(self, count: int) -> dict[str, NDArray[Any]]:
         """Return the columns of the first `count` tasks, never fewer than before, by name."""
         views, new = {}, slice(self._arrived, count)
-        for name, column, copied, is_frozen in self._rows:
+        for name, column, copied, shown in self._rows:
             copied[new] = column[new]
-            views[name] = view = copied[:count]
-            if is_frozen:
-                view.setflags(write=False)
+            views[name] = shown[:count]
         self._arrived = count
         return views
