@@ -98,16 +98,13 @@ def _warm_up_backfilling() -> None:
     """Call the kernels of parallel jobs once."""
     import numpy as np
 
-    from gridsched.schedulers.kernels import backfilling
+    from gridsched.schedulers.kernels.availability import starts_now
 
     queue, jobs = np.arange(3), (np.ones(3), np.array([1, 2, 1]))
     running = np.ones(1), np.ones(1, dtype=np.int64)
     for array in (queue, *running):  # as a state gives them
         array.setflags(write=False)
-    starts = np.arange(3)
-    backfilling.fcfs_starts(queue, jobs[1], 1, starts)
-    backfilling.easy_starts(0.0, queue, *jobs, 2, *running, starts)
-    backfilling.conservative_starts(0.0, queue, *jobs, 2, *running, starts)
+    starts_now(1, 0.0, queue, *jobs, 2, *running, np.arange(3), ())
 
 
 def _warm_up_utility() -> None:
@@ -178,6 +175,6 @@ _CALLED_ONCE = {
     "gridsched.schedulers.kernels.parallel_greedy": _warm_up_clusters,
     "gridsched.schedulers.kernels.random_mapping": _warm_up_utility,
     "gridsched.schedulers.kernels.batch": _warm_up_batch,
-    "gridsched.schedulers.kernels.backfilling": _warm_up_backfilling,
+    "gridsched.schedulers.kernels.availability": _warm_up_backfilling,
     "gridsched.schedulers.deadline": _warm_up_chances,
 }

@@ -7,25 +7,22 @@ end after their true ones.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Integers
 from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_whole_number
-from gridsched.policy.decisions import Allocate, Decision
+from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
-from gridsched.schedulers.kernels.backfilling import conservative_starts, easy_starts, fcfs_starts
+from gridsched.schedulers.kernels.availability import ALL
+from gridsched.schedulers.parallel.machines import CountedNodes, EachNode
 from gridsched.schedulers.parallel.predictors import PredictedQueue, Predictor, read_only, read_predictor
 from gridsched.schedulers.parallel.queue_orders import QueuedJobs, QueueOrder, read_order
-
-if TYPE_CHECKING:
-    from gridsched.schedulers.parallel.shared_queue import SharedQueue
 
 
 def check_one_cluster(scheduler: object, system: System) -> None:
@@ -39,10 +36,11 @@ def check_one_cluster(scheduler: object, system: System) -> None:
 
 
 class ParallelQueue(Scheduler):
-    """Base of policies that start jobs of one queue on one cluster of equal nodes.
+    """Base of policies that start jobs of one queue, on one cluster of equal nodes or on nodes that they share.
 
-    A subclass says in `_starts` which jobs of the queue start now. A user's own may have an order
-    or a predictor of its own, which `queue_order` and `predictor` return.
+    In order of the queue each job gets the earliest place that those before leave it; it starts if
+    that is now. A subclass says which of the others have theirs reserved. A user's own may have an
+    order or a predictor of its own, which `queue_order` and `predictor` return.
 
     Parameters
     ----------
@@ -52,11 +50,18 @@ class ParallelQueue(Scheduler):
         Only so many jobs of the queue are looked at, the first ones in its order.
     estimate : {"requested", "last_two_of_user"}
         What is taken for the run times of jobs; see `gridsched.schedulers.parallel.predictors`.
+
+    Attributes
+    ----------
+    n_reserved : int
+        Of the jobs that cannot start now none (0), the first of each partition (1) or all
+        (`ALL`) have reservations.
     """
 
     traits: ClassVar[Traits] = Traits(asked="event", parallel=True, shares=True, platform_order_matters=True)
     newer_parameters = frozenset({"order", "depth", "estimate"})
     _id: ClassVar[str]
+    n_reserved: ClassVar[int]
 
     def __init__(self, order: str = "fcfs", depth: int | None = None, estimate: str = "requested") -> None:
         self.order = order
@@ -86,73 +91,35 @@ class ParallelQueue(Scheduler):
         self.order_ = self.queue_order()
         if self.order_ is not None:
             self.order_.prepare()
-        self.n_nodes_ = system.n_hosts
-        self.around_ = None
-        if system.rules.maintenance:
-            if self.predicted_ is not None:
-                raise InputError(
-                    f"Parameter 'estimate' of {self._id} is {self.estimate!r}; with maintenance 'requested' is "
-                    "legal: only jobs that end by then may start before."
-                )
-            # imported only here: its kernels are many
-            from gridsched.schedulers.parallel.permanent import AroundMaintenance
-
-            self.around_ = AroundMaintenance(self._id, system)
-        self.shared_: SharedQueue | None = None
-        if system.platform.partitions:
-            # imported only here: its kernels are many
-            from gridsched.schedulers.parallel.shared_queue import RULES, SharedQueue
-
-            self.shared_ = SharedQueue(system, RULES[self._id])
-            self.n_nodes_ = self.shared_.n_cores
-        else:
+        shares = bool(system.platform.partitions)
+        if not shares:
             check_one_cluster(self, system)
-        own = self.order_, self.predicted_, self.around_, self.depth, self.shared_
-        self.is_textbook_ = all(each is None for each in own)
-        self.pstate_ = 0 if self.shared_ else system.pstate
+        machine = EachNode if shares or system.rules.maintenance else CountedNodes
+        self.machine_ = machine(system, self.n_reserved)
+        self.is_textbook_ = self.order_ is None and self.predicted_ is None and not shares and self.depth is None
         self.known_ = 0
         self.run_time_, self.requested_ = np.empty(0), np.empty(0)
-        self.starts_ = np.empty(0, dtype=np.int64)
-        self.width_ = np.empty(0, dtype=np.int64)
+        self.size_ = np.empty(0, dtype=np.int64)
 
     def schedule(self, state: State) -> Iterable[Decision]:
-        """Start what may start now, each job on the free nodes of the lowest ids."""
-        nodes, is_textbook = state.nodes, self.is_textbook_
+        """Start what may start now."""
+        machine, is_textbook, end = self.machine_, self.is_textbook_, None
         if not is_textbook:
             self._observe(state)
-        if not nodes.n_free and self.shared_ is None:
+        if machine.is_full(state):
             return []
         queue = state.mappable
         if not len(queue):
             return []
         if queue.item(-1) >= self.known_:
             self._learn(queue.item(-1) + 1, state)
-        if len(queue) > len(self.starts_):
-            self.starts_ = np.empty(2 * len(queue), dtype=np.int64)
-        end, width = nodes.estimated_end, nodes.width
         if not is_textbook:
             queue = self._ordered(queue, state)
-            if self.around_ is not None:
-                allocations = self.around_.starts(state, queue)
-                self._note_starts(state.now, np.array([each.task for each in allocations], dtype=np.int64))
-                return allocations
             if self.predicted_ is not None:
-                end, width = self.predicted_.ends(state)
-            if self.shared_ is not None:
-                predicted = None if self.predicted_ is None else end
-                allocations = self.shared_.starts(state, queue, self.run_time_, predicted, self.starts_)
-                self._note_starts(state.now, self.starts_[: len(allocations)])
-                return allocations
-        count = self._starts(state.now, nodes.n_free, end, width, queue)
-        if not count:
-            return []
-        if not is_textbook:
-            self._note_starts(state.now, self.starts_[:count])
-        free, begin, decisions = nodes.free.nonzero()[0], 0, []
-        for task in self.starts_[:count].tolist():
-            until = begin + int(self.width_[task])
-            decisions.append(Allocate(task, free[begin:until]))
-            begin = until
+                end = self.predicted_.ends(state)
+        decisions = machine.starts(state, queue, self.run_time_, self.requested_, self.size_, end)
+        if decisions and not is_textbook:
+            self._note_starts(state.now, np.array([each.task for each in decisions], dtype=np.int64))
         return decisions
 
     def _observe(self, state: State) -> None:
@@ -168,57 +135,35 @@ class ParallelQueue(Scheduler):
             self.run_time_[queue] = self.predicted_.predict(state, queue, self.requested_)
         if self.order_ is not None:
             submit_time_s, attributes = state.tasks.submit_time_s[queue], state.tasks.attributes
-            run_time_s, width = self.run_time_[queue], self.width_[queue]
-            factor = None if self.shared_ is None else self.shared_.factor_of(queue)
-            jobs = QueuedJobs(state.now, queue, submit_time_s, run_time_s, width, self.n_nodes_, attributes, factor)
+            run_time_s, size, factor = self.run_time_[queue], self.size_[queue], self.machine_.factor_of(queue)
+            jobs = QueuedJobs(
+                state.now, queue, submit_time_s, run_time_s, size, self.machine_.size, attributes, factor
+            )
             queue = read_only(queue[np.argsort(self.order_.keys(jobs), kind="stable")])
-        if self.shared_ is not None and not (self.order_ is not None and self.order_.weighs_partitions):
-            queue = self.shared_.by_priority(queue)
+        if self.order_ is None or not self.order_.weighs_partitions:
+            queue = self.machine_.by_priority(queue)
         return queue[: self.depth]
 
     def _note_starts(self, now: float, tasks: Integers) -> None:
         """Let order and predictor know of the jobs that start."""
         if self.order_ is not None:
-            self.order_.started(tasks, self.width_[tasks])
+            self.order_.started(tasks, self.size_[tasks])
         if self.predicted_ is not None:
             self.predicted_.started(now, tasks, self.run_time_)
 
     def _learn(self, count: int, state: State) -> None:
-        """Take over width, or cores where nodes are shared, and estimated run time [s] of the first tasks."""
-        estimates, shared = state.estimates, self.shared_
-        if shared is not None:
-            shared.learn(state)
-        if count > len(self.run_time_):
-            room = max(64, count - len(self.run_time_), len(self.run_time_))
-            self.run_time_ = np.concatenate([self.run_time_, np.empty(room)])
+        """Take over size and estimated run time [s] of the first tasks."""
+        if count > len(self.size_):
+            room = max(64, count - len(self.size_), len(self.size_))
             self.requested_ = np.concatenate([self.requested_, np.empty(room)])
-            self.width_ = np.concatenate([self.width_, np.empty(room, dtype=np.int64)])
+            self.size_ = np.concatenate([self.size_, np.empty(room, dtype=np.int64)])
+            self.run_time_ = self.requested_
+            if self.predicted_ is not None:
+                self.run_time_ = self.run_time_.copy()
+        self.machine_.learn(state)
         for task in range(self.known_, count):
-            place = (0, self.pstate_) if shared is None else shared.place_of(task)
-            self.run_time_[task] = estimates.run_time(task, *place)
-            self.width_[task] = estimates.width(task, 0) if shared is None else shared.cores_of(task)
-        if self.predicted_ is not None:
-            self.requested_[self.known_ : count] = self.run_time_[self.known_ : count]
+            self.requested_[task], self.size_[task] = self.machine_.job(task, state)
         self.known_ = count
-
-    @abstractmethod
-    def _starts(self, now: float, n_free: int, end: Floats, width: Integers, queue: Integers) -> int:
-        """Put the ids of the jobs that start now into `starts_`, in order; return how many.
-
-        Parameters
-        ----------
-        now : float
-            Simulated time [s].
-        n_free : int
-            Free nodes.
-        end : ndarray of float64, shape (running,)
-            Estimated end of each job that runs [s].
-        width : ndarray of int64, shape (running,)
-            Its nodes.
-        queue : ndarray of int64, shape (m,)
-            Ids of the jobs that wait, in order of the queue; `run_time_` [s] and `width_` tell of
-            them.
-        """
 
 
 class FCFS(ParallelQueue):
@@ -245,9 +190,7 @@ class FCFS(ParallelQueue):
     """
 
     _id = "fcfs"
-
-    def _starts(self, now: float, n_free: int, end: Floats, width: Integers, queue: Integers) -> int:
-        return int(fcfs_starts(queue, self.width_, n_free, self.starts_))
+    n_reserved = 0
 
 
 class Backfilling(ParallelQueue):
@@ -257,17 +200,11 @@ class Backfilling(ParallelQueue):
     ----------
     reservations, dropping_threshold, cluster_choice, order, depth, estimate
         As in `EasyBackfilling` and `FCFS`.
-
-    Attributes
-    ----------
-    rule : callable
-        A compiled rule of `gridsched.schedulers.kernels.backfilling`.
     """
 
     traits = TraitsWith(
         ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True, reserves=True, shares=False
     )
-    rule: ClassVar[Callable[..., int]]
 
     def __init__(
         self,
@@ -313,9 +250,6 @@ class Backfilling(ParallelQueue):
             return self.permanent_.schedule(state)
         return super().schedule(state)
 
-    def _starts(self, now: float, n_free: int, end: Floats, width: Integers, queue: Integers) -> int:
-        return self.rule(now, queue, self.run_time_, self.width_, n_free, end, width, self.starts_)
-
 
 class EasyBackfilling(Backfilling):
     """EASY backfilling: jobs overtake where they do not delay the head of the queue.
@@ -360,7 +294,7 @@ class EasyBackfilling(Backfilling):
     """
 
     _id = "easy_backfilling"
-    rule = staticmethod(easy_starts)
+    n_reserved = 1
 
 
 class ConservativeBackfilling(Backfilling):
@@ -406,4 +340,4 @@ class ConservativeBackfilling(Backfilling):
     """
 
     _id = "conservative_backfilling"
-    rule = staticmethod(conservative_starts)
+    n_reserved = ALL

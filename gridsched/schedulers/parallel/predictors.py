@@ -109,12 +109,10 @@ class PredictedQueue:
                 times += 1
             self._running[task] = start, run_time_s, times
 
-    def ends(self, state: State) -> tuple[Floats, Integers]:
-        """Return predicted end [s] and width of each job that runs."""
-        running = state.running
-        each = [self._running[task] for task in running["task"].tolist()]
-        ends = np.array([start + length for start, length, _ in each], dtype=np.float64)
-        return read_only(ends), read_only(running["width"].copy())
+    def ends(self, state: State) -> Floats:
+        """Return the predicted end of each job that runs [s], in the order of `State.running`."""
+        each = [self._running[task] for task in state.running["task"].tolist()]
+        return read_only(np.array([start + length for start, length, _ in each], dtype=np.float64))
 
     def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
         """Return how long waiting jobs will run [s], at most as long as was asked for."""

@@ -1,0 +1,656 @@
+"""What is free from now on, and which rigid jobs of a queue start now (algorithms I). Times [s].
+
+One rule, `starts_now`, for first come, first served (no reservation), EASY (one for each partition)
+and conservative backfilling (all), over one profile: what is free now, and what changes later. Of
+equal nodes that jobs have whole the profile is their number, in steps (`Steps`). Where it matters
+which nodes a job has it is what each node has left of each resource, and the stays of jobs that end
+or begin (`Stays`): `nodes` is then `Nodes`, else (), and numba compiles what is of use for the one or the other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.schedulers.kernels import inner, interpreted_at_first, kernel
+
+#: All jobs that cannot start now have reservations; else none (0), or the first of each partition (1).
+ALL = 2
+PACK, SPREAD, CONTIGUOUS = 0, 1, 2
+
+
+class Nodes(NamedTuple):
+    """Nodes one by one, and what jobs take of them.
+
+    Attributes
+    ----------
+    demand : ndarray of int64, shape (jobs, resources)
+        What each part of a job takes of its node, cores first.
+    anywhere : ndarray of bool, shape (jobs,)
+        Whether parts may share nodes.
+    partition : ndarray of int64, shape (jobs,)
+    longest : ndarray of float64, shape (jobs,)
+        How long jobs may run [s]; nodes stay up as long.
+    hosts, offsets : ndarray of int64
+        Hosts of partition p, in the order in which they are filled: ``hosts[offsets[p]:offsets[p + 1]]``.
+    members : ndarray of bool, shape (partitions, hosts)
+    place : int
+        `PACK`, `SPREAD` or `CONTIGUOUS`.
+    pool : ndarray of int64, shape (2, any)
+        Hosts of what runs, and parts on each (`SharedNodesState`).
+    down : ndarray of int64, shape (windows,)
+        Hosts that are down, each from a time to another:
+    down_s : ndarray of float64, shape (2, windows)
+    places : ndarray of int64, shape (2, cores)
+        Filled with the hosts of what starts and the parts on each, one job after the other.
+    n_places : ndarray of int64, shape (any,)
+        Filled with how many of these each job that starts has; no shorter than the queue.
+    """
+
+    demand: Integers
+    anywhere: Booleans
+    partition: Integers
+    longest: Floats
+    hosts: Integers
+    offsets: Integers
+    members: Booleans
+    place: int
+    pool: Integers
+    down: Integers
+    down_s: Floats
+    places: Integers
+    n_places: Integers
+
+
+class Steps(NamedTuple):
+    """Free nodes from each time on, the first of which is now.
+
+    `size` holds the number of steps. When the blocked job starts stands at the end of `time`, and how
+    many nodes are free then beside its own at the end of `free`.
+    """
+
+    time: Floats
+    free: Integers
+    size: Integers
+
+
+class Stays(NamedTuple):
+    """What nodes have left now, and stays of jobs.
+
+    Attributes
+    ----------
+    left : ndarray of int64, shape (hosts, resources)
+    at_least : ndarray of int64
+        How many hosts have at least so many free cores.
+    time : ndarray of float64
+        When stays end and begin, ascending; of one time ends come first.
+    change : ndarray of int64
+        Which stay ends then, or, as ``~stay``, begins; `IDLE` where only a host is up again.
+    row : ndarray of int64, shape (3, stays)
+        Of each stay the job, and where in a pool its hosts begin, and how many there are; first of
+        what runs, then of what starts or is reserved.
+    pool : ndarray of int64, shape (2, any)
+        Of the latter, as `Nodes.pool`.
+    then, low, room, work : ndarray of int64
+        To work with: what hosts have left at a time, the least from then on, and parts that find room.
+    size : ndarray of int64, shape (6,)
+        Changes, stays, places of the pool that are used, free cores in all, places and number of what
+        starts.
+    head : ndarray of int64, shape (partitions,)
+        The blocked job of each, or -1.
+    head_s : ndarray of float64, shape (partitions,)
+        When it starts [s].
+    head_then : ndarray of int64, shape (partitions, hosts, resources)
+        What hosts have left then, before it starts.
+    """
+
+    left: Integers
+    at_least: Integers
+    time: Floats
+    change: Integers
+    row: Integers
+    pool: Integers
+    then: Integers
+    low: Integers
+    room: Integers
+    work: Integers
+    size: Integers
+    head: Integers
+    head_s: Floats
+    head_then: Integers
+
+
+IDLE = np.iinfo(np.int64).max
+
+
+# ---------------------------------------------------------------------- where parts are laid
+
+
+@inner
+def room_for(left: Integers, host: int, need: Integers, anywhere: bool, most: int) -> int:
+    """How many parts find room on a host, at most so many; one where each needs a host of its own."""
+    for r in range(len(need)):
+        if left[host, r] < need[r]:
+            return 0
+    if not anywhere:
+        return 1  # to divide takes ten times as long
+    room = most
+    for r in range(len(need)):
+        if need[r] > 0:
+            room = min(room, left[host, r] // need[r])
+    return room
+
+
+@inner
+def fill(hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, out: Integers, at: int) -> int:
+    """Lay parts on the first hosts that have room, in order; return where their places end, or -1."""
+    for host in hosts:
+        room = room_for(left, host, need, anywhere, width)
+        if room > 0:
+            out[0, at], out[1, at] = host, room
+            at += 1
+            width -= room
+            if width == 0:
+                return at
+    return -1
+
+
+@inner
+def fill_neighbours(
+    hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, out: Integers, first: int
+) -> int:
+    """As `fill`, on the first neighbours that all have room and are enough together."""
+    at, missing, last = first, width, -2
+    for host in hosts:
+        if host != last + 1:
+            at, missing = first, width
+        room = room_for(left, host, need, anywhere, missing)
+        if room > 0:
+            last = host
+            out[0, at], out[1, at] = host, room
+            at += 1
+            missing -= room
+            if missing == 0:
+                return at
+    return -1
+
+
+@kernel
+def spread(hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, out: Integers, at: int) -> int:
+    """As `fill`, one by one on the hosts with the most free cores, round by round."""
+    order = hosts[np.argsort(-left[hosts, 0], kind="mergesort")]
+    room, laid = np.empty(len(order), dtype=np.int64), np.zeros(len(order), dtype=np.int64)
+    for k in range(len(order)):
+        room[k] = room_for(left, order[k], need, anywhere, width)
+    while width > 0 and room.max() > 0:
+        for k in range(len(order)):
+            if room[k] > 0 and width > 0:
+                room[k] -= 1
+                laid[k] += 1
+                width -= 1
+    if width > 0:
+        return -1
+    for k in range(len(order)):
+        if laid[k] > 0:
+            out[0, at], out[1, at] = order[k], laid[k]
+            at += 1
+    return at
+
+
+@kernel
+def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: Integers, at: int) -> int:
+    """Find hosts for a job that begins at a time, which stay up; return where its places end, or -1."""
+    partition, need, anywhere = nodes.partition[job], nodes.demand[job], nodes.anywhere[job]
+    if len(nodes.down):
+        left, until = left.copy(), begin + nodes.longest[job]
+        for k in range(len(nodes.down)):
+            if nodes.down_s[0, k] < until and begin < nodes.down_s[1, k]:
+                left[nodes.down[k]] = -1
+    hosts = nodes.hosts[nodes.offsets[partition] : nodes.offsets[partition + 1]]
+    if nodes.place == CONTIGUOUS:
+        return fill_neighbours(hosts, left, need, anywhere, width, out, at)
+    if nodes.place == SPREAD:
+        return spread(hosts, left, need, anywhere, width, out, at)
+    return fill(hosts, left, need, anywhere, width, out, at)
+
+
+# ---------------------------------------------------------------------- stays on nodes
+
+
+@inner
+def take(left: Integers, need: Integers, pool: Integers, first: int, end: int, sign: int) -> None:
+    """Take parts of the hosts in a stretch of a pool; give them back with the sign -1."""
+    for k in range(first, end):
+        host, parts = pool[0, k], sign * pool[1, k]
+        for r in range(len(need)):
+            left[host, r] -= parts * need[r]
+
+
+@inner
+def count_cores(profile: Stays) -> None:
+    """Count free cores in all, and hosts with at least so many, for each number."""
+    left, at_least, total = profile.left, profile.at_least, 0
+    at_least[:] = 0
+    for h in range(len(left)):
+        cores = max(left[h, 0], 0)
+        at_least[cores] += 1
+        total += cores
+    for c in range(len(at_least) - 2, -1, -1):
+        at_least[c] += at_least[c + 1]
+    profile.size[3] = total
+
+
+@inner
+def insert(profile: Stays, time: float, change: int) -> None:
+    """Note that a stay ends, or begins, at a time."""
+    n, side = profile.size[0], 0
+    low, high = 0, n
+    while low < high:
+        side = (low + high) // 2
+        if profile.time[side] < time or (change < 0 and profile.time[side] == time):
+            low = side + 1
+        else:
+            high = side
+    for k in range(n, low, -1):
+        profile.time[k], profile.change[k] = profile.time[k - 1], profile.change[k - 1]
+    profile.time[low], profile.change[low] = time, change
+    profile.size[0] = n + 1
+
+
+@inner
+def change_room(profile: Stays, k: int, n_running: int, job: int, width: int, total: int, nodes: Nodes) -> int:
+    """Let a change come to pass in `then`; return for how many parts of a job there is room."""
+    change, row, then, room = profile.change[k], profile.row, profile.then, profile.room
+    if change == IDLE:
+        return total
+    stay, sign = (change, 1) if change >= 0 else (~change, -1)
+    pool = nodes.pool if stay < n_running else profile.pool
+    freed, inside = nodes.demand[row[0, stay]], nodes.members[nodes.partition[job]]
+    need, anywhere = nodes.demand[job], nodes.anywhere[job]
+    for place in range(row[1, stay], row[1, stay] + row[2, stay]):
+        host, parts = pool[0, place], sign * pool[1, place]
+        for r in range(len(freed)):
+            then[host, r] += parts * freed[r]
+        if inside[host] and (anywhere or sign < 0 or room[host] == 0):
+            more = room_for(then, host, need, anywhere, width)
+            total += more - room[host]
+            room[host] = more
+    return total
+
+
+@kernel
+def least_until(profile: Stays, k: int, until: float, n_running: int, nodes: Nodes) -> Integers:
+    """Return the least that hosts have left from change `k` on until a time; `then` is what they have before."""
+    low, n = profile.then, profile.size[0]
+    for begin in range(k, n):
+        if profile.time[begin] >= until:
+            return low
+        if profile.change[begin] < 0:
+            break
+    else:
+        return low
+    low, left = profile.low, profile.then.copy()
+    low[:] = left
+    while k < n and profile.time[k] < until:
+        change = profile.change[k]
+        if change != IDLE:
+            stay, sign = (change, -1) if change >= 0 else (~change, 1)
+            first, end = profile.row[1, stay], profile.row[1, stay] + profile.row[2, stay]
+            pool = nodes.pool if stay < n_running else profile.pool
+            take(left, nodes.demand[profile.row[0, stay]], pool, first, end, sign)
+            for place in range(first, end):
+                host = pool[0, place]
+                for r in range(left.shape[1]):
+                    low[host, r] = min(low[host, r], left[host, r])
+        k += 1
+    return low
+
+
+@kernel
+def earliest_on_nodes(
+    profile: Stays, now: float, job: int, run_time: float, width: int, n_running: int, nodes: Nodes
+) -> float:
+    """Earliest start of a job on hosts that have room for all of its time; infinite if there is none.
+
+    The places are the next of the profile's pool, their number is that of the next stay, and
+    `then` is what hosts have left at the start.
+    """
+    partition, then, room, total = nodes.partition[job], profile.then, profile.room, 0
+    then[:] = profile.left
+    for place in range(nodes.offsets[partition], nodes.offsets[partition + 1]):
+        host = nodes.hosts[place]
+        room[host] = room_for(then, host, nodes.demand[job], nodes.anywhere[job], width)
+        total += room[host]
+    begin, k, at, stay = now, 0, profile.size[2], profile.size[1]
+    while True:
+        if total >= width:
+            low = least_until(profile, k, begin + run_time, n_running, nodes)
+            end = lay(job, width, begin, low, nodes, profile.pool, at)
+            if end >= 0:
+                profile.row[2, stay] = end - at
+                return begin
+        if k == profile.size[0]:
+            return np.inf
+        begin = profile.time[k]
+        while k < profile.size[0] and profile.time[k] == begin:
+            total = change_room(profile, k, n_running, job, width, total, nodes)
+            k += 1
+
+
+@kernel
+def keep_place(
+    profile: Stays, job: int, begin: float, until: float, now: float, looks_ahead: bool, nodes: Nodes
+) -> None:
+    """Let a job have the places that were found for it."""
+    stay, first = profile.size[1], profile.size[2]
+    end = first + profile.row[2, stay]
+    profile.row[0, stay], profile.row[1, stay] = job, first
+    profile.size[1], profile.size[2] = stay + 1, end
+    if looks_ahead:
+        insert(profile, until, stay)
+    if begin > now:
+        insert(profile, begin, ~stay)
+        return
+    take(profile.left, nodes.demand[job], profile.pool, first, end, 1)
+    count_cores(profile)
+    at, n = profile.size[4], end - first
+    nodes.places[:, at : at + n] = profile.pool[:, first:end]
+    nodes.n_places[profile.size[5]] = n
+    profile.size[4], profile.size[5] = at + n, profile.size[5] + 1
+
+
+# ---------------------------------------------------------------------- numbers of free nodes
+
+
+@inner
+def earliest_step(profile: Steps, run_time: float, width: int) -> int:
+    """First step from which on so many nodes are free for a time; -1 if they never are, as some are off."""
+    time, free, n, first = profile.time, profile.free, profile.size[0], 0
+    while True:
+        while first < n and free[first] < width:
+            first += 1
+        if first == n:
+            return -1
+        until, k = time[first] + run_time, first + 1
+        while k < n and time[k] < until and free[k] >= width:
+            k += 1
+        if k == n or time[k] >= until:
+            return first
+        first = k
+
+
+@inner
+def step_at(profile: Steps, edge: float) -> int:
+    """Let a step begin at a time; return which."""
+    time, free, n = profile.time, profile.free, profile.size[0]
+    k = np.searchsorted(time[:n], edge)
+    if k == n or time[k] != edge:
+        for later in range(n, k, -1):
+            time[later], free[later] = time[later - 1], free[later - 1]
+        time[k], free[k] = edge, free[k - 1]
+        profile.size[0] = n + 1
+    return k
+
+
+# ---------------------------------------------------------------------- the profile, of either kind
+
+
+@inner
+def later(time: float, than: float) -> float:
+    """Return a time, or the next moment after another that it is not behind."""
+    return time if time > than else np.nextafter(than, np.inf)
+
+
+@kernel
+def profile_now(now: float, left, end: Floats, queue: Integers, width: Integers, nodes):
+    """Return what is free now."""
+    n, m = len(end), len(queue)
+    if len(nodes) == 0:
+        room = n + 2 * m + 2
+        profile = Steps(np.empty(room), np.empty(room, dtype=np.int64), np.empty(1, dtype=np.int64))
+        profile.time[0], profile.free[0], profile.size[0] = now, left, 1
+        return profile
+    most = left.shape[0]
+    for job in queue:
+        most += min(width[job], left.shape[0])
+    room = n + 2 * m + len(nodes.down)
+    stays = Stays(
+        left.copy(),
+        np.empty(max(left[:, 0].max(), 0) + 2, dtype=np.int64),
+        np.empty(room),
+        np.empty(room, dtype=np.int64),
+        np.empty((3, n + m + 1), dtype=np.int64),
+        np.empty((2, most), dtype=np.int64),
+        np.empty(left.shape, dtype=np.int64),
+        np.empty(left.shape, dtype=np.int64),
+        np.zeros(left.shape[0], dtype=np.int64),
+        np.empty((2, left.shape[0]), dtype=np.int64),
+        np.zeros(6, dtype=np.int64),
+        np.empty(len(nodes.offsets) - 1, dtype=np.int64),
+        np.empty(len(nodes.offsets) - 1),
+        np.empty((len(nodes.offsets) - 1, *left.shape), dtype=np.int64),
+    )
+    count_cores(stays)
+    stays.size[1], stays.head[:] = n, -1
+    return stays
+
+
+@kernel
+def look_ahead(profile, now: float, run_time: Floats, width: Integers, end: Floats, freed: Integers, starts: Integers, count: int, nodes) -> None:
+    """Let the profile know when what runs ends, and the jobs that start now.
+
+    What has outlived its estimate ends in the next moment.
+    """
+    n = len(end)
+    ends = np.empty(n + count)
+    for k in range(n):
+        ends[k] = later(end[k], now)
+    for k in range(count):
+        ends[n + k] = later(now + run_time[starts[k]], now)
+    order = np.argsort(ends)
+    if len(nodes) == 0:
+        time, free, last = profile.time, profile.free, 0
+        for k in order:
+            if ends[k] != time[last]:
+                last += 1
+                time[last], free[last] = ends[k], free[last - 1]
+            free[last] += freed[k] if k < n else width[starts[k - n]]
+        profile.size[0] = last + 1
+    else:
+        for k in range(len(order)):
+            profile.time[k], profile.change[k] = ends[order[k]], order[k]
+        profile.row[:, :n] = freed
+        profile.size[0] = len(order)
+        for k in range(len(nodes.down)):
+            if now < nodes.down_s[1, k] < np.inf:
+                insert(profile, nodes.down_s[1, k], IDLE)
+
+
+@kernel
+def last_that_may_start(profile, queue: Integers, first: int, last: int, width: Integers, nodes) -> int:
+    """The last place from the first to the last of a queue whose job may start now, or -1: quick, never too early."""
+    for k in range(last, first - 1, -1):
+        job = queue[k]
+        if len(nodes) == 0:
+            if width[job] <= profile.free[0]:
+                return k
+        else:
+            cores, n_cores = nodes.demand[job, 0], width[job] * nodes.demand[job, 0]
+            if n_cores <= profile.size[3] and cores < len(profile.at_least):
+                if nodes.anywhere[job] or profile.at_least[cores] >= width[job]:
+                    return k
+    return -1
+
+
+@kernel
+def fits_now(profile, now: float, job: int, width: int, nodes) -> bool:
+    """Whether a job can start now, if nothing else starts later."""
+    if len(nodes) == 0:
+        fits: bool = width <= profile.free[0]
+        return fits
+    at, stay = profile.size[2], profile.size[1]
+    end = lay(job, width, now, profile.left, nodes, profile.pool, at)
+    profile.row[2, stay] = end - at
+    return end >= 0
+
+
+@kernel
+def earliest(profile, now: float, job: int, run_time: float, width: int, n_running: int, nodes) -> float:
+    """Earliest start of a job in a profile that looks ahead; infinite if there is none."""
+    if len(nodes) == 0:
+        step = earliest_step(profile, run_time, width)
+        return profile.time[step] if step >= 0 else np.inf
+    return earliest_on_nodes(profile, now, job, run_time, width, n_running, nodes)
+
+
+@kernel
+def hold(profile, now: float, job: int, begin: float, until: float, width: int, looks_ahead: bool, nodes) -> None:
+    """Let a job have what was found for it, from one time to another."""
+    if len(nodes) == 0:
+        if looks_ahead:
+            first, last = step_at(profile, begin), step_at(profile, later(until, begin))
+            profile.free[first:last] -= width
+        else:
+            profile.free[0] -= width
+    else:
+        keep_place(profile, job, begin, later(until, begin), now, looks_ahead, nodes)
+
+
+@kernel
+def close(profile, partition: int, nodes) -> None:
+    """Leave nothing of a partition to those behind."""
+    if len(nodes) == 0:
+        profile.free[0] = 0
+    else:
+        for k in range(nodes.offsets[partition], nodes.offsets[partition + 1]):
+            profile.left[nodes.hosts[k]] = 0
+        count_cores(profile)
+
+
+@kernel
+def promise(profile, job: int, width: int, begin: float, nodes) -> None:
+    """Note when the first job of a partition that is blocked starts, and what is free then."""
+    if len(nodes) == 0:
+        step = np.searchsorted(profile.time[: profile.size[0]], begin)
+        profile.time[-1], profile.free[-1] = begin, profile.free[step] - width
+    else:
+        partition = nodes.partition[job]
+        profile.head[partition], profile.head_s[partition] = job, begin
+        profile.head_then[partition] = profile.then
+
+
+@kernel
+def keeps_promises(profile, job: int, until: float, width: Integers, nodes) -> bool:
+    """Whether all blocked jobs still start when promised if a job has what was found for it until a time.
+
+    They may be on other hosts then. What it takes from them is noted, if so.
+    """
+    if len(nodes) == 0:
+        if until <= profile.time[-1]:
+            return True
+        profile.free[-1] -= width[job]
+        if profile.free[-1] >= 0:
+            return True
+        profile.free[-1] += width[job]
+        return False
+    first, need = profile.size[2], nodes.demand[job]
+    end, broken = first + profile.row[2, profile.size[1]], -1
+    for p in range(len(profile.head)):
+        head = profile.head[p]
+        if head >= 0 and until > profile.head_s[p]:
+            take(profile.head_then[p], need, profile.pool, first, end, 1)
+            if lay(head, width[head], profile.head_s[p], profile.head_then[p], nodes, profile.work, 0) < 0:
+                broken = p
+                break
+    for p in range(broken + 1):
+        if profile.head[p] >= 0 and until > profile.head_s[p]:
+            take(profile.head_then[p], need, profile.pool, first, end, -1)
+    return broken < 0
+
+
+def steps_of(reservations, now, queue, run_time, width, left, end, freed, starts, nodes) -> int:
+    """Return about how many steps of Python the rule takes."""
+    m, n = len(queue), len(end)
+    if len(nodes) > 0:
+        return 20 + m * (left.size + nodes.pool.shape[1] // 8)
+    return 20 + (m * (m + n) if reservations == ALL else (m + n) // 5)
+
+
+@interpreted_at_first(steps_of)
+def starts_now(
+    reservations: int,
+    now: float,
+    queue: Integers,
+    run_time: Floats,
+    width: Integers,
+    left,
+    end: Floats,
+    freed: Integers,
+    starts: Integers,
+    nodes,
+) -> int:
+    """Fill `starts` with the ids of the jobs that start now, in order; return how many there are.
+
+    In order of the queue each job gets the earliest place that those before leave it. Those whose
+    place is now start. Of the others all have theirs reserved; or the first of each partition has
+    the time reserved, but may change hosts until then; or, without reservations, nothing behind
+    starts on nodes of that partition.
+
+    Parameters
+    ----------
+    reservations : int
+        0, 1 (of each partition) or `ALL`.
+    now : float
+        [s].
+    queue : ndarray of int64, shape (m,)
+        Ids of jobs in order: places in `run_time` (estimated) [s] and in `width`.
+    left : int or ndarray of int64, shape (hosts, resources)
+        Free nodes, or what each node has left now.
+    end : ndarray, shape (running,)
+        Estimated ends of what runs [s], in any order.
+    freed : ndarray of int64, shape (running,) or (3, running)
+        Nodes that become free then; or rows of `SharedNodesState`.
+    starts : ndarray of int64
+        No shorter than the queue.
+    nodes : Nodes or ()
+    """
+    profile, count, n_heads, n = profile_now(now, left, end, queue, width, nodes), 0, 0, len(end)
+    last = last_that_may_start(profile, queue, 0, len(queue) - 1, width, nodes)
+    if last < 0:
+        return 0
+    looks_ahead = reservations == ALL
+    if looks_ahead:
+        look_ahead(profile, now, run_time, width, end, freed, starts, 0, nodes)
+    place = 0
+    while place <= last:
+        job = queue[place]
+        place += 1
+        partition = 0 if len(nodes) == 0 else nodes.partition[job]
+        if reservations == ALL:
+            begin = earliest(profile, now, job, run_time[job], width[job], n, nodes)
+        else:
+            begin = now if fits_now(profile, now, job, width[job], nodes) else np.inf
+        if begin == now:
+            until = now + run_time[job]
+            if n_heads and not keeps_promises(profile, job, until, width, nodes):
+                continue
+            hold(profile, now, job, now, until, width[job], looks_ahead, nodes)
+            starts[count], count = job, count + 1
+            last = last_that_may_start(profile, queue, place, last, width, nodes)
+        elif reservations == 0:
+            close(profile, partition, nodes)
+            last = last_that_may_start(profile, queue, place, last, width, nodes)
+        elif reservations == ALL:
+            if begin < np.inf:
+                hold(profile, now, job, begin, begin + run_time[job], width[job], True, nodes)
+        elif place <= last and (n_heads == 0 or (len(nodes) > 0 and profile.head[partition] < 0)):
+            if not looks_ahead:
+                look_ahead(profile, now, run_time, width, end, freed, starts, count, nodes)
+                looks_ahead = True
+            # nothing is reserved for later: where it fits it can stay
+            begin = earliest(profile, now, job, 0.0, width[job], n, nodes)
+            promise(profile, job, width[job], begin, nodes)
+            n_heads += 1
+    return count

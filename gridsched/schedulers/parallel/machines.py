@@ -1,0 +1,246 @@
+"""The machine of policies with one queue: which jobs of the queue start now, and where.
+
+Of equal nodes that jobs have whole their number is enough (`CountedNodes`). Where jobs share nodes,
+or some are down at times that everybody knows, nodes are looked at one by one (`EachNode`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gridsched.arrays import Floats, Integers
+from gridsched.model.estimates import PLACES, node_amounts
+from gridsched.model.failures import Maintenance
+from gridsched.model.system import System
+from gridsched.model.tasks import SharedJobs
+from gridsched.policy.decisions import Allocate
+from gridsched.policy.state import SharedNodesState, State
+from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
+from gridsched.schedulers.parallel.predictors import read_only
+
+
+class CountedNodes:
+    """Equal nodes that jobs have whole; the free ones of the lowest ids are taken.
+
+    Parameters
+    ----------
+    system : System
+        Of one cluster.
+    reservations : int
+        As of `starts_now`.
+
+    Attributes
+    ----------
+    size : int
+        Nodes, or cores where jobs share nodes.
+    """
+
+    def __init__(self, system: System, reservations: int) -> None:
+        self.size = system.n_hosts
+        self._reservations, self._pstate = reservations, system.pstate
+        self._starts = np.empty(0, dtype=np.int64)
+
+    def is_full(self, state: State) -> bool:
+        """Whether nothing can start now: cheap."""
+        return not state.nodes.n_free
+
+    def learn(self, state: State) -> None:
+        """Take over what is known of the jobs that have been submitted so far."""
+
+    def job(self, task: int, state: State) -> tuple[float, int]:
+        """Return estimated run time [s] and size of a job."""
+        return state.estimates.run_time(task, 0, self._pstate), state.estimates.width(task, 0)
+
+    def by_priority(self, queue: Integers) -> Integers:
+        """Return a queue with the jobs of partitions of higher priority before the others."""
+        return queue
+
+    def factor_of(self, queue: Integers) -> Floats | None:
+        """Return the priority of each job's partition over the largest, at least 0; None without partitions."""
+        return None
+
+    def _room(self, queue: Integers) -> Integers:
+        """Return an array for as many starts."""
+        if len(queue) > len(self._starts):
+            self._starts = np.empty(2 * len(queue), dtype=np.int64)
+        return self._starts
+
+    def starts(
+        self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
+    ) -> list[Allocate]:
+        """Return what starts now.
+
+        Parameters
+        ----------
+        state : State
+        queue : ndarray of int64, shape (m,)
+            Ids of the jobs that wait, in their order.
+        run_time_s, longest_s : ndarray of float64
+            How long each job runs as predicted, and at most, by id [s].
+        size : ndarray of int64
+            Of jobs, by id.
+        end : ndarray of float64, shape (running,), optional
+            Ends of what runs, in the order of `State.running` [s], in the place of the estimated.
+        """
+        nodes, starts = state.nodes, self._room(queue)
+        freed = nodes.width
+        if end is None:
+            end = nodes.estimated_end
+        else:
+            freed = read_only(state.running["width"].copy())
+        count = starts_now(
+            self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ()
+        )
+        if not count:
+            return []
+        free, begin, decisions = nodes.free.nonzero()[0], 0, []
+        for task in starts[:count].tolist():
+            until = begin + int(size[task])
+            decisions.append(Allocate(task, free[begin:until]))
+            begin = until
+        return decisions
+
+
+class EachNode(CountedNodes):
+    """Nodes that jobs share, or of which some are down for maintenance.
+
+    Parameters
+    ----------
+    system : System
+        With partitions, or of one cluster of nodes that jobs have whole.
+    reservations : int
+        As of `starts_now`.
+
+    Notes
+    -----
+    With maintenance, a job has nodes only that stay up for as long as it may run. Of those where
+    it is laid in order of their ids, the ones that go down first come first.
+    """
+
+    def __init__(self, system: System, reservations: int) -> None:
+        platform = system.platform
+        self._reservations, self._starts = reservations, np.empty(0, dtype=np.int64)
+        self._shares = bool(platform.partitions)
+        self._pstates, self._pstate = system.pstates, 0 if self._shares else system.pstate
+        parts = platform.partitions or platform.clusters
+        hosts = [np.array(each.hosts, dtype=np.int64) for each in parts]
+        self._members = np.zeros((len(hosts), len(platform)), dtype=np.bool_)
+        for k, some in enumerate(hosts):
+            self._members[k, some] = True
+        self._hosts, self._offsets = np.concatenate(hosts), np.cumsum([0, *map(len, hosts)], dtype=np.int64)
+        priority = [each.priority for each in platform.partitions] or [0]
+        self._priority, self._has_priorities = np.array(priority, dtype=np.int64), min(priority) < max(priority)
+        self._place = PLACES.index(system.rules.place) if self._shares else PACK
+        self.size = int(platform.cores.sum())
+        self._places = np.empty((2, self.size), dtype=np.int64)
+        self._n_places = np.empty(0, dtype=np.int64)
+        self._platform = platform
+        windows = [(each, each.hosts(platform)) for each in map(Maintenance.read, system.rules.maintenance)]
+        down = [(h, each.begin_s, each.end_s + platform.hosts[h].boot_time_s) for each, some in windows for h in some]
+        self._down = np.array([host for host, _, _ in down], dtype=np.int64)
+        self._down_s = np.array([times for _, *times in down], dtype=np.float64).reshape(-1, 2).T.copy()
+        #: nodes of what runs, where its end is predicted
+        self._nodes_of: dict[int, Integers] = {}
+
+    def is_full(self, state: State) -> bool:
+        """Whether nothing can start now: cheap."""
+        return not self._shares and not state.nodes.n_free
+
+    def learn(self, state: State) -> None:
+        """Take over what is known of the jobs that have been submitted so far."""
+        tasks = state.tasks
+        if self._shares:
+            self._jobs = tasks.shared
+            self._amounts = node_amounts(self._platform, tasks.resources)
+        else:
+            none = np.zeros(len(tasks), dtype=np.int64)
+            self._jobs = SharedJobs(none[:, None] + 1, none.astype(np.bool_), none, none)
+            self._amounts = np.ones((len(self._platform), 1), dtype=np.int64)
+
+    def job(self, task: int, state: State) -> tuple[float, int]:
+        """Return estimated run time [s] and size of a job."""
+        if not self._shares:
+            return super().job(task, state)
+        jobs = self._jobs
+        host = self._hosts.item(self._offsets[jobs.partition.item(task)])
+        run_time_s = state.estimates.run_time(task, host, self._pstates.item(host))
+        return run_time_s, jobs.width.item(task) * jobs.demand.item(task, 0)
+
+    def by_priority(self, queue: Integers) -> Integers:
+        """Return a queue with the jobs of partitions of higher priority before the others."""
+        if not self._has_priorities:
+            return queue
+        return queue[np.argsort(-self._priority[self._jobs.partition[queue]], kind="stable")]
+
+    def factor_of(self, queue: Integers) -> Floats | None:
+        """Return the priority of each job's partition over the largest, at least 0; None without partitions."""
+        if not self._shares:
+            return None
+        return np.maximum(self._priority, 0)[self._jobs.partition[queue]] / max(self._priority.max(), 1)
+
+    def starts(
+        self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
+    ) -> list[Allocate]:
+        """Return what starts now, as `CountedNodes.starts`."""
+        starts, jobs, now = self._room(queue), self._jobs, state.now
+        if len(starts) > len(self._n_places):
+            self._n_places = np.empty(len(starts), dtype=np.int64)
+        down, down_s, hosts = self._down, self._down_s, self._hosts
+        if len(down):
+            is_ahead = down_s[1] > now
+            down, down_s = down[is_ahead], np.compress(is_ahead, down_s, axis=1)
+            hosts = self._first_down_first(now, down, down_s[0])
+        left, ends, rows, pool = self._what_runs(state, end, down[down_s[0] <= now])
+        nodes = Nodes(
+            jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._place,
+            pool, down, down_s, self._places, self._n_places,
+        )  # fmt: skip
+        width = jobs.width if self._shares else size
+        count = starts_now(self._reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
+        decisions, begin = [], 0
+        for task, n in zip(starts[:count].tolist(), self._n_places[:count].tolist(), strict=True):
+            some, parts = self._places[:, begin : begin + n]
+            decisions.append(Allocate(task, np.repeat(some, parts)))
+            begin += n
+        if end is not None and not self._shares:
+            self._nodes_of = {task: self._nodes_of[task] for task in state.running["task"].tolist()}
+            self._nodes_of |= {each.task: each.hosts for each in decisions}
+        return decisions
+
+    def _first_down_first(self, now: float, down: Integers, begin_s: Floats) -> Integers:
+        """Return the hosts of the partitions, in each those first that go down first, then by ids."""
+        if self._place != PACK:
+            return self._hosts
+        next_s, is_ahead = np.full(len(self._platform), np.inf), begin_s > now
+        np.minimum.at(next_s, down[is_ahead], begin_s[is_ahead])
+        partition = np.repeat(np.arange(len(self._members)), np.diff(self._offsets))
+        return self._hosts[np.lexsort((next_s[self._hosts], partition))]
+
+    def _what_runs(
+        self, state: State, end: Floats | None, down: Integers
+    ) -> tuple[Integers, Floats, Integers, Integers]:
+        """Return what nodes have left, and ends [s], rows and pool of what runs, as `Nodes` has them.
+
+        Nodes that are `down` now have all of theirs left; the rule knows when they are up.
+        """
+        nodes = state.nodes
+        if isinstance(nodes, SharedNodesState):
+            ends, left, rows, pool = nodes.estimated_end, nodes.left, nodes.rows, nodes.pool
+            if end is not None:
+                tasks = state.running["task"]
+                order = np.argsort(tasks)
+                ends = read_only(end[order[np.searchsorted(tasks, rows[0], sorter=order)]])
+        else:
+            free_at, left = nodes.free_at.copy(), nodes.free.astype(np.int64)[:, None]
+            if end is not None:
+                for task, time in zip(state.running["task"].tolist(), end.tolist(), strict=True):
+                    free_at[self._nodes_of[task]] = time
+            free_at[down] = np.inf
+            taken = np.flatnonzero(~nodes.free & (free_at < np.inf))
+            each = np.arange(len(taken))  # as a job of its own, as wide as the first
+            rows, pool = read_only(np.stack([0 * each, each, 0 * each + 1])), np.stack([taken, 0 * each + 1])
+            ends, pool = read_only(free_at[taken]), read_only(pool)
+        if len(down):
+            left = left.copy()
+            left[down] = self._amounts[down]
+        return read_only(left), ends, rows, pool
