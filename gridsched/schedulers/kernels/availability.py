@@ -267,14 +267,17 @@ def change_room(profile: Stays, k: int, n_running: int, job: int, width: int, to
         return total
     stay, sign = (change, 1) if change >= 0 else (~change, -1)
     pool = nodes.pool if stay < n_running else profile.pool
-    freed, inside = nodes.demand[row[0, stay]], nodes.members[nodes.partition[job]]
-    need, anywhere = nodes.demand[job], nodes.anywhere[job]
+    freed, need = nodes.demand[row[0, stay]], nodes.demand[job]
+    inside, anywhere = nodes.members[nodes.partition[job]], nodes.anywhere[job]
     for place in range(row[1, stay], row[1, stay] + row[2, stay]):
-        host, parts = pool[0, place], sign * pool[1, place]
+        # unsigned: whether a place is negative, and so counts from the end, need not be looked at
+        host, parts, fits = np.uint64(pool[0, place]), sign * pool[1, place], 1
         for r in range(len(freed)):
-            then[host, r] += parts * freed[r]
-        if inside[host] and (anywhere or sign < 0 or room[host] == 0):
-            more = room_for(then, host, need, anywhere, width)
+            free = then[host, np.uint64(r)] + parts * freed[r]
+            then[host, np.uint64(r)] = free
+            fits &= free >= need[r]
+        if inside[host]:
+            more = room_for(then, host, need, True, width) if anywhere and fits else fits
             total += more - room[host]
             room[host] = more
     return total

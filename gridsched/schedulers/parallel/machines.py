@@ -12,7 +12,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.model.estimates import PLACES, node_amounts
 from gridsched.model.failures import Maintenance
 from gridsched.model.system import System
-from gridsched.model.tasks import SharedJobs
+from gridsched.model.tasks import CORES, SharedJobs
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import SharedNodesState, State
 from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
@@ -135,6 +135,7 @@ class EachNode(CountedNodes):
         self._places = np.empty((2, self.size), dtype=np.int64)
         self._n_places = np.empty(0, dtype=np.int64)
         self._platform = platform
+        self._amounts: Integers | None = None
         windows = [(each, each.hosts(platform)) for each in map(Maintenance.read, system.rules.maintenance)]
         down = [(h, each.begin_s, each.end_s + platform.hosts[h].boot_time_s) for each, some in windows for h in some]
         self._down = np.array([host for host, _, _ in down], dtype=np.int64)
@@ -151,11 +152,9 @@ class EachNode(CountedNodes):
         tasks = state.tasks
         if self._shares:
             self._jobs = tasks.shared
-            self._amounts = node_amounts(self._platform, tasks.resources)
         else:
             none = np.zeros(len(tasks), dtype=np.int64)
             self._jobs = SharedJobs(none[:, None] + 1, none.astype(np.bool_), none, none)
-            self._amounts = np.ones((len(self._platform), 1), dtype=np.int64)
 
     def job(self, task: int, state: State) -> tuple[float, int]:
         """Return estimated run time [s] and size of a job."""
@@ -241,6 +240,9 @@ class EachNode(CountedNodes):
             rows, pool = read_only(np.stack([0 * each, each, 0 * each + 1])), np.stack([taken, 0 * each + 1])
             ends, pool = read_only(free_at[taken]), read_only(pool)
         if len(down):
+            if self._amounts is None:
+                names = state.tasks.resources or (CORES,)
+                self._amounts = node_amounts(self._platform, names)
             left = left.copy()
             left[down] = self._amounts[down]
         return read_only(left), ends, rows, pool
