@@ -24,6 +24,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.registry import make_scheduler
+from gridsched.schedulers.kernels.availability import starts_now
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.parallel_cases import make_parallel_case
@@ -76,6 +77,22 @@ def test_starts_are_those_of_the_oracles(jobs, n_nodes, scheduler):
     assert found == oracles.simulate(jobs, n_nodes, ORACLES[scheduler])
     if scheduler == "conservative_backfilling":
         assert found == oracles.simulate(jobs, n_nodes, oracles.conservative_by_steps)
+
+
+@pytest.mark.parametrize(("reservations", "rule"), enumerate([oracles.fcfs, oracles.easy, oracles.conservative]))
+def test_one_rule_starts_what_the_oracles_start(reservations, rule):
+    """1,000 queues beside what runs: with no, one and all reservations it is FCFS, EASY and conservative."""
+    rng = np.random.default_rng(34)
+    for _ in range(1000):
+        n_free, m = int(rng.integers(0, 6)), int(rng.integers(1, 10))
+        end, freed = rng.integers(11, 30, 5).astype(np.float64), rng.integers(1, 4, 5)
+        run_time, width = rng.integers(1, 20, m).astype(np.float64), rng.integers(1, 1 + n_free + freed.sum(), m)
+        queue = rng.permutation(m)
+        starts = np.empty(m, dtype=np.int64)
+        count = starts_now(reservations, 10.0, queue, run_time, width, n_free, end, freed, starts, ())
+        rows = [(j, width.item(j), run_time.item(j)) for j in queue.tolist()]
+        expected = rule(10.0, rows, n_free, list(zip(end.tolist(), freed.tolist(), strict=True)))
+        assert starts[:count].tolist() == expected
 
 
 @settings(max_examples=20, deadline=None)

@@ -36,6 +36,8 @@ from gridsched.testing.suite import metered_differences
 
 # Predicted run times, preemption and maintenance.
 
+needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+
 # Run times that are predicted from a user's last jobs, and corrected as they pass.
 
 #: Tsafrir, Etsion, Feitelson 2007: one minute, five, fifteen, thirty, one hour, two, five, ...
@@ -329,6 +331,42 @@ def test_both_drivers_agree_on_maintenance(scheduler):
     assert metered_differences(found) == []
 
 
+@pytest.mark.parametrize("scheduler", POLICIES)
+def test_predictions_do_not_shorten_what_ends_before_maintenance(scheduler):
+    """Ann's jobs take 2 of 20 s, as is predicted of the third; but it may take 20 s, and waits from 5 to 30 s."""
+    jobs = [(0, 2, 1, 20), (0, 2, 1, 20), (5, 2, 4, 20), (6, 2, 4, 14)]
+    submit, length, width, request = zip(*jobs, strict=True)
+    platform, users = machine(4), {"user": ["ann"] * 4}
+    tasks = make_tasks(np.array(request) * 1e9, submit, width=width, requested_time_s=request, attributes=users)
+    parameters, times = {"estimate": "last_two_of_user"}, LoggedRunTimes(platform, length)
+    options = {"run_times": times, "driver": "reference", "maintenance": ("20:30",)}
+    found = run(Scenario(platform, tasks, scheduler, parameters, **options)).trace.start_time_s.tolist()
+    assert found == [0, 0, 30, 32 if scheduler == "fcfs" else 6]
+
+
+@pytest.mark.parametrize("driver", ["reference", pytest.param("simgrid", marks=needs_simgrid)])
+@pytest.mark.parametrize("scheduler", POLICIES)
+def test_maintenance_of_nodes_that_jobs_share(scheduler, driver):
+    """Of two nodes of four cores n0 is down from 20 to 30 s: nothing is on it that could last longer.
+
+    The first two take n0, which goes down first, from 0 to 10 s; the third asks for 25 s and has n1, the
+    fourth for 25 s of three cores and finds them on n0 when it is up again; the last ends in time.
+    """
+    jobs = [(0, 10, 10, 2), (0, 10, 10, 2), (1, 25, 25, 2), (2, 25, 25, 3), (3, 15, 15, 2)]
+    submit, length, request, cores = zip(*jobs, strict=True)
+    platform = shared_machine([[4, 8, 0]] * 2, [([0, 1], 0)])
+    need = [[n, 0, 0] for n in cores]
+    tasks = make_tasks(
+        np.array(request) * 1e9, submit, width=[1] * 5, requested_time_s=request, demand=need,
+        anywhere=[False] * 5, partition=[0] * 5, resources=RESOURCES,
+    )  # fmt: skip
+    options = {"run_times": LoggedRunTimes(platform, length), "driver": driver, "maintenance": ("n0=20:30",)}
+    trace = run(Scenario(platform, tasks, scheduler, **options)).trace
+    last = {"fcfs": 26}.get(scheduler, 3)
+    assert [start for start, _ in places(trace)] == [0, 0, 1, 26, last]
+    assert [list(on) for _, on in places(trace)][:3] == [[0], [0], [1]]
+
+
 @pytest.mark.parametrize(
     ("windows", "options", "named"),
     [
@@ -337,7 +375,6 @@ def test_both_drivers_agree_on_maintenance(scheduler):
         (["m*=1:2"], {}, r"m\*"),
         (["1:5", "n0=5:7"], {}, "n0"),
         (["1:5"], {"failures": "mtbf=9,mttr=1"}, "failures"),
-        (["1:5"], {"parameters": {"estimate": "last_two_of_user"}}, "estimate"),
     ],
 )
 def test_what_is_no_maintenance_is_refused(windows, options, named):

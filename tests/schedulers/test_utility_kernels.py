@@ -15,7 +15,7 @@ import pytest
 import gridsched
 from gridsched.compiled import forget_stale_kernels
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
-from gridsched.schedulers.kernels import backfilling, batch, tables
+from gridsched.schedulers.kernels import availability, batch, tables
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE
 from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value, utility_values
 
@@ -160,25 +160,16 @@ def queue_of_jobs(rng):
     return queue, run_time, width, int(rng.integers(0, 10)), end, nodes
 
 
-@pytest.mark.parametrize("rule", [backfilling.easy_starts, backfilling.conservative_starts])
+@pytest.mark.parametrize("reservations", [0, 1, availability.ALL])
 @pytest.mark.parametrize("seed", range(60))
-def test_backfilling_starts_the_same_jobs(rule, seed):
+def test_backfilling_starts_the_same_jobs(reservations, seed):
     queue, *jobs = queue_of_jobs(np.random.default_rng(seed))
     found = []
     for call in (interpreted, as_compiled):
         starts = np.full(len(queue) + 1, -1)
-        count = call(rule, 100.0, queue, *jobs, starts)
+        count = call(availability.starts_now, reservations, 100.0, queue, *jobs, starts, ())
         found.append(starts[:count].tolist())
     assert found[0] == found[1]
-
-
-def test_fcfs_starts_the_same_jobs():
-    for seed in range(60):
-        queue, _, width, n_free, _, _ = queue_of_jobs(np.random.default_rng(seed))
-        starts = np.empty((2, len(queue)), dtype=np.int64)
-        first = interpreted(backfilling.fcfs_starts, queue, width, n_free, starts[0])
-        assert first == as_compiled(backfilling.fcfs_starts, queue, width, n_free, starts[1])
-        assert (starts[0, :first] == starts[1, :first]).all()
 
 
 def bag(rng):
@@ -217,16 +208,16 @@ def test_what_is_long_is_compiled():
     program = """
 import sys
 import numpy as np
-from gridsched.schedulers.kernels import backfilling
+from gridsched.schedulers.kernels.availability import ALL, starts_now
 one, queue = np.ones(1), np.arange(40)
-def call(rule, n):
+def call(reservations, n):
     jobs = np.ones(n), np.ones(n, dtype=np.int64)
-    return rule(0.0, np.arange(n), *jobs, 2, one, one.astype(int), np.empty(n, dtype=int))
-print(call(backfilling.easy_starts, 40), "numba" in sys.modules)
-print(call(backfilling.conservative_starts, 5_000), "numba" in sys.modules)
+    return starts_now(reservations, 0.0, np.arange(n), *jobs, 2, one, one.astype(int), np.empty(n, dtype=int), ())
+print(call(1, 40), "numba" in sys.modules)
+print(call(ALL, 5_000), "numba" in sys.modules)
 for _ in range(30_000):
-    call(backfilling.easy_starts, 40)
-print(bool(backfilling.easy_starts.signatures))
+    call(1, 40)
+print(bool(starts_now.signatures))
 """
     root = __file__.rpartition("/tests/")[0]
     command = [sys.executable, "-c", program]

@@ -9,7 +9,7 @@ or begin (`Stays`): `nodes` is then `Nodes`, else (), and numba compiles what is
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -245,14 +245,14 @@ def count_cores(profile: Stays) -> None:
 @inner
 def insert(profile: Stays, time: float, change: int) -> None:
     """Note that a stay ends, or begins, at a time."""
-    n, side = profile.size[0], 0
+    n = profile.size[0]
     low, high = 0, n
     while low < high:
-        side = (low + high) // 2
-        if profile.time[side] < time or (change < 0 and profile.time[side] == time):
-            low = side + 1
+        middle = (low + high) // 2
+        if profile.time[middle] < time or (change < 0 and profile.time[middle] == time):
+            low = middle + 1
         else:
-            high = side
+            high = middle
     for k in range(n, low, -1):
         profile.time[k], profile.change[k] = profile.time[k - 1], profile.change[k - 1]
     profile.time[low], profile.change[low] = time, change
@@ -407,7 +407,7 @@ def later(time: float, than: float) -> float:
 
 
 @kernel
-def profile_now(now: float, left, end: Floats, queue: Integers, width: Integers, nodes):
+def profile_now(now: float, left: Any, end: Floats, queue: Integers, width: Integers, nodes: Any) -> Any:
     """Return what is free now."""
     n, m = len(end), len(queue)
     if len(nodes) == 0:
@@ -441,7 +441,17 @@ def profile_now(now: float, left, end: Floats, queue: Integers, width: Integers,
 
 
 @kernel
-def look_ahead(profile, now: float, run_time: Floats, width: Integers, end: Floats, freed: Integers, starts: Integers, count: int, nodes) -> None:
+def look_ahead(
+    profile: Any,
+    now: float,
+    run_time: Floats,
+    width: Integers,
+    end: Floats,
+    freed: Integers,
+    starts: Integers,
+    count: int,
+    nodes: Any,
+) -> None:
     """Let the profile know when what runs ends, and the jobs that start now.
 
     What has outlived its estimate ends in the next moment.
@@ -472,7 +482,7 @@ def look_ahead(profile, now: float, run_time: Floats, width: Integers, end: Floa
 
 
 @kernel
-def last_that_may_start(profile, queue: Integers, first: int, last: int, width: Integers, nodes) -> int:
+def last_that_may_start(profile: Any, queue: Integers, first: int, last: int, width: Integers, nodes: Any) -> int:
     """The last place from the first to the last of a queue whose job may start now, or -1: quick, never too early."""
     for k in range(last, first - 1, -1):
         job = queue[k]
@@ -488,7 +498,7 @@ def last_that_may_start(profile, queue: Integers, first: int, last: int, width: 
 
 
 @kernel
-def fits_now(profile, now: float, job: int, width: int, nodes) -> bool:
+def fits_now(profile: Any, now: float, job: int, width: int, nodes: Any) -> bool:
     """Whether a job can start now, if nothing else starts later."""
     if len(nodes) == 0:
         fits: bool = width <= profile.free[0]
@@ -500,16 +510,18 @@ def fits_now(profile, now: float, job: int, width: int, nodes) -> bool:
 
 
 @kernel
-def earliest(profile, now: float, job: int, run_time: float, width: int, n_running: int, nodes) -> float:
+def earliest(profile: Any, now: float, job: int, run_time: float, width: int, n_running: int, nodes: Any) -> float:
     """Earliest start of a job in a profile that looks ahead; infinite if there is none."""
     if len(nodes) == 0:
         step = earliest_step(profile, run_time, width)
-        return profile.time[step] if step >= 0 else np.inf
-    return earliest_on_nodes(profile, now, job, run_time, width, n_running, nodes)
+        return float(profile.time[step]) if step >= 0 else np.inf
+    return float(earliest_on_nodes(profile, now, job, run_time, width, n_running, nodes))
 
 
 @kernel
-def hold(profile, now: float, job: int, begin: float, until: float, width: int, looks_ahead: bool, nodes) -> None:
+def hold(
+    profile: Any, now: float, job: int, begin: float, until: float, width: int, looks_ahead: bool, nodes: Any
+) -> None:
     """Let a job have what was found for it, from one time to another."""
     if len(nodes) == 0:
         if looks_ahead:
@@ -522,7 +534,7 @@ def hold(profile, now: float, job: int, begin: float, until: float, width: int, 
 
 
 @kernel
-def close(profile, partition: int, nodes) -> None:
+def close(profile: Any, partition: int, nodes: Any) -> None:
     """Leave nothing of a partition to those behind."""
     if len(nodes) == 0:
         profile.free[0] = 0
@@ -533,7 +545,7 @@ def close(profile, partition: int, nodes) -> None:
 
 
 @kernel
-def promise(profile, job: int, width: int, begin: float, nodes) -> None:
+def promise(profile: Any, job: int, width: int, begin: float, nodes: Any) -> None:
     """Note when the first job of a partition that is blocked starts, and what is free then."""
     if len(nodes) == 0:
         step = np.searchsorted(profile.time[: profile.size[0]], begin)
@@ -545,7 +557,7 @@ def promise(profile, job: int, width: int, begin: float, nodes) -> None:
 
 
 @kernel
-def keeps_promises(profile, job: int, until: float, width: Integers, nodes) -> bool:
+def keeps_promises(profile: Any, job: int, until: float, width: Integers, nodes: Any) -> bool:
     """Whether all blocked jobs still start when promised if a job has what was found for it until a time.
 
     They may be on other hosts then. What it takes from them is noted, if so.
@@ -573,7 +585,18 @@ def keeps_promises(profile, job: int, until: float, width: Integers, nodes) -> b
     return broken < 0
 
 
-def steps_of(reservations, now, queue, run_time, width, left, end, freed, starts, nodes) -> int:
+def steps_of(
+    reservations: int,
+    _now: float,
+    queue: Integers,
+    _run_time: Floats,
+    _width: Integers,
+    left: Any,
+    end: Floats,
+    _freed: Integers,
+    _starts: Integers,
+    nodes: Any,
+) -> int:
     """Return about how many steps of Python the rule takes."""
     m, n = len(queue), len(end)
     if len(nodes) > 0:
@@ -588,11 +611,11 @@ def starts_now(
     queue: Integers,
     run_time: Floats,
     width: Integers,
-    left,
+    left: Any,
     end: Floats,
     freed: Integers,
     starts: Integers,
-    nodes,
+    nodes: Any,
 ) -> int:
     """Fill `starts` with the ids of the jobs that start now, in order; return how many there are.
 

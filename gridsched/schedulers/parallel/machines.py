@@ -88,9 +88,7 @@ class CountedNodes:
             end = nodes.estimated_end
         else:
             freed = read_only(state.running["width"].copy())
-        count = starts_now(
-            self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ()
-        )
+        count = starts_now(self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ())
         if not count:
             return []
         free, begin, decisions = nodes.free.nonzero()[0], 0, []

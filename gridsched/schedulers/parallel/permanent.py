@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import ClassVar
@@ -14,10 +13,10 @@ from gridsched.errors import InputError
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
-from gridsched.policy.decisions import Allocate, Decision
+from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
-from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
+from gridsched.schedulers.kernels.parallel_options import ParallelRows, Placed
 from gridsched.schedulers.kernels.parallel_queues import place_easily, place_in_cycles, place_randomly
 from gridsched.schedulers.parallel.heuristics import parallel_estimates
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
