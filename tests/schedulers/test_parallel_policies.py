@@ -79,7 +79,10 @@ def test_starts_are_those_of_the_oracles(jobs, n_nodes, scheduler):
         assert found == oracles.simulate(jobs, n_nodes, oracles.conservative_by_steps)
 
 
-@pytest.mark.parametrize(("reservations", "rule"), enumerate([oracles.fcfs, oracles.easy, oracles.conservative]))
+RULES = oracles.fcfs, oracles.easy, oracles.conservative
+
+
+@pytest.mark.parametrize(("reservations", "rule"), list(enumerate(RULES)))
 def test_one_rule_starts_what_the_oracles_start(reservations, rule):
     """1,000 queues beside what runs: with no, one and all reservations it is FCFS, EASY and conservative."""
     rng = np.random.default_rng(34)

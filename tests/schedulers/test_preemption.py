@@ -349,8 +349,9 @@ def test_predictions_do_not_shorten_what_ends_before_maintenance(scheduler):
 def test_maintenance_of_nodes_that_jobs_share(scheduler, driver):
     """Of two nodes of four cores n0 is down from 20 to 30 s: nothing is on it that could last longer.
 
-    The first two take n0, which goes down first, from 0 to 10 s; the third asks for 25 s and has n1, the
-    fourth for 25 s of three cores and finds them on n0 when it is up again; the last ends in time.
+    The first two take n0, which goes down first, until 10 s. The third asks for 25 s and has n1, and so has
+    the fourth from 26 s on. The last ends in time beside the third; without reservations it waits for the
+    fourth, and then for n0.
     """
     jobs = [(0, 10, 10, 2), (0, 10, 10, 2), (1, 25, 25, 2), (2, 25, 25, 3), (3, 15, 15, 2)]
     submit, length, request, cores = zip(*jobs, strict=True)
@@ -362,7 +363,7 @@ def test_maintenance_of_nodes_that_jobs_share(scheduler, driver):
     )  # fmt: skip
     options = {"run_times": LoggedRunTimes(platform, length), "driver": driver, "maintenance": ("n0=20:30",)}
     trace = run(Scenario(platform, tasks, scheduler, **options)).trace
-    last = {"fcfs": 26}.get(scheduler, 3)
+    last = 30 if scheduler == "fcfs" else 3
     assert [start for start, _ in places(trace)] == [0, 0, 1, 26, last]
     assert [list(on) for _, on in places(trace)][:3] == [[0], [0], [1]]
 

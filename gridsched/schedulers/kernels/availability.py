@@ -388,10 +388,10 @@ def earliest_step(profile: Steps, run_time: float, width: int) -> int:
 def step_at(profile: Steps, edge: float) -> int:
     """Let a step begin at a time; return which."""
     time, free, n = profile.time, profile.free, profile.size[0]
-    k = np.searchsorted(time[:n], edge)
+    k = int(np.searchsorted(time[:n], edge))
     if k == n or time[k] != edge:
-        for later in range(n, k, -1):
-            time[later], free[later] = time[later - 1], free[later - 1]
+        for step in range(n, k, -1):
+            time[step], free[step] = time[step - 1], free[step - 1]
         time[k], free[k] = edge, free[k - 1]
         profile.size[0] = n + 1
     return k
@@ -491,9 +491,9 @@ def last_that_may_start(profile: Any, queue: Integers, first: int, last: int, wi
                 return k
         else:
             cores, n_cores = nodes.demand[job, 0], width[job] * nodes.demand[job, 0]
-            if n_cores <= profile.size[3] and cores < len(profile.at_least):
-                if nodes.anywhere[job] or profile.at_least[cores] >= width[job]:
-                    return k
+            is_enough = n_cores <= profile.size[3] and cores < len(profile.at_least)
+            if is_enough and (nodes.anywhere[job] or profile.at_least[cores] >= width[job]):
+                return k
     return -1
 
 
