@@ -167,7 +167,7 @@ class CarbonOptions:
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
             raise InputError("Missing option '--carbon': nothing says what a joule emits (docs/carbon.md).")
-        if tasks.width is not None or not len(tasks):
+        if not tasks.are_serial or not len(tasks):
             raise InputError(f"{self.workload}: the bound is of bags of at least one task; found {tasks.name}.")
         return carbon_answer(platform, tasks, signal, pstates_of(platform, settings.pstate), within_s)
 

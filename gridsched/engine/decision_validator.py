@@ -83,7 +83,11 @@ class DecisionValidator:
         run = self._run
         if not 0 <= task < len(run.state_of) or run.state_of[task] not in _FREE or self._some_infeasible:
             return False
-        if run.held or run.reservations.next_start < math.inf or not self._resources.takes_now(task, hosts, parts, pstate):
+        if (
+            run.held
+            or run.reservations.next_start < math.inf
+            or not self._resources.takes_now(task, hosts, parts, pstate)
+        ):
             return False
         return 0 <= pstate < self._n_pstates[hosts.item(0)]
 

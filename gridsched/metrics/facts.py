@@ -111,7 +111,7 @@ class RunFacts:
     @property
     def is_parallel(self) -> bool:
         """Whether the tasks are rigid parallel jobs."""
-        return self.trace.tasks.width is not None
+        return not self.trace.tasks.are_serial
 
     @cached_property
     def bounded_slowdown(self) -> Floats:

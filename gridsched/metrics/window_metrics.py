@@ -201,11 +201,11 @@ def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
         If jobs cannot be grouped so.
     """
     tasks, legal = trace.tasks, groups_of(trace)
-    if by not in legal or tasks.width is None:
+    if by not in legal or tasks.are_serial:
         hint = did_you_mean(by, legal)
         raise InputError(f"{tasks.name}: its jobs have no {by!r} to go by. {hint}Legal: {', '.join(legal)}.")
     if by == PARTITION and tasks.partition is not None:
-        return [each.name for each in trace.platform.partitions], tasks.partition
+        return [each.name for each in trace.platform.pools], tasks.partition
     if by == SIZE:
         size = tasks.width if tasks.demand is None else tasks.width * tasks.demand[:, 0]
         power = np.ceil(np.log2(size)).astype(np.int64)
@@ -281,7 +281,7 @@ def _utilisations(trace: Trace, partition: int, ran: Any) -> dict[str, float]:
     runs, tasks, makespan = trace.executions, trace.tasks, makespan_s(trace)
     if not makespan:
         return {}
-    hosts = list(trace.platform.partitions[partition].hosts)
+    hosts = list(trace.platform.pools[partition].hosts)
     there = node_amounts(trace.platform, tasks.resources)[hosts].sum(axis=0)
     each = tasks.shared.demand[runs["task"][ran]] * tasks.shared.width[runs["task"][ran], None]
     taken = (each * (runs["end"] - runs["start"])[ran, None]).sum(axis=0)

@@ -165,7 +165,7 @@ def host_timelines(trace: Trace, most_rows: int | None = None) -> Iterator[HostT
         yield _timeline(
             trace,
             (changes[own], switch_end[own]),
-            _SpeedChanges(*(column[inside] for column in speeds)),
+            _SpeedChanges(speeds.host[inside], speeds.date[inside], speeds.share[inside], speeds.owner[inside]),
             execution[chosen],
             placed[chosen],
             chosen,
@@ -284,8 +284,14 @@ def _mean_rate(
     share_of_host : ndarray of float64, shape (rows,), or None
         Share of speed of all that runs on the host; None where each placement has its own.
     """
-    step = np.zeros(len(busy))
     row, placement, share = changes
+    if busy.max(initial=0) <= 1 and not len(row):  # sums would round
+        spans = last - first
+        rows = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
+        load = np.ones(len(busy))
+        load[rows] = np.repeat(rates, spans)
+        return load if share_of_host is None else load * share_of_host
+    step = np.zeros(len(busy))
     if share_of_host is not None or not len(row):
         np.add.at(step, first, rates)
         np.subtract.at(step, last, rates)

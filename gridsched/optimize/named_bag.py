@@ -64,7 +64,7 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
 
 def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> TypedBag:
     """Return tasks that have types as a bag; see `bag_of_parameters`. Parallel ones are refused."""
-    if tasks.width is not None:
+    if not tasks.are_serial:
         raise InputError(f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only.")
     _check_pstate(name, pstate, types.etc.shape[2])
     assert tasks.task_type is not None  # as `types` tells
@@ -133,7 +133,7 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstates: Integers | int = 
     """
     name = f"{tasks.name} on {platform.name}"
     platform.check_pstates(pstates)
-    if tasks.width is not None:
+    if not tasks.are_serial:
         raise InputError(f"{tasks.name}: its jobs are parallel; only serial tasks can be planned.")
     if not len(tasks):
         raise InputError(f"{tasks.name}: there are no tasks to divide among machines.")

@@ -15,8 +15,9 @@ class Decision:
 
 @dataclass(slots=True)
 class Assign(Decision):
-    """Append a task to a host's fixed queue (first in, first out).
+    """Append a task to a host's fixed queue (first in, first out); all its parts lie on that host.
 
+    A task that waits for others may stand there: at the head it holds up what is behind it.
     `pstate` None means the scenario's P-state. Of a running task: queue a further copy
     (needs the trait `replicates`).
     """
@@ -28,16 +29,15 @@ class Assign(Decision):
 
 @dataclass(slots=True)
 class Allocate(Decision):
-    """Start a parallel task on a set of nodes, now or at `start` [s] (`parallel`).
+    """Start a task on a set of hosts, now or at `start` [s] (`parallel`).
 
-    `hosts` are as many as the task takes there (`Estimates.width`), distinct and of one cluster.
-    `pstate` None means the scenario's P-state. Now, they must be on, booted, free, and not
-    reserved before the task's estimated end. A later start is a permanent reservation: nobody can
-    withdraw it, the nodes must be free by then as estimated (``state.nodes.free_at``), and if they
-    are not, the run ends with an error.
-
-    Where jobs share nodes, a host stands there as often as it gives parts of the task
-    (`Tasks.demand`); it must have so much left, and lie in the task's partition. They start now.
+    A host is named as often as it gives parts of the task (`Tasks.shared`). Whole nodes are as many
+    as the task takes there (`Estimates.width`), distinct and of one cluster; nodes that are shared
+    lie in the task's partition. `pstate` None means the scenario's P-state. Now, hosts must be on,
+    booted, with room for the parts, and what they give may not be reserved before the task's
+    estimated end. A later start is a permanent reservation: it cannot be withdrawn, there must be
+    room by then as estimated (``state.nodes.free_at``), and if there is none, the run ends with an
+    error. Of a running task: start a further copy now (needs the trait `replicates`).
     """
 
     task: int
@@ -52,11 +52,12 @@ class Plan(Decision):
 
     Tasks left out are waiting again. `pstates` None means the scenario's P-state for all.
 
-    `hosts` None makes one common queue of tasks that run on every host: any free core takes the
-    next one, hosts in order of their ids. While it lasts, finishes are no reason to ask the
-    policy. It has no P-states of its own, and is illegal where a budget refuses.
+    `hosts` None makes one common queue of tasks that one host can hold: any host with room takes the
+    next one, hosts in order of their ids; tasks that wait for others are passed over. While it lasts,
+    finishes are no reason to ask the policy. It has no P-states of its own, and is refused where a
+    budget refuses.
 
-    Of parallel tasks (`parallel`) it makes place-holders: task k takes
+    With `offsets` and `starts` (`parallel`) it makes place-holders: task k takes
     ``hosts[offsets[k]:offsets[k + 1]]`` from ``starts[k]`` [s] on. One whose start comes before
     the policy is asked again simply starts, those that start now do so at once; all others are
     withdrawn before it is asked. A plan is judged by its energy when it is made, and by its hosts

@@ -303,7 +303,7 @@ def _section(model: type[Section], file: Any, kept: type, **others: Any) -> Any:
 def workload_kinds(scenario: LoadedScenario) -> set[str]:
     """Return the kinds of workload that a scenario has; see `registry.Entry.accepts`."""
     tasks = scenario.tasks
-    if tasks.width is not None:
+    if not tasks.are_serial:
         return {"parallel"} if tasks.utility is None else {"parallel", "parallel_utility"}
     is_bag = not len(tasks) or tasks.submit_time_s[0] == tasks.submit_time_s[-1]
     kinds = {"bag", "arrivals"} if is_bag else {"arrivals"}
@@ -335,7 +335,7 @@ def make_system(scenario: LoadedScenario) -> System:
     if scenario.tariff is not None:
         scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
     carbon = carbon_signal(scenario.carbon, scenario.platform)
-    budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=tasks.width is not None)
+    budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=not tasks.are_serial)
     rules = replace(scenario.rules, budget=budget)
     system = System(
         platform=scenario.platform,

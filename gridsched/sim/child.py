@@ -107,12 +107,13 @@ def choose_way(request: SimulationRequest) -> str:
     Raises
     ------
     InputError
-        If `request.way` is ``"maestro"`` although actors are needed, or parallel tasks send bytes.
+        If `request.way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
     """
     traits = request.scheduler.traits
     if request.uses_network and request.is_metered:
         raise InputError(
-            f"{request.tasks.name}: tasks that draw what was measured have no messages; leave them out by --network none."
+            f"{request.tasks.name}: tasks that draw what was measured have no messages; leave these out by "
+            "--network none."
         )
     needs_lead = (
         request.deployment_file is not None

@@ -214,7 +214,9 @@ class MeteredSession(LeadSession):
         load = self._load[execution.task]
         speed = load * self._speeds[execution.host][execution.pstate]
         each = zip(nodes, execution.cores.tolist(), strict=True)
-        return BoundExecutions([self._addresses[h] for h, n in each for _ in range(n)], load * self._flops(execution), speed)
+        return BoundExecutions(
+            [self._addresses[h] for h, n in each for _ in range(n)], load * self._flops(execution), speed
+        )
 
     def _on_core(self, execution: Execution) -> BoundExecutions:
         """Return the execution of a task on a core, bound to its load."""

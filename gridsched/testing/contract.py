@@ -274,7 +274,7 @@ def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str
                 problems.append(f"host {host.name} runs a task while it is off.")
     if len(np.setdiff1d(placed, np.arange(len(trace.platform)))):
         problems.append("a task runs on a host that does not exist.")
-    if trace.tasks.width is not None:
+    if not trace.tasks.are_serial:
         tasks, hosts = trace.executions["task"], trace.executions["host"]
         widths = trace.tasks.width[tasks] if estimates is None else estimates.widths(tasks, hosts)
         if (trace.width != widths).any():
@@ -352,7 +352,7 @@ def picture(state: State, system: System) -> dict[str, object]:
     """Return all that a policy can see, by name."""
     pairs = np.arange(len(state.tasks)), np.arange(len(system.platform)), system.pstates
     owners = {"state": state, "tasks": state.tasks, "platform": system.platform}
-    if state.tasks.width is not None:
+    if not state.tasks.are_serial:
         owners |= {"state.nodes": state.nodes, "state.nodes.reserved": state.nodes.reserved}
     matrices = {"estimates.etc": state.estimates.etc(*pairs), "estimates.apc": state.estimates.apc(*pairs)}
     return public_values({**owners, **matrices}, levels=1)

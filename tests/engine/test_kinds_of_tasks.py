@@ -349,7 +349,9 @@ def with_speed(platform: Platform) -> Platform:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_job_computes_at_the_speed_of_its_slowest_node(kind):
     """10 s of work on n0: 5 s whole, 10 s half, so it ends at 15 s; the same on n1 ends at 10 s."""
-    trace = played(kind, with_speed(machine(kind)), bag(kind, [10, 10]), at_times({0: [Allocate(0, [0]), Allocate(1, [1])]}))
+    trace = played(
+        kind, with_speed(machine(kind)), bag(kind, [10, 10]), at_times({0: [Allocate(0, [0]), Allocate(1, [1])]})
+    )
     assert spans(trace) == {0: (0, 15), 1: (0, 10)}
 
 

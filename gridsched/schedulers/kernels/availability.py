@@ -481,6 +481,15 @@ def look_ahead(
                 insert(profile, nodes.down_s[1, k], IDLE)
 
 
+@inner
+def may_fit(profile: Stays, job: int, width: int, nodes: Nodes) -> bool:
+    """Whether there are cores enough for a job now, wherever they are: quick, and never wrongly no."""
+    cores = nodes.demand[job, 0]
+    if width * cores > profile.size[3] or cores >= len(profile.at_least):
+        return False
+    return bool(nodes.anywhere[job] or profile.at_least[cores] >= width)
+
+
 @kernel
 def last_that_may_start(profile: Any, queue: Integers, first: int, last: int, width: Integers, nodes: Any) -> int:
     """The last place from the first to the last of a queue whose job may start now, or -1: quick, never too early."""
@@ -489,11 +498,8 @@ def last_that_may_start(profile: Any, queue: Integers, first: int, last: int, wi
         if len(nodes) == 0:
             if width[job] <= profile.free[0]:
                 return k
-        else:
-            cores, n_cores = nodes.demand[job, 0], width[job] * nodes.demand[job, 0]
-            is_enough = n_cores <= profile.size[3] and cores < len(profile.at_least)
-            if is_enough and (nodes.anywhere[job] or profile.at_least[cores] >= width[job]):
-                return k
+        elif may_fit(profile, job, width[job], nodes):
+            return k
     return -1
 
 
@@ -503,6 +509,8 @@ def fits_now(profile: Any, now: float, job: int, width: int, nodes: Any) -> bool
     if len(nodes) == 0:
         fits: bool = width <= profile.free[0]
         return fits
+    if not may_fit(profile, job, width, nodes):
+        return False
     at, stay = profile.size[2], profile.size[1]
     end = lay(job, width, now, profile.left, nodes, profile.pool, at)
     profile.row[2, stay] = end - at

@@ -56,6 +56,16 @@ class ParallelQueue(Scheduler):
     n_reserved : int
         Of the jobs that cannot start now none (0), the first of each partition (1) or all
         (`ALL`) have reservations.
+
+    Notes
+    -----
+    Order of the queue, prediction of run times, one profile of what is free, starts: see
+    `gridsched.schedulers.kernels.availability.starts_now`.
+
+    References
+    ----------
+    .. [1] D. G. Feitelson, L. Rudolph, "Parallel job scheduling: issues and approaches", JSSPP 1995
+       (not read).
     """
 
     traits: ClassVar[Traits] = Traits(asked="event", parallel=True, shares=True, platform_order_matters=True)
