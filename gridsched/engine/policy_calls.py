@@ -283,8 +283,7 @@ def check_lie_alone(scheduler: Scheduler, tasks: Tasks) -> None:
     tasks : Tasks
         Not serial.
     """
-    width = tasks.shared.width if not tasks.take_whole_nodes else tasks.width
-    assert width is not None
+    width = tasks.n_parts
     apart = width > 1 if tasks.anywhere is None else (width > 1) & ~tasks.anywhere
     if apart.any():
         raise InputError(

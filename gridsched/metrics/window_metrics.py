@@ -207,8 +207,7 @@ def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
     if by == PARTITION and tasks.partition is not None:
         return [each.name for each in trace.platform.pools], tasks.partition
     if by == SIZE:
-        size = tasks.width if tasks.demand is None else tasks.width * tasks.demand[:, 0]
-        power = np.ceil(np.log2(size)).astype(np.int64)
+        power = np.ceil(np.log2(tasks.size)).astype(np.int64)
         names = [f"up to {2**k:,}" for k in range(int(power.max(initial=0)) + 1)]
         return names, power
     attribute = tasks.attributes[by]

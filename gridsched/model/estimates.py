@@ -45,11 +45,11 @@ def partition_members(platform: Platform) -> Booleans:
 
 def nodes_filled(platform: Platform, tasks: Tasks) -> Floats:
     """Return how many whole nodes of its partition each task fills, by its cores, shape (tasks,)."""
-    if tasks.take_whole_nodes and tasks.width is not None:
-        return tasks.width.astype(np.float64)
+    if tasks.take_whole_nodes:
+        return tasks.n_parts.astype(np.float64)
     shared = tasks.shared
     most = np.array([max(platform.cores[h] for h in pool.hosts) for pool in platform.pools])
-    return np.asarray(shared.width * shared.demand[:, 0] / most[shared.partition])
+    return np.asarray(tasks.size / most[shared.partition])
 
 
 def rooms(amounts: Integers, need: Integers) -> Integers:

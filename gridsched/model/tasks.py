@@ -146,6 +146,16 @@ class Tasks:
         return self.width is not None and self.demand is None
 
     @property
+    def n_parts(self) -> Integers:
+        """How many parts each task has, shape (tasks,)."""
+        return _constant(1, len(self)) if self.width is None else self.width
+
+    @property
+    def size(self) -> Integers:
+        """Cores that each task takes in all, or whole nodes, shape (tasks,)."""
+        return self.n_parts if self.demand is None else self.n_parts * self.demand[:, 0]
+
+    @property
     def shared(self) -> SharedJobs:
         """What parts of tasks take, and where, where nodes are shared.
 

@@ -241,7 +241,8 @@ def _timeline(
         at = np.full(len(trace.placed_hosts), -1)
         at[placements] = np.arange(len(placements))
         shares_at = rank[n_changes:n_before], at[owners], shares
-        speed_share = _mean_rate(rates, first, last, shares_at, busy, speed_share if cores is None else None)
+        of_host, one_core = speed_share if cores is None else None, int(trace.platform.cores.max(initial=1)) == 1
+        speed_share = _mean_rate(rates, first, last, shares_at, busy, of_host, one_core=one_core)
     end = np.full(len(time), horizon)
     end[:-1] = np.where(host[1:] != host[:-1], horizon, time[1:])
     return HostTimeline(
@@ -268,6 +269,8 @@ def _mean_rate(
     changes: tuple[Integers, Integers, Floats],
     busy: Integers,
     share_of_host: Floats | None,
+    *,
+    one_core: bool,
 ) -> Floats:
     """Return at which share of their speed the busy cores of a host compute on average, shape (rows,).
 
@@ -283,9 +286,11 @@ def _mean_rate(
         Busy cores.
     share_of_host : ndarray of float64, shape (rows,), or None
         Share of speed of all that runs on the host; None where each placement has its own.
+    one_core : bool
+        Whether no host has more than one core.
     """
     row, placement, share = changes
-    if busy.max(initial=0) <= 1 and not len(row):  # sums would round
+    if one_core and not len(row):  # sums would round
         spans = last - first
         rows = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
         load = np.ones(len(busy))

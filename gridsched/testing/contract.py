@@ -276,7 +276,7 @@ def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str
         problems.append("a task runs on a host that does not exist.")
     if not trace.tasks.are_serial:
         tasks, hosts = trace.executions["task"], trace.executions["host"]
-        widths = trace.tasks.width[tasks] if estimates is None else estimates.widths(tasks, hosts)
+        widths = trace.tasks.n_parts[tasks] if estimates is None else estimates.widths(tasks, hosts)
         if (trace.width != widths).any():
             problems.append("a task runs on more or fewer nodes than it is wide.")
         if len(trace.executions):
