@@ -71,6 +71,7 @@ class Dispatch:
             self.host_pstate = estimates.host_pstate
         resources = run.resources
         self._has_room, self._place = resources.has_room, resources.place
+        self._has_sets = resources.by_host is None
         self._on_host = resources.by_host if resources.by_host is not None else {}
         self._parked_pstate = system.rules.parked_pstate
         #: how far the run's journal has been read for hosts to park
@@ -129,8 +130,13 @@ class Dispatch:
         if self.host_pstate is not None:
             pstate = self.host_pstate(task, pstate, host)
         execution = Execution(task, host, pstate, now, end)
-        self._place(execution)
-        self.start_placed(execution, now)
+        if self._has_sets:
+            self._place(execution)
+        if self._staging is None:  # `start_placed`: calls are dear here
+            self._run.taken(execution)
+            self.begin(execution)
+        else:
+            self.start_placed(execution, now)
 
     def allocate(
         self, task: int, hosts: Integers, parts: Integers | None, pstate: int, start: float, end: float, now: float

@@ -75,6 +75,7 @@ class RunState(TaskStates):
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
         self.resources = resources_of(system, tasks, traits, self.is_on)
+        self._take, self._release = self.resources.take, self.resources.release
         super().__init__(len(tasks))
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -123,7 +124,7 @@ class RunState(TaskStates):
         self.state_of[task] = RUNNING
         if self.replicates:
             self.copies.setdefault(task, []).append(execution)
-        self.resources.take(execution)
+        self._take(execution)
         self.n_executing += 1
         self.version[host] += 1
         self.journal.append(host)
@@ -131,7 +132,7 @@ class RunState(TaskStates):
     def freed(self, execution: Execution) -> None:
         """Take an execution off its hosts."""
         host = execution.host
-        self.resources.release(execution)
+        self._release(execution)
         self.n_executing -= 1
         self.version[host] += 1
         if execution.hosts is None:
