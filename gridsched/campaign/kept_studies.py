@@ -30,15 +30,15 @@ _MOST_BYTES = 1 << 26
 
 
 class _Content(BaseModel):
-    """The content of a file; an earlier gridsched wrote no `own`."""
+    """The content of a file."""
 
     text: str
     path: str
     replicates: int
     inputs: dict[str, FileReference]
-    results_version: int | str
+    results_version: int
     started_at: str
-    own: OwnParts | None = None
+    own: OwnParts | None
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,11 @@ class KeptStudy:
         Raises
         ------
         NotTrusted
-            If they would have to be: an earlier gridsched has kept the study.
+            If they would have to be: it is not kept what they bring.
         InputError
             If it contradicts itself.
         """
-        own = None if trust else self.own
-        if not trust and own is None and self.document.content.policies:
-            raise not_trusted("An earlier gridsched kept this study; reading it", self.policies)
-        study = Study(self.document, self.inputs, own, trust=trust)
+        study = Study(self.document, self.inputs, None if trust else self.own, trust=trust)
         same = study.replicates == self.replicates
         return study if same else study.with_replicates(self.replicates)
 

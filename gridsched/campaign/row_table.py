@@ -37,7 +37,6 @@ _UNPACKED = 1000
 #: Key of a file's metadata that says which part of which rows it is.
 _PART = "gridsched.part"
 _PREFIX = "rows-"
-_SOURCE = "energy_source"
 
 
 def check_arrow() -> None:
@@ -207,20 +206,6 @@ def row_of(table: pa.Table, k: int) -> RunRow:
     return row
 
 
-def with_energy_source(table: pa.Table) -> pa.Table:
-    """Return rows of format 1 with the column that says what their ``energy_j`` is by."""
-    source = {"simgrid": "plugin", "reference": "model"}
-    is_there = _SOURCE in table.column_names
-    sources = table.column(_SOURCE).to_pylist() if is_there else [None] * len(table)
-    texts = (table.column(name).to_pylist() for name in ("scenario", "status"))
-    for k, (scenario, status) in enumerate(zip(*texts, strict=True)):
-        if status == FINISHED and sources[k] is None:
-            sources[k] = source[json.loads(scenario)["settings"]["driver"]]
-    column = _arrow().array(sources, type=_arrow().string())
-    others = table.drop_columns([_SOURCE]) if is_there else table
-    return others.append_column(_SOURCE, column)
-
-
 # ---------------------------------------------------------------------- files
 
 
@@ -290,7 +275,7 @@ def _write_part(table: pa.Table, root: Path) -> Path:
 
 
 def part_of(path: Path) -> str:
-    """Return which part of which rows a Parquet file is; empty where an earlier gridsched wrote it.
+    """Return which part of which rows a Parquet file is; empty where it does not say so.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,6 @@ _MARKER = "store.json"
 _MOST_BYTES = 1 << 20
 FORMAT = "gridsched store"
 FORMAT_VERSION = 2
-#: (from, to) -> what turns the rows of the one format into those of the other; rows that are in
-#: the later format already stay as they are.
-MIGRATIONS: dict[tuple[int, int], Callable[[pa.Table], pa.Table]] = {(1, 2): row_table.with_energy_source}
 
 
 class Store:
@@ -49,9 +46,6 @@ class Store:
     Attributes
     ----------
     root : Path
-    version : int
-        Of the format that the store was written in; older rows are migrated as they are read,
-        and for good by the next compaction.
     damage : list of str
         What the last reading found damaged or contradictory, in words.
     damaged_studies : list of str
@@ -62,9 +56,8 @@ class Store:
         Whether a campaign of this process has begun its runs.
     """
 
-    def __init__(self, root: Path, version: int = FORMAT_VERSION, *, trust: bool = False) -> None:
+    def __init__(self, root: Path, *, trust: bool = False) -> None:
         self.root = root
-        self.version = version
         self.trust = trust
         self.is_used = False
         self.damage: list[str] = []
@@ -87,7 +80,7 @@ class Store:
         Raises
         ------
         InputError
-            If there is none, or a later version has written it.
+            If there is none, or it has another format.
         """
         root = Path(path)
         marker = root / _MARKER
@@ -107,13 +100,13 @@ class Store:
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise InputError(f"{marker}: is damaged, or of no gridsched store.")
         version = content.get("format_version")
-        if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+        if version != FORMAT_VERSION:
             raise InputError(
                 f"{path}: is a store of format version {version}, written by gridsched "
-                f"{content.get('gridsched')}; this gridsched ({__version__}) reads versions up to "
-                f"{FORMAT_VERSION}. Use a newer gridsched, or another folder."
+                f"{content.get('gridsched')}; this gridsched ({__version__}) reads version "
+                f"{FORMAT_VERSION}. Use that gridsched, or another folder."
             )
-        return cls(root, version, trust=trust)
+        return cls(root, trust=trust)
 
     @classmethod
     def create(cls, path: str | Path, *, trust: bool = False) -> Store:
@@ -274,9 +267,8 @@ class Store:
         """
         with self._lock(fcntl.LOCK_EX):
             now = self._clock()
-            is_current = self.version == FORMAT_VERSION
             sizes = {path: _size(path) for path in self.segments() if not is_growing(path, now)}
-            if not sizes and is_current and self._rows.is_compact():
+            if not sizes and self._rows.is_compact():
                 return
             table, old = self._table_of(list(sizes))
             try:
@@ -287,9 +279,6 @@ class Store:
                 for path, size in sizes.items():
                     if _size(path) == size:  # else its writer lives after all
                         path.unlink(missing_ok=True)
-                if not is_current and not self.segments():
-                    os.replace(_new_marker(self.root), self.root / _MARKER)
-                    self.version = FORMAT_VERSION
             except OSError as error:
                 raise cannot_write(self.root, error) from None
 
@@ -309,8 +298,6 @@ class Store:
     def _table_of(self, segments: list[Path]) -> tuple[pa.Table, list[Path]]:
         """Return the rows of segments and Parquet files, and which of the latter there were."""
         whole, files = self._rows.table(segments)
-        for version in range(self.version, FORMAT_VERSION):
-            whole = MIGRATIONS[version, version + 1](whole)
         table, conflicts = row_table.one_row_each(whole)
         self.damage = self._rows.damage + [f"{self.root}: {conflict}" for conflict in conflicts]
         return table, files
@@ -364,7 +351,7 @@ class Store:
         Raises
         ------
         NotTrusted
-            If an earlier gridsched has kept it, so that its policies would have to be imported.
+            If it is not kept what its policies bring, so that they would have to be imported.
         InputError
             If there is none, or one is damaged that may have been run last.
         """

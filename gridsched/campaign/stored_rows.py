@@ -185,7 +185,7 @@ def _is_value(name: str, value: Any) -> bool:
 
 def _are_all_parts(parts: Sequence[str]) -> bool:
     """Whether files are all of one compaction, by what `part_of` says; or there is none."""
-    if not parts or list(parts) == [""]:
+    if not parts:
         return True
     number, rows = len(parts), parts[0].partition(" ")[2]
     return bool(rows) and set(parts) == {f"{k}/{number} {rows}" for k in range(1, number + 1)}

@@ -28,7 +28,7 @@ from gridsched.metrics.window_metrics import window_series
 from gridsched.policy.policy_files import needs_own_process
 from gridsched.runs.run import RunResult, run
 from gridsched.runs.run_many import check_energy_agreement
-from gridsched.runs.run_spec import OPTIMIZE
+from gridsched.runs.run_spec import OPTIMIZE, RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.processes import Begun, Channel
 from gridsched.sim.server import COMPILING_S
@@ -75,10 +75,11 @@ def perform(
     try:
         begin(None if timeout_s is None else timeout_s + _PREPARING_S)
         maker.load_policies(job.policies)
-        if job.scenario["settings"]["driver"] == OPTIMIZE:
+        spec = RunSpec.read(job.scenario)
+        if spec.settings.driver == OPTIMIZE:
             begin(timeout_s)
-            return _optimized(maker, job, began), None
-        return _executed(maker, job, timeout_s, begin, began)
+            return _optimized(maker, job, spec, began), None
+        return _executed(maker, job, spec, timeout_s, begin, began)
     except BaseException as raised:  # noqa: BLE001 - sys.exit() in a policy, too
         error = error_of_policy(raised)
         if isinstance(error, MissingDependency | EnvironmentFault):
@@ -87,12 +88,16 @@ def perform(
 
 
 def _executed(
-    maker: ScenarioMaker, job: Job, timeout_s: float | None, begin: Callable[[float | None], None], began: float
+    maker: ScenarioMaker,
+    job: Job,
+    spec: RunSpec,
+    timeout_s: float | None,
+    begin: Callable[[float | None], None],
+    began: float,
 ) -> tuple[RunRow, RunResult]:
     """Return the row of a run of a driver that executes tasks, and what it gave."""
-    settings = job.scenario["settings"]
-    scenario = maker.make(job.scenario, timeout_s)
-    is_apart = settings["driver"] == "simgrid" or needs_own_process(scenario.make_scheduler())
+    scenario = maker.make(spec, timeout_s)
+    is_apart = scenario.driver == "simgrid" or needs_own_process(scenario.make_scheduler())
     if timeout_s is not None and not is_apart:  # the leading process ends this one
         scenario = replace(scenario, timeout_s=None)
     limit_s = None
@@ -104,7 +109,7 @@ def _executed(
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace
     series = series_of_notes(trace)
-    if (step_s := settings.get("series_step_s")) is not None:
+    if (step_s := spec.settings.series_step_s) is not None:
         series |= _series(result, step_s)
     told: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
     if trace.delegated_to:
@@ -128,11 +133,11 @@ def _series(result: RunResult, step_s: float) -> dict[str, list[float]]:
     return {name: series[name].tolist() for name in SERIES if name in series}
 
 
-def _optimized(maker: ScenarioMaker, job: Job, began: float) -> RunRow:
+def _optimized(maker: ScenarioMaker, job: Job, spec: RunSpec, began: float) -> RunRow:
     """Return the row of a run that executes nothing."""
     from gridsched.runs.optimization import optimize  # scipy's solver is slow to load
 
-    plan = optimize(maker.optimization(job.scenario))
+    plan = optimize(maker.optimization(spec))
     total_s = time.perf_counter() - began
     return ended_row(job, total_s, metrics=plan.metrics(), timing=plan.timing, told={"warnings": list(plan.notes)})
 

@@ -288,10 +288,9 @@ def read_export(directory: Path) -> Export:
         problem = "is a file, not a folder" if directory.exists() else "does not exist"
         raise InputError(f"{directory}: {problem}; give the folder of an export ('run --export').")
     if not (directory / MARKER).exists():
-        why = "and so is no export; make one"
-        if (directory / "trace.json").exists():
-            why = "as it is an export of an older gridsched; make it anew"
-        raise InputError(f"{directory}: has no {MARKER!r}, {why} with 'gridsched run ... --export DIR'.")
+        raise InputError(
+            f"{directory}: has no {MARKER!r}, and so is no export; make one with 'gridsched run ... --export DIR'."
+        )
     return read_archive(directory / MARKER)
 
 

@@ -152,16 +152,9 @@ class TraitsWith:
 
 
 class Scheduler(ABC):
-    """Base class of every policy.
-
-    Attributes
-    ----------
-    newer_parameters : frozenset of str
-        Parameters that are newer than the first stored runs: these keep their ids.
-    """
+    """Base class of every policy."""
 
     traits: ClassVar[Traits]
-    newer_parameters: ClassVar[frozenset[str]] = frozenset()
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:  # noqa: B027
         """Forget the last run and get ready for `system`; called once before the first ask."""
@@ -198,16 +191,6 @@ class Scheduler(ABC):
     def parameters(self) -> dict[str, Any]:
         """The parameters this instance was made with."""
         return {name: getattr(self, name) for name in self.parameter_defaults()}
-
-    @property
-    def stored_parameters(self) -> dict[str, Any]:
-        """The parameters as stored runs have them: without newer ones that have their default."""
-        usual = self.parameter_defaults()
-        return {
-            name: value
-            for name, value in self.parameters.items()
-            if name not in self.newer_parameters or value != usual[name]
-        }
 
     def clone(self) -> Scheduler:
         """Return a fresh instance with the same parameters."""

@@ -40,7 +40,7 @@ from gridsched.workloads.traces.formats import LEGAL, TraceOptions
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 
 #: Names of studies and figures.
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -105,9 +105,6 @@ OPTIMIZE: Final = "optimize"
 #: Beside the tariff's, the settings that may stand where a run executes nothing; the others would
 #: have no effect.
 _OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
-#: Settings that every scenario's text has. The others are newer than the first stored runs, and a
-#: text lacks them where they have their default, so that these runs keep their ids.
-ALWAYS_WRITTEN = ("driver", "network", "deployment", "pstate", "mapping_interval_s", "hosts_off", "way", "cfg")
 
 
 @with_fields(_keys_as_fields(RunSettings, without=_NOT_IN_STUDIES))
@@ -136,26 +133,10 @@ class Settings(Section):
         return cfg
 
 
-def _stored(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they are stored.
-
-    The default of ``pstate`` was 0 in the first stored runs, which keep their ids by it; who gives
-    that very value means something else, and has it as a text.
-    """
-    pstate = settings["pstate"]
-    return {**settings, "pstate": 0 if pstate is None else str(pstate) if pstate == 0 else pstate}
-
-
-def _usual_values() -> dict[str, Any]:
-    """Return the default of each setting."""
-    return {name: field.default for name, field in Settings.model_fields.items()}
-
-
 def without_effect(settings: Section) -> list[str]:
     """Return the settings that are not the usual ones and mean nothing to `OPTIMIZE`."""
     taken = {*_OPTIMIZE_TAKES, *keys_of(Tariff)}
-    usual = _usual_values()
-    return [name for name in sorted(settings.model_fields_set - taken) if getattr(settings, name) != usual[name]]
+    return sorted(settings.model_dump(exclude_defaults=True).keys() - taken)
 
 
 def _dataclass_fields(cls: type) -> dict[str, Any]:
@@ -230,7 +211,7 @@ Workload = Annotated[WorkloadFile | InstanceOf[DrawnSection], BeforeValidator(_w
 
 
 class SchedulerSection(Section):
-    """A scheduler by its id, its parameters, and the file of its policy if it is a user's own.
+    """A scheduler by its id, its parameters without defaults, and the file of its policy if it is a user's own.
 
     That file is named by its content alone: a path would be imported, whoever wrote it.
     """
@@ -256,7 +237,7 @@ class RunSpec(Section):
     platform: PlatformFile | PlatformTable | NoPlatform
     workload: Workload
     scheduler: SchedulerSection
-    settings: Settings = Field(default_factory=Settings)
+    settings: Settings
     seed: int = Field(default=0, ge=0)
     replicate: int = Field(default=0, ge=0)
 
@@ -269,13 +250,8 @@ class RunSpec(Section):
         InputError
             If it describes none, or names a file by its path.
         """
-        values = with_tuples(scenario)
-        settings, usual = values.get("settings"), _stored(_usual_values())
-        if isinstance(settings, dict):
-            settings = {name: each for name, each in settings.items() if name not in usual or each != usual[name]}
-        values["settings"] = settings
         try:
-            spec = cls.model_validate(values)
+            spec = cls.model_validate(with_tuples(scenario))
         except ValidationError as error:
             first = gravest(error)
             raise InputError(f"The description of a run: {key_name(first['loc'])} {complaint(first)}") from None
@@ -288,15 +264,16 @@ class RunSpec(Section):
         return spec
 
     def canonical(self) -> dict[str, Any]:
-        """Return what is stored of it: equal runs have equal descriptions."""
-        scheduler = self.scheduler.model_dump(exclude_none=True)
+        """Return what is stored of it, without defaults: equal runs have equal descriptions."""
+        sections = (self.platform, self.scheduler, self.settings, self.workload)
+        platform, scheduler, settings, workload = (each.model_dump(exclude_defaults=True) for each in sections)
         return {
-            "platform": canonical_section(self.platform),
+            "platform": platform,
             "replicate": self.replicate,
-            "scheduler": {"parameters": {}, **scheduler},
+            "scheduler": scheduler,
             "seed": self.seed,
-            "settings": canonical_section(self.settings),
-            "workload": canonical_section(self.workload),
+            "settings": settings,
+            "workload": workload,
         }
 
     def files(self) -> Iterator[tuple[str, str | FileReference]]:
@@ -338,14 +315,6 @@ def file_keys(section: Section) -> list[str]:
 def _file_keys(section: type[Section]) -> tuple[str, ...]:
     fields = section.model_fields.items()
     return tuple(key for key, field in fields if FileReference in members_of(field.annotation))
-
-
-def canonical_section(section: Section) -> dict[str, Any]:
-    """Return a section as it is stored: without defaults, but for `ALWAYS_WRITTEN` settings."""
-    if not isinstance(section, Settings):
-        return section.model_dump(exclude_defaults=True)
-    usual, stored = _stored(_usual_values()), _stored(section.model_dump())
-    return {name: value for name, value in stored.items() if name in ALWAYS_WRITTEN or value != usual[name]}
 
 
 def with_tuples(value: Any) -> Any:

@@ -341,7 +341,9 @@ class Study:
         return any(all(axes[name] in values for name, values in where.items()) for _, axes in self._chosen(None))
 
     def _scheduler_section(self, scheduler: StudyScheduler) -> dict[str, Any]:
-        section = {"id": scheduler.id, "parameters": dict(scheduler.parameters)}
+        section: dict[str, Any] = {"id": scheduler.id}
+        if scheduler.parameters:
+            section["parameters"] = dict(scheduler.parameters)
         if scheduler.policy is not None:
             section["policy"] = self.inputs[self._policy_key(scheduler.policy)].reference
         return section

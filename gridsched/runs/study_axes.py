@@ -25,7 +25,6 @@ from gridsched.runs.run_spec import (
     NoPlatform,
     Section,
     Settings,
-    canonical_section,
     file_keys,
     model_of,
     without_effect,
@@ -365,7 +364,7 @@ class SectionTexts:
         }
         if any(getattr(section, name) in self._files.absent for name in files):
             self._lacking.add(key)
-        return canonical_text(canonical_section(section.model_copy(update=files)))
+        return canonical_text(section.model_copy(update=files).model_dump(exclude_defaults=True))
 
     def _check_system(self, section: DrawnSection) -> None:
         values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)

@@ -53,7 +53,7 @@ class StudyScheduler:
         What stands in the results: the id, with the parameters that vary.
     id : str
     parameters : dict
-        All of them, defaults included.
+        Those that have not their default.
     policy : str or None
         Name of the file it comes from, if it is none of gridsched's.
     path : tuple
@@ -146,7 +146,8 @@ def _variants(
         parts = ", ".join(f"{key}={value}" for key, value in varied.items())
         made = _made(document, path, id, given | varied)
         name = f"{label}({parts})" if parts else label
-        yield StudyScheduler(name, id, made.stored_parameters, policy, path, label, varied, made.traits)
+        unusual = {key: value for key, value in made.parameters.items() if value != legal[key]}
+        yield StudyScheduler(name, id, unusual, policy, path, label, varied, made.traits)
 
 
 def _id_of(text: str, policies: Mapping[str, ModuleType]) -> str:
@@ -219,7 +220,7 @@ class OwnParts(_Part):
     Attributes
     ----------
     schedulers : tuple
-        All of the study, each with all its parameters.
+        All of the study, each with its parameters.
     metrics : tuple
         Those that no file of gridsched registers.
     may_draw : bool

@@ -83,7 +83,6 @@ class AutoBag(Scheduler):
         platform_order_matters=True,
         delegates=True,
     )
-    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,

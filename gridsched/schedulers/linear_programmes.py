@@ -158,8 +158,6 @@ class LPMaxProfit(_PlannedOnce):
        scheduling algorithm for heterogeneous computing systems", CCGrid 2014.
     """
 
-    newer_parameters = frozenset({"weigh"})
-
     def __init__(
         self,
         gamma: float | None = None,

@@ -196,8 +196,6 @@ class MaxMaxUtilityPerEnergy(_TwoStage):
     _id: ClassVar[str] = "max_max_upe"
     _objective: ClassVar[int] = UPE
 
-    newer_parameters = frozenset({"weigh"})
-
     def __init__(
         self, energy_leniency: float | str = 1.5, dropping_threshold: float = 0.5, weigh: str = "energy"
     ) -> None:

@@ -382,13 +382,14 @@ def test_a_full_device_is_told(store: Store):
     ("content", "complaint"),
     [
         ('{"format": "gridsched store", "format_version": 99, "gridsched": "9.9"}', "version 99"),
+        ('{"format": "gridsched store", "format_version": 1, "gridsched": "0.0"}', "version 1,"),
         ('{"format": "other"}', "of no gridsched store"),
         ("{", "is damaged"),
         ("", "is damaged"),
     ],
 )
 def test_what_is_no_store_of_ours_is_refused(tmp_path: Path, content: str, complaint: str):
-    """A store of the future, or something else, is refused and left untouched."""
+    """A store of another format, or something else, is refused and left untouched."""
     marker = tmp_path / "store.json"
     marker.write_text(content)
     for open_it in (Store.open, Store.create):
@@ -396,30 +397,6 @@ def test_what_is_no_store_of_ours_is_refused(tmp_path: Path, content: str, compl
             open_it(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["store.json"]
     assert marker.read_text() == content
-
-
-def test_a_store_of_an_earlier_format_is_migrated(store: Store):
-    """Rows of format 1 say what their joules are by: when they are read, then for good."""
-    marker = store.root / "store.json"
-    now = json.loads(marker.read_text())["format_version"]
-    rows = [
-        {**row(k), "scenario": {"settings": {"driver": driver}}}
-        for k, driver in ((1, "simgrid"), (2, "reference"), (3, "reference"))
-    ]
-    rows[1]["metrics"]["energy_source"] = "model"  # written since by this version
-    write(store, rows[0], {**rows[2], "status": "failed", "metrics": {}})
-    store.compact()
-    write(store, rows[1])
-    marker.write_text(json.dumps({"format": "gridsched store", "format_version": 1}))
-    before = sorted(path.name for path in store.root.rglob("*"))
-    old = Store.open(store.root)
-    assert old.version == 1
-    assert old.rows()["energy_source"].fillna("").tolist() == ["plugin", "model", ""]
-    assert sorted(path.name for path in store.root.rglob("*")) == before
-    old.compact()
-    assert Store.open(store.root).version == old.version == now
-    assert Store.open(store.root).rows()["energy_source"].fillna("").tolist() == ["plugin", "model", ""]
-    assert len(list(store.root.glob("rows-*.parquet"))) == 1
 
 
 def test_folders_with_other_things_are_refused(tmp_path: Path):

@@ -236,23 +236,6 @@ def test_series_repeat_exactly(kept: tuple[Study, Store], tmp_path: Path):
     assert "stored twice with different metrics" in other.damage[0]
 
 
-def test_a_study_without_series_keeps_its_run_ids(tmp_path: Path):
-    """The newer key is in a scenario only where it is set: stored runs are found again."""
-    study = Study.from_file(write_study(tmp_path))
-    settings = next(study.scenarios()).scenario["settings"]
-    assert "series_step_s" not in settings
-    assert sorted(settings) == [
-        "cfg",
-        "deployment",
-        "driver",
-        "hosts_off",
-        "mapping_interval_s",
-        "network",
-        "pstate",
-        "way",
-    ]
-
-
 def test_series_without_a_window_fail_the_run(tmp_path: Path):
     """A bag has no window; the run says so instead of keeping nothing."""
     path = write_study(tmp_path, replicates=1)

@@ -254,30 +254,30 @@ def test_a_rerun_asks(store: Path, capsys: Any):
 
 
 @pytest.fixture
-def old(store: Path, tmp_path: Path) -> Path:
-    """A copy of the store as an earlier gridsched kept it."""
+def hiding(store: Path, tmp_path: Path) -> Path:
+    """A copy of the store that does not say what the study's policies bring."""
     copy = shutil.copytree(store, tmp_path / "results")
     file = copy / "studies" / "marked.json"
     content = json.loads(file.read_text())
-    del content["own"]
+    content["own"] = None
     file.write_text(json.dumps(content))
     return copy
 
 
-def test_a_study_that_an_earlier_gridsched_kept_needs_trust(store: Path, old: Path):
-    """It does not say what the policies bring; the rows are read all the same."""
+def test_a_study_that_hides_what_its_policies_bring_needs_trust(store: Path, hiding: Path):
+    """The rows are read all the same."""
     with pytest.raises(NotTrusted, match=r"marked_policy\.py"):
-        read_results(str(old))
-    assert main(["study", "claims", str(old), "--quiet"]) == 2
+        read_results(str(hiding))
+    assert main(["study", "claims", str(hiding), "--quiet"]) == 2
     assert not was_run(store)
-    assert len(Store.open(old).rows()) == 3
-    assert main(["study", "claims", str(old), "--quiet", "--trust"]) == 0
+    assert len(Store.open(hiding).rows()) == 3
+    assert main(["study", "claims", str(hiding), "--quiet", "--trust"]) == 0
 
 
 @pytest.mark.parametrize(("answer", "status"), [("n", 2), ("y", 0)])
-def test_on_a_terminal_it_asks(store: Path, old: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int):
+def test_on_a_terminal_it_asks(store: Path, hiding: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: int):
     """What is asked names the file; only a yes runs it."""
-    found, asked = answered(["study", "claims", str(old), "--quiet"], answer, monkeypatch)
+    found, asked = answered(["study", "claims", str(hiding), "--quiet"], answer, monkeypatch)
     assert found == status
     assert "marked_policy.py" in asked
     assert "Run it? [y/N]" in asked

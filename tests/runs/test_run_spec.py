@@ -54,6 +54,20 @@ def test_stored_descriptions_are_read_and_written_alike(name: str):
         assert canonical_text(spec.canonical()) == stored.canonical
 
 
+def test_what_is_usual_decides_no_run_id():
+    """A setting or parameter with its default is not stored, so one that comes later changes no id."""
+    text = 'name = "s"\nseed = 1\ndriver = "reference"\nschedulers = "wqr"\n' + "".join(
+        f'{part} = "{section["file"]}"\n' for part, section in EX_A.items()
+    )
+    usual = text.replace("seed", 'way = "auto"\nhosts_off = []\nseed').replace(
+        '"wqr"', '{id = "wqr", max_replicas = 2}'
+    )
+    (first,), (second,) = (Study.from_text(each, "s.toml").scenarios() for each in (text, usual))
+    assert first == second
+    assert first.scenario["settings"] == {"driver": "reference"}
+    assert first.scenario["scheduler"] == {"id": "wqr"}
+
+
 def test_a_spec_goes_through_json_and_gives_the_same_run(tmp_path: Path):
     """Serialised, read back and run: the same records."""
     paths = {part: Path(section["file"]) for part, section in EX_A.items()}
@@ -129,7 +143,7 @@ def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
 def test_a_missing_file_is_named():
     """By the name it had and its content."""
     reference = {"name": "p.xml", "sha256": "0" * 64}
-    described = {**EX_A, "platform": {"file": reference}, "scheduler": {"id": "wq"}}
+    described = {**EX_A, "platform": {"file": reference}, "scheduler": {"id": "wq"}, "settings": {}}
     with pytest.raises(InputError, match=r"'p\.xml'.*0{16}"):
         ScenarioMaker({}, Path()).make(RunSpec(**described))
 

@@ -15,7 +15,6 @@ from gridsched import Scenario, run
 from gridsched.errors import GridschedError, InputError
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
-from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.parallel.backfilling import EasyBackfilling
 from gridsched.schedulers.parallel.queue_orders import FORMULAS, QueueOrder, slurm_time_s
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
@@ -313,18 +312,6 @@ def test_who_goes_by_users_needs_a_log_with_users(parameters):
     """Nothing is guessed."""
     with pytest.raises(GridschedError, match="user"):
         run(scenario([(0, 1, 1, 1), (2, 1, 1, 1)], 2, "easy_backfilling", parameters=parameters))
-
-
-@pytest.mark.parametrize("id", ["fcfs", "easy_backfilling", "conservative_backfilling"])
-def test_stored_runs_keep_their_ids(id):
-    """What describes a run is what it was before there were orders, unless one is asked for."""
-    new = {"order", "depth", "estimate"}
-    usual = make_scheduler(id)
-    assert new <= set(usual.parameters)
-    assert not new & set(usual.stored_parameters)
-    assert make_scheduler(id, {"order": "fcfs", "depth": None}).stored_parameters == usual.stored_parameters
-    other = make_scheduler(id, {"order": "wfp3", "depth": 5}).stored_parameters
-    assert other == {**usual.stored_parameters, "order": "wfp3", "depth": 5}
 
 
 # FCFS, EASY and conservative backfilling on logs of real machines, against plain oracles.

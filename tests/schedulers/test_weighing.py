@@ -59,7 +59,6 @@ def test_all_that_weigh_energy_can_weigh_grams():
     """The schedulers of the bag, of utility, of programmes, and the one that tries others."""
     assert set(WEIGHING) == {"lecsa", "max_max_upe", "max_upe", "arrival_aware", "lp_max_profit", "auto_bag"}
     assert all(make_scheduler(each).weigh == "energy" for each in WEIGHING)
-    assert all("weigh" in scheduler_class(each).newer_parameters for each in WEIGHING)
 
 
 PAIR = Platform(tuple(Host(name, (PState(10.0, 0.0, 100.0, 100.0),)) for name in ("a", "b")))

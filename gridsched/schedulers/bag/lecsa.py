@@ -92,7 +92,6 @@ class LECSA(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(asked="event", powers_hosts=True)
-    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,

@@ -76,7 +76,6 @@ class ArrivalAware(ParallelUtilityScheduler):
     """
 
     _id: ClassVar[str] = "arrival_aware"
-    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,

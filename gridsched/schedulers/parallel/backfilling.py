@@ -69,7 +69,6 @@ class ParallelQueue(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(asked="event", parallel=True, shares=True, platform_order_matters=True)
-    newer_parameters = frozenset({"order", "depth", "estimate"})
     _id: ClassVar[str]
     n_reserved: ClassVar[int]
 

@@ -174,7 +174,6 @@ class MaxUtilityPerEnergy(_OneObjective):
 
     _id: ClassVar[str] = "max_upe"
     _objective: ClassVar[Objective] = UPE
-    newer_parameters = frozenset({"weigh"})
 
     def __init__(
         self,
