@@ -8,7 +8,6 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
-from gridsched.platform_io.overrides import GivenPower
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
 
@@ -162,7 +161,7 @@ def _check_energy(scenario: LoadedScenario) -> None:
             f"{scenario.tasks.name}: this workload makes its own system, whose machines have "
             f"powers by task type; leave out --power {scenario.power[0]}."
         )
-    if GivenPower.read(scenario.power).is_none:
+    if scenario.given_power.is_none:
         for what, is_there in (
             ("an energy budget (--energy-budget-j)", scenario.budget is not None),
             ("a power cap (--power-cap-w)", scenario.power_cap_w is not None),

@@ -26,9 +26,10 @@ from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.platform_io.overrides import GivenPower, wattage_text
+from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
+from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power
 from gridsched.runs.checks import check_loaded, check_scenario, network_is_used
@@ -168,9 +169,9 @@ class RunResult:
         return {"scheduler": self.scenario.scheduler_name, **self.metrics()}
 
 
-def provenance_of(scenario: LoadedScenario) -> dict[str, Any]:
-    """Return versions, inputs and seeds of a loaded scenario; wall times and dates stay out."""
-    scheduler, left_out = scenario.make_scheduler(), [each.as_json() for each in scenario.left_out]
+def provenance_of(scenario: LoadedScenario, scheduler: Scheduler) -> dict[str, Any]:
+    """Return versions, inputs and seeds of a run before it begins; wall times and dates stay out."""
+    left_out = [each.as_json() for each in scenario.left_out]
     with policy_at_work():
         parameters = scheduler.parameters
     return {
@@ -237,7 +238,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     began = time.perf_counter()
     prepared = prepare(scenario)
     request = request_of(prepared)
-    provenance = provenance_of(prepared)
+    provenance = provenance_of(prepared, request.scheduler)
     if prepared.driver == "reference":
         trace = simulate_reference(request, is_apart=is_apart)
         plugin_j, log, links_j, grams = None, "", None, None
@@ -329,7 +330,7 @@ def request_of(scenario: LoadedScenario) -> SimulationRequest:
 
 def _given_wattages(scenario: LoadedScenario) -> dict[str, str]:
     """Return what SimGrid is told of the power of each host, where it was given."""
-    if not GivenPower.read(scenario.power).items:
+    if not scenario.given_power.items:
         return {}
     platform = scenario.platform
     return {host.name: wattage_text(host) for host in platform.everyone}

@@ -210,10 +210,13 @@ class LoadedScenario(Scenario):
     ----------
     platform : Platform
     tasks : Tasks
+    given_power : GivenPower
+        What `power` says; `load` reads it.
     """
 
     platform: Platform
     tasks: Tasks
+    given_power: GivenPower = field(default_factory=GivenPower)
 
     @classmethod
     def of_system(cls, whole: SystemWorkload) -> LoadedScenario:
@@ -256,7 +259,7 @@ class LoadedScenario(Scenario):
         InputError
             If nothing was measured, or what was lies outside the range of a node.
         """
-        clamps = GivenPower.read(self.power).clamps
+        clamps = self.given_power.clamps
         if clamps is None:
             return self
         if not isinstance(self.run_times, LoggedRunTimes):

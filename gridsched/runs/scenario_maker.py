@@ -313,9 +313,11 @@ def load(scenario: Scenario) -> LoadedScenario:
         world = scenario
     else:
         world = scenario.on(ScenarioMaker({}, Path()).world(scenario.described()))
-    platform = with_power(world.platform, GivenPower.read(world.power))
+    given = GivenPower.read(world.power)
+    platform = with_power(world.platform, given)
     return replace(
         world,
+        given_power=given,
         platform=platform if world.master is None else platform.with_master(world.master),
         tariff=with_prices_read(world.tariff),
         budget=with_prices_read(world.budget),
