@@ -371,8 +371,8 @@ class Plan:
 def _series(runs: Iterator[StudyRun]) -> Iterator[list[StudyRun]]:
     """Cut runs into series of one platform and replicate, none longer than `_SERIES`."""
 
-    def shared(run: StudyRun) -> str:
-        return run.canonical[: run.canonical.index(',"scheduler":')]
+    def shared(run: StudyRun) -> tuple[Any, int]:
+        return run.spec.platform, run.spec.replicate
 
     for _, group in groupby(runs, key=shared):
         while part := list(islice(group, _SERIES)):

@@ -224,13 +224,13 @@ def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) ->
     where = {**where_of(results, declared.where), **level.where, "scheduler": (level.label,)}
     runs = restricted(results.shown, where).sort_values("replicate")
     for text in runs["scenario"].head(1):
-        description = with_infinities(json.loads(text))
-        if RunSpec.read(description).settings.driver == OPTIMIZE:
+        spec = RunSpec.read(with_infinities(json.loads(text)))
+        if spec.settings.driver == OPTIMIZE:
             study = results.study
             maker = ScenarioMaker({f.sha256: f.checked() for f in study.inputs.values()}, Path())
             if study.is_imported:
                 maker.load_policies(study.policies)
-            task = maker.optimization(description)
+            task = maker.optimization(spec)
             plan = optimize(task).plan
             if plan.tariff is None:
                 break

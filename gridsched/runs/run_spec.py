@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import typing
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -28,7 +29,7 @@ from pydantic import (
 )
 
 from gridsched.errors import InputError
-from gridsched.files.output_files import as_bytes, is_file_name
+from gridsched.files.output_files import as_bytes, canonical_text, is_file_name
 from gridsched.model.records import complaint, gravest, key_name, keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
@@ -41,6 +42,9 @@ from gridsched.workloads.traces.formats import LEGAL, TraceOptions
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
 RESULTS_VERSION = 3
+
+#: Parts of a run's description that are sections.
+SECTIONS = ("platform", "workload", "scheduler", "settings")
 
 #: Names of studies and figures.
 NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
@@ -265,20 +269,17 @@ class RunSpec(Section):
 
     def canonical(self) -> dict[str, Any]:
         """Return what is stored of it, without defaults: equal runs have equal descriptions."""
-        sections = (self.platform, self.scheduler, self.settings, self.workload)
-        platform, scheduler, settings, workload = (each.model_dump(exclude_defaults=True) for each in sections)
-        return {
-            "platform": platform,
-            "replicate": self.replicate,
-            "scheduler": scheduler,
-            "seed": self.seed,
-            "settings": settings,
-            "workload": workload,
-        }
+        sections = {name: getattr(self, name).model_dump(exclude_defaults=True) for name in SECTIONS}
+        return {**sections, "seed": self.seed, "replicate": self.replicate}
+
+    @property
+    def run_id(self) -> str:
+        """Hash of `canonical` and of the version of gridsched's results: 32 hexadecimal digits."""
+        return _run_id({name: SectionText.of(getattr(self, name)) for name in SECTIONS}, self.seed, self.replicate)
 
     def files(self) -> Iterator[tuple[str, str | FileReference]]:
         """Yield the files that are named, with the keys that name them."""
-        for part in ("platform", "workload", "scheduler", "settings"):
+        for part in SECTIONS:
             section = getattr(self, part)
             for key in file_keys(section):
                 yield f"{part}.{key}", getattr(section, key)
@@ -332,7 +333,26 @@ def members_of(annotation: Any) -> set[Any]:
     return {annotation} | {each for part in inner for each in members_of(part)}
 
 
-def run_id_of(canonical: str) -> str:
-    """Return the id of the run whose scenario has this canonical text: 32 hexadecimal digits."""
-    text = f"{RESULTS_VERSION}\n{canonical}"
-    return hashlib.sha256(as_bytes(text)).hexdigest()[:32]
+@dataclass(frozen=True, slots=True)
+class SectionText:
+    """A section that many runs share, and how it is hashed."""
+
+    section: Section
+    text: str
+
+    @classmethod
+    def of(cls, section: Section) -> Self:
+        """Return a section with its text."""
+        return cls(section, canonical_text(section.model_dump(exclude_defaults=True)))
+
+
+def described_run(sections: Mapping[str, SectionText], seed: int, replicate: int) -> tuple[str, RunSpec]:
+    """Return the id and the description of a run whose `SECTIONS` are checked."""
+    parts: dict[str, Any] = {name: each.section for name, each in sections.items()}
+    spec = RunSpec.model_construct(**parts, seed=seed, replicate=replicate)
+    return _run_id(sections, seed, replicate), spec
+
+
+def _run_id(sections: Mapping[str, SectionText], seed: int, replicate: int) -> str:
+    texts = [str(RESULTS_VERSION), str(seed), str(replicate), *(sections[name].text for name in SECTIONS)]
+    return hashlib.sha256(as_bytes("\n".join(texts))).hexdigest()[:32]

@@ -98,18 +98,13 @@ class ScenarioMaker:
             self._imported.add(digest)
 
     def make(
-        self,
-        described: RunSpec | Mapping[str, Any],
-        timeout_s: float | None = None,
-        *,
-        spelled: Callable[[str], str] = str,
+        self, spec: RunSpec, timeout_s: float | None = None, *, spelled: Callable[[str], str] = str
     ) -> LoadedScenario:
         """Return the scenario of a described run, with its files read.
 
         Parameters
         ----------
-        described : RunSpec or mapping
-            A mapping is what `RunSpec.canonical` or `StudyRun.scenario` gives.
+        spec : RunSpec
         timeout_s : float, optional
             Wall time after which a run is ended [s].
         spelled : callable
@@ -122,7 +117,7 @@ class ScenarioMaker:
         InputError
             If an input file is missing or contradicts the parameters.
         """
-        spec = self._read(described)
+        self._check_policy(spec)
         world = self._world(_origin(spec), spec.settings.driver == "simgrid")
         scenario = replace(
             world,
@@ -140,13 +135,13 @@ class ScenarioMaker:
         world = self._make_world(spec, False)
         return replace(world, inputs=_digests(spec, world.platform))
 
-    def optimization(self, described: RunSpec | Mapping[str, Any]) -> Optimization:
+    def optimization(self, spec: RunSpec) -> Optimization:
         """Return what is to be planned in a described run that executes nothing.
 
         Parameters
         ----------
-        described : RunSpec or mapping
-            As for `make`; its driver is ``optimize``.
+        spec : RunSpec
+            Its driver is ``optimize``.
 
         Raises
         ------
@@ -157,16 +152,15 @@ class ScenarioMaker:
         """
         from gridsched.runs.optimization import Optimization  # scipy's solver is slow to load
 
-        spec = self._read(described)
+        self._check_policy(spec)
         values = self._settings(spec)
         del values["driver"]
         return Optimization(
             self._bag(spec), spec.scheduler.id, spec.scheduler.parameters, with_keys(RunSettings(), values).tariff
         )
 
-    def _read(self, described: RunSpec | Mapping[str, Any]) -> RunSpec:
-        """Return the description of a run whose policy, if it has one, is imported."""
-        spec = described if isinstance(described, RunSpec) else RunSpec.read(described)
+    def _check_policy(self, spec: RunSpec) -> None:
+        """Refuse a run whose policy is not imported."""
         policy = spec.scheduler.policy
         if policy is not None and policy.sha256 not in self._imported:
             raise NotTrusted(
@@ -174,7 +168,6 @@ class ScenarioMaker:
                 f"{policy.sha256[:16]}...), which is not run unasked; --trust runs the policies of "
                 "the studies that a store keeps."
             )
-        return spec
 
     def _path(self, file: str | FileReference) -> str:
         return path_of_file(file, self._inputs)

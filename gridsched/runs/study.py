@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError, NotTrusted
-from gridsched.files.output_files import canonical_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.expressions import run_filter
-from gridsched.runs.run_spec import run_id_of
+from gridsched.runs.run_spec import FileReference, RunSpec, SchedulerSection, SectionText, described_run
 from gridsched.runs.study_axes import (
-    SECTIONS,
+    VARIED,
     Axis,
-    SectionTexts,
+    VariedSection,
     axis_values,
     combinations,
     exclusions,
@@ -49,21 +47,21 @@ class StudyRun:
         Hash of the scenario and of the version of gridsched's results.
     axes : dict
         Value of each axis, the scheduler's label and the replicate.
-    canonical : str
-        The whole scenario as JSON; files are named by content.
+    spec : RunSpec
+        The whole description; files are named by content.
     policies : tuple of str
         `Study.policies`.
     """
 
     run_id: str
     axes: dict[str, Any]
-    canonical: str
+    spec: RunSpec
     policies: tuple[str, ...] = ()
 
     @property
     def scenario(self) -> dict[str, Any]:
-        """The scenario as a dict; `ScenarioMaker` makes a `Scenario` of it."""
-        return json.loads(self.canonical)
+        """The description as it is stored; `ScenarioMaker` makes a `Scenario` of it."""
+        return self.spec.canonical()
 
 
 class Study:
@@ -151,7 +149,7 @@ class Study:
                 f"{document.path}: the axes and replicates have {combined:,} combinations; at most "
                 f"{MAX_RUNS:,} are legal. Part it into several studies."
             )
-        self._sections = [SectionTexts(document, self.axes, self.files, section) for section in SECTIONS]
+        self._sections = [VariedSection(document, self.axes, self.files, section) for section in VARIED]
         if self.files.absent:
             self.claims = tuple(claim for claim in self.claims if self._has_runs(claim))
         if self.n_runs == 0:
@@ -290,16 +288,13 @@ class Study:
             Told the axis values of a run; says whether to yield it (see `run_filter`).
         """
         names = [axis.name for axis in self.axes]
-        platform, workload, settings = self._sections
-        scheduler = [canonical_text(self._scheduler_section(each)) for each in self.schedulers]
-        at = names.index("scheduler")
+        schedulers = [SectionText.of(self._scheduler_section(each)) for each in self.schedulers]
+        at, policies = names.index("scheduler"), self.policies
         for levels, axes in self._chosen(is_meant):
-            text = (
-                f'{{"platform":{platform.text(levels)},"replicate":{axes["replicate"]},'
-                f'"scheduler":{scheduler[levels[at]]},"seed":{self.seed},'
-                f'"settings":{settings.text(levels)},"workload":{workload.text(levels)}}}'
-            )
-            yield StudyRun(run_id_of(text), axes, text, self.policies)
+            sections = {each.name: each.of(levels) for each in self._sections}
+            sections["scheduler"] = schedulers[levels[at]]
+            run_id, spec = described_run(sections, self.seed, axes["replicate"])
+            yield StudyRun(run_id, axes, spec, policies)
 
     def _chosen(
         self, is_meant: Callable[[Mapping[str, Any]], bool] | None
@@ -340,13 +335,11 @@ class Study:
         where = {**self.report_where, **own}
         return any(all(axes[name] in values for name, values in where.items()) for _, axes in self._chosen(None))
 
-    def _scheduler_section(self, scheduler: StudyScheduler) -> dict[str, Any]:
-        section: dict[str, Any] = {"id": scheduler.id}
-        if scheduler.parameters:
-            section["parameters"] = dict(scheduler.parameters)
+    def _scheduler_section(self, scheduler: StudyScheduler) -> SchedulerSection:
+        policy = None
         if scheduler.policy is not None:
-            section["policy"] = self.inputs[self._policy_key(scheduler.policy)].reference
-        return section
+            policy = FileReference(**self.inputs[self._policy_key(scheduler.policy)].reference)
+        return SchedulerSection(id=scheduler.id, parameters=dict(scheduler.parameters), policy=policy)
 
     def _policy_key(self, name: str) -> str:
         for key in self.document.content.policies:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.output_files import canonical_text
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, keys_of, shown_value, with_keys
 from gridsched.model.rules import Rules
@@ -24,6 +23,7 @@ from gridsched.runs.run_spec import (
     FileReference,
     NoPlatform,
     Section,
+    SectionText,
     Settings,
     file_keys,
     model_of,
@@ -36,7 +36,7 @@ from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
-SECTIONS = ("platform", "workload", "settings")
+VARIED = ("platform", "workload", "settings")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def depth_of_value(value: Any) -> int:
 def list_axes(document: StudyDocument, groups: Sequence[Axis]) -> Iterator[Axis]:
     """Yield the axes that lists make, section by section; `groups` vary other keys."""
     grouped = {key: axis.name for axis in groups for change in axis.changes for key in change}
-    for section in SECTIONS:
+    for section in VARIED:
         values = section_values(document, section)
         first = {key: each for axis in groups for (at, key), each in axis.changes[0].items() if at == section}
         model = section_model(document, section, {**values, **first})
@@ -311,8 +311,8 @@ def combinations(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
     return itertools.product(*(range(len(axis.values)) for axis in axes))
 
 
-class SectionTexts:
-    """The canonical texts of one section for every combination of the axes that change it.
+class VariedSection:
+    """One section for every combination of the axes that change it.
 
     Parameters
     ----------
@@ -320,39 +320,39 @@ class SectionTexts:
     axes : sequence of Axis
         All of the study, in running order.
     files : StudyInputs
-    section : {"platform", "workload", "settings"}
+    name : {"platform", "workload", "settings"}
     """
 
-    def __init__(self, document: StudyDocument, axes: Sequence[Axis], files: StudyInputs, section: str) -> None:
+    def __init__(self, document: StudyDocument, axes: Sequence[Axis], files: StudyInputs, name: str) -> None:
         self._document, self._all_axes, self._files = document, axes, files
-        self._section = section
-        self._axes = [k for k, axis in enumerate(axes) if section in axis.sections]
+        self.name = name
+        self._axes = [k for k, axis in enumerate(axes) if name in axis.sections]
         self._lacking: set[tuple[int, ...]] = set()
         # all, so that all of the file is checked before the first run
-        self._texts = {key: self._resolve(key) for key in combinations([axes[k] for k in self._axes])}
+        self._made = {key: self._resolve(key) for key in combinations([axes[k] for k in self._axes])}
 
     def lacks(self, levels: tuple[int, ...]) -> bool:
         """Whether a combination names an optional file that is absent."""
         return tuple(levels[k] for k in self._axes) in self._lacking
 
-    def text(self, levels: tuple[int, ...]) -> str:
-        """Return the section's text for a combination."""
-        return self._texts[tuple(levels[k] for k in self._axes)]
+    def of(self, levels: tuple[int, ...]) -> SectionText:
+        """Return the section for a combination."""
+        return self._made[tuple(levels[k] for k in self._axes)]
 
-    def _resolve(self, key: tuple[int, ...]) -> str:
+    def _resolve(self, key: tuple[int, ...]) -> SectionText:
         document = self._document
-        values = dict(section_values(document, self._section))
-        paths: dict[str, KeyPath] = {name: path_of(document, self._section, name) for name in values}
+        values = dict(section_values(document, self.name))
+        paths: dict[str, KeyPath] = {name: path_of(document, self.name, name) for name in values}
         for k, level in zip(self._axes, key, strict=True):
             axis = self._all_axes[k]
             for (changed, name), value in axis.changes[level].items():
-                if changed == self._section:
+                if changed == self.name:
                     values[name] = value
                     is_group = axis.name in document.content.group
                     where = (name,) if changed == "settings" else (changed, name)
                     paths[name] = (*axis.paths[level], *where) if is_group else axis.paths[level]
-        model = section_model(document, self._section, values)
-        default = () if self._section == "settings" else (self._section,)
+        model = section_model(document, self.name, values)
+        default = () if self.name == "settings" else (self.name,)
         section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
         if isinstance(section, Settings):
             self._check_settings(section, paths)
@@ -364,14 +364,14 @@ class SectionTexts:
         }
         if any(getattr(section, name) in self._files.absent for name in files):
             self._lacking.add(key)
-        return canonical_text(section.model_copy(update=files).model_dump(exclude_defaults=True))
+        return SectionText.of(section.model_copy(update=files))
 
     def _check_system(self, section: DrawnSection) -> None:
         values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
         try:
             GENERATORS[section.generator].model(**values)
         except InputError as error:
-            self._document.refuse((self._section,), f"contradicts itself: {error}")
+            self._document.refuse((self.name,), f"contradicts itself: {error}")
 
     def _check_settings(self, section: Settings, paths: Mapping[str, KeyPath]) -> None:
         given = {

@@ -24,6 +24,7 @@ from gridsched.errors import InputError, NotTrusted
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import _DECLARED
 from gridsched.policy import registry
+from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
 
@@ -244,13 +245,14 @@ def test_a_scenario_takes_a_policy_only_of_those_it_was_given(made: Path, store:
     study = Study.from_text(TEXT)
     described = next(study.scenarios()).scenario
     described["scheduler"] |= {"id": "Forged", "policy": reference}
+    spec = RunSpec.read(described)
     maker = ScenarioMaker(Store.open(store).inputs(), Path())
     for make in (maker.make, maker.optimization):
         with pytest.raises(NotTrusted, match=r"forged_policy\.py"):
-            make(described)
+            make(spec)
     assert not was_run(made)
     maker.load_policies([reference["sha256"]])
-    assert maker.optimization(described).scheduler == "Forged"
+    assert maker.optimization(spec).scheduler == "Forged"
     assert was_run(made)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -23,6 +22,7 @@ from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.reproduction.claims import judge
 from gridsched.runs.run import run
+from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario import Scenario
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
@@ -93,7 +93,7 @@ def test_tables_of_prices_are_inputs_of_a_study(tmp_path: Path):
     costs = {}
     for each in study.scenarios():
         assert set(each.scenario["settings"]["prices"]) == {"name", "sha256"}
-        prices = load(maker.make(each.scenario)).tariff.prices
+        prices = load(maker.make(each.spec)).tariff.prices
         costs[each.axes["prices"]] = round(prices.energy_cost_per_j[1] * 3.6e6)
     assert costs == {"cheap.csv": 1_000_000, "dear.csv": 9_000_000}
 
@@ -124,7 +124,7 @@ def test_schedulers_of_a_replicate_meet_one_trial(tmp_path: Path):
     runs = list(study.scenarios())
     assert len(runs) == 6
     for each in runs:
-        result = run(maker.make(each.scenario))
+        result = run(maker.make(each.spec))
         found = result.summary()
         assert 0 <= found["tasks_missed"] <= found["tasks"] == 16
         tasks = result.trace.tasks
@@ -328,7 +328,7 @@ def test_rows_say_which_energy_they_hold(tmp_path: Path, driver: str, network: s
 class _Maker(ScenarioMaker):
     """Makes the worked example with a wattage that is not its file's."""
 
-    def make(self, scenario: dict[str, Any], timeout_s: float | None = None) -> Scenario:
+    def make(self, spec: RunSpec, timeout_s: float | None = None) -> Scenario:
         platform = read_platform(EX_A)
         first, *others = platform.hosts[0].pstates
         other = replace(first, epsilon_w=first.epsilon_w * 1.1, busy_w=first.busy_w * 1.1)
@@ -340,7 +340,9 @@ class _Maker(ScenarioMaker):
 
 def test_energies_that_disagree_are_no_result(tmp_path: Path):
     """A run whose plugin and model differ beyond 1e-9 is a failed row that names the host."""
-    row, result = perform(_Maker({}, tmp_path), Job("0" * 32, {"settings": {"driver": "simgrid"}}), 60.0)
+    file = {"name": "ex_a.csv", "sha256": ""}
+    described = {"platform": {}, "workload": {"file": file}, "scheduler": {"id": "wq"}, "settings": {}}
+    row, result = perform(_Maker({}, tmp_path), Job("0" * 32, described), 60.0)
     assert (row["status"], result) == ("failed", None)
     assert "host 'h1' has energy_j " in row["error"]
     assert "energy_model_j" in row["error"]

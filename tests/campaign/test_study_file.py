@@ -87,7 +87,7 @@ def test_all_schedulers_of_a_replicate_meet_the_same_world(small: str, tmp_path:
     maker = ScenarioMaker(inputs, tmp_path)
     made: dict[int, set] = {}
     for run in study.scenarios(run_filter("heterogeneity == 1", study.axis_names)):
-        scenario = maker.make(run.scenario)
+        scenario = maker.make(run.spec)
         world = (scenario.platform.idle_w.tobytes(), scenario.tasks.flops.tobytes())
         made.setdefault(run.axes["replicate"], set()).add(world)
     assert [len(worlds) for worlds in made.values()] == [1, 1]
@@ -99,7 +99,7 @@ def test_an_own_seed_fixes_the_platform(small: str, tmp_path: Path):
     study = study_of(small.replace("hosts = 6", "hosts = 6\nseed = 9"), tmp_path)
     inputs = {file.sha256: file.path for file in study.inputs.values()}
     maker = ScenarioMaker(inputs, tmp_path)
-    scenarios = [maker.make(scenario) for scenario in scenarios_of(study)]
+    scenarios = [maker.make(run.spec) for run in study.scenarios()]
     assert len({each.platform.idle_w.tobytes() for each in scenarios}) == 1
     assert len({each.tasks.flops.tobytes() for each in scenarios}) == 4
 

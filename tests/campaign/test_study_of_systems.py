@@ -148,7 +148,7 @@ def test_files_of_a_system_are_inputs(tmp_path: Path):
 def test_runs_of_a_replicate_share_what_is_drawn(tmp_path: Path):
     """Schedulers, drivers and budgets of a replicate meet the same tasks, drawn once."""
     maker = ScenarioMaker({}, tmp_path)
-    made = [(run.axes, maker.make(run.scenario)) for run in study_of(TEXT, tmp_path).scenarios()]
+    made = [(run.axes, maker.make(run.spec)) for run in study_of(TEXT, tmp_path).scenarios()]
     for replicate in (0, 1):
         same = [scenario for axes, scenario in made if axes["replicate"] == replicate]
         assert len({id(scenario.tasks) for scenario in same}) == 1

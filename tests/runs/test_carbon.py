@@ -185,7 +185,7 @@ def test_a_study_has_the_keys(tmp_path: Path):
     (tmp_path / "green.toml").write_text(text)
     study = Study.find(str(tmp_path / "green.toml"))
     inputs = {file.sha256: file.path for file in study.inputs.values()}
-    made = [load(ScenarioMaker(inputs, tmp_path).make(each.scenario)) for each in study.scenarios()]
+    made = [load(ScenarioMaker(inputs, tmp_path).make(each.spec)) for each in study.scenarios()]
     assert [each.carbon.period_s for each in made] == [10_800.0, np.inf]
     assert made[0].carbon.intensity.patterns == ("A", "B")
 

@@ -194,7 +194,7 @@ def test_a_study_of_a_bag_has_rules(tmp_path: Path):
     inputs = {file.sha256: file.path for file in study.inputs.values()}
     maker = ScenarioMaker(inputs, tmp_path)
     tight = EnergyBudget(2000.0)
-    assert [maker.make(run.scenario).rules for run in study.scenarios()] == [
+    assert [maker.make(run.spec).rules for run in study.scenarios()] == [
         Rules(horizon_s=60.0, budget=tight),
         Rules(horizon_s=90.0, budget=tight),
         Rules(horizon_s=60.0, pending_slots=1),
@@ -438,7 +438,7 @@ def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     study = Study.find(str(tmp_path / "money.toml"))
     inputs = {file.sha256: file.path for file in study.inputs.values()}
     maker = ScenarioMaker(inputs, tmp_path)
-    budgets = [load(maker.make(each.scenario)).budget for each in study.scenarios()]
+    budgets = [load(maker.make(each.spec)).budget for each in study.scenarios()]
     assert [each.money for each in budgets] == [5.0, 6.0]
     assert budgets[0].prices == wanted.prices
 

@@ -17,6 +17,7 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.model.jobs import After
 from gridsched.model.platform import homogeneous_cluster
+from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
 from gridsched.workloads.traces.formats import TraceOptions, is_trace, read_jobs
@@ -390,18 +391,14 @@ def test_a_study_of_logs_needs_no_platform(log: Path):
     assert [each.axes["log"] for each in runs] == ["four", "four", "pairs", "pairs"]
     inputs = {file.sha256: file.path for file in study.inputs.values()}
     maker = ScenarioMaker(inputs, folder)
-    made = [maker.make(each.scenario) for each in runs]
+    made = [maker.make(each.spec) for each in runs]
     assert [len(each.platform) for each in made] == [4, 4, 2, 2]
     assert made[0].tasks is made[1].tasks
     assert run(made[1]).trace.start_time_s.tolist() == [0, 10, 15, 3]
+    settings = {**runs[0].scenario["settings"], "driver": "optimize"}
+    planned = RunSpec.read({**runs[0].scenario, "scheduler": {"id": "lp_max_profit"}, "settings": settings})
     with pytest.raises(InputError, match="serial"):
-        maker.optimization(
-            {
-                **runs[0].scenario,
-                "scheduler": {"id": "lp_max_profit", "parameters": {}},
-                "settings": {**runs[0].scenario["settings"], "driver": "optimize"},
-            }
-        )
+        maker.optimization(planned)
     with pytest.raises(InputError, match="file"):
         Study.from_text(STUDY.replace('"four.swf"\n', '"four.csv"\n'), folder / "s.toml")
 
