@@ -19,7 +19,8 @@ from gridsched.model.records import keys_of
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import BATSIM, find, scheduler_class
-from gridsched.runs.scenario import LoadedScenario, Scenario
+from gridsched.runs.run_spec import RunSpec
+from gridsched.runs.scenario import LoadedScenario
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
@@ -28,7 +29,7 @@ from gridsched.workloads.traces.formats import LEGAL, TraceOptions
 
 @dataclass
 class ScenarioOptions:
-    """What `Scenario` needs beside the scheduler, as options of the command line.
+    """What `RunSpec.asked` takes beside the scheduler, as options of the command line.
 
     The options of `settings` are the keys of `RunSettings`, those of `trace` the keys of
     `TraceOptions`; they hold those that were given.
@@ -86,11 +87,11 @@ class ScenarioOptions:
         if self.workload is None:
             missing = "options '--platform FILE' and" if self.platform is None else "option"
             raise InputError(f"Missing {missing} '--workload FILE'.")
-        trace = TraceOptions(**self.trace)  # whose messages name the option
-        scenario = Scenario(self.platform, self.workload, files=self.files, seed=self.seed, trace=trace)
+        spec = RunSpec.asked(
+            self.platform, self.workload, files=self.files, trace=self.trace, settings=self.settings, seed=self.seed
+        )
         timeout_s = self.settings.get("timeout_s")
         with _time_limit(timeout_s):
-            spec = scenario.described(self.settings)
             made = ScenarioMaker({}, Path()).make(spec, timeout_s, spelled=option_name)
         return replace(made, log=self.settings.get("log", ()))
 

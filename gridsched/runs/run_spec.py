@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -246,6 +247,51 @@ class RunSpec(Section):
     replicate: int = Field(default=0, ge=0)
 
     @classmethod
+    def asked(
+        cls,
+        platform: Any,
+        workload: Any,
+        *,
+        files: str | Path | None = None,
+        trace: Mapping[str, Any] = MappingProxyType({}),
+        scheduler: Any = "wq",
+        parameters: Mapping[str, Any] = MappingProxyType({}),
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        seed: int = 0,
+        replicate: int = 0,
+    ) -> Self:
+        """Return a run as it was asked for, unchecked; what is an object stays the same one.
+
+        Parameters
+        ----------
+        platform, workload : path or object
+            None for a platform that the workload brings.
+        files : path, optional
+            Input files of tasks.
+        trace : mapping
+            Keys of `TraceOptions`.
+        scheduler : str or object
+        parameters : mapping
+        settings : mapping
+            Keys of `RunSettings`; those that no study has are left out.
+        seed, replicate : int
+        """
+        plain: dict[str, Any] = {
+            key: str(value) if isinstance(value, Path) else value
+            for key, value in settings.items()
+            if key in Settings.model_fields
+        }
+        more = {"files": None if files is None else str(files), **trace}
+        return cls.model_construct(
+            platform=_section(PlatformFile, platform) or NoPlatform(),
+            workload=_section(WorkloadFile, workload, **more),
+            scheduler=SchedulerSection.model_construct(id=scheduler, parameters=dict(parameters)),
+            settings=Settings.model_construct(**plain),
+            seed=seed,
+            replicate=replicate,
+        )
+
+    @classmethod
     def read(cls, scenario: Mapping[str, Any]) -> Self:
         """Return the description of a run that `canonical` gave, or a stored row holds.
 
@@ -331,6 +377,11 @@ def members_of(annotation: Any) -> set[Any]:
     """Return the types that a union or annotated type is made of."""
     inner = typing.get_args(annotation)
     return {annotation} | {each for part in inner for each in members_of(part)}
+
+
+def _section(model: type[Section], file: Any, **others: Any) -> Any:
+    """Return the section of a file; an object stays what it is."""
+    return model.model_construct(file=str(file), **others) if isinstance(file, str | Path) else file
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,7 @@ from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.overrides import GivenPower, pstates_of
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
-from gridsched.runs.run_spec import (
-    NoPlatform,
-    PlatformFile,
-    RunSpec,
-    SchedulerSection,
-    Section,
-    Settings,
-    WorkloadFile,
-    path_of_file,
-)
+from gridsched.runs.run_spec import RunSpec, Section, path_of_file
 from gridsched.runs.settings import RunSettings, given_keys
 from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import Dropped
@@ -102,30 +93,16 @@ class Scenario(RunSettings):
     remarks: tuple[str, ...] = ()
     meters_carbon: bool = False
 
-    def described(self, given: Mapping[str, Any] | None = None) -> RunSpec:
-        """Return the description of the run; what is an object here is the same one there.
-
-        Parameters
-        ----------
-        given : mapping, optional
-            Keys of `RunSettings`, where they are not those of the scenario, unchecked.
-        """
-        settings: dict[str, Any] = {
-            key: str(value) if isinstance(value, Path) else value
-            for key, value in (given_keys(self) if given is None else given).items()
-            if key in Settings.model_fields
-        }
-        return RunSpec.model_construct(
-            platform=_section(PlatformFile, self.platform, Platform) or NoPlatform(),
-            workload=_section(
-                WorkloadFile,
-                self.tasks,
-                Tasks,
-                files=None if self.files is None else str(self.files),
-                **self.trace.given,
-            ),
-            scheduler=SchedulerSection.model_construct(id=self.scheduler, parameters=dict(self.parameters)),
-            settings=Settings.model_construct(**settings),
+    def described(self) -> RunSpec:
+        """Return the description of the run; what is an object here is the same one there."""
+        return RunSpec.asked(
+            self.platform,
+            self.tasks,
+            files=self.files,
+            trace=self.trace.given,
+            scheduler=self.scheduler,
+            parameters=self.parameters,
+            settings=given_keys(self),
             seed=self.seed,
             replicate=self.replicate,
         )
@@ -218,6 +195,9 @@ class LoadedScenario(Scenario):
     tasks: Tasks
     given_power: GivenPower = field(default_factory=GivenPower)
 
+    def __post_init__(self) -> None:
+        """Leave the check to `load`, which is once for all that was changed."""
+
     @classmethod
     def of_system(cls, whole: SystemWorkload) -> LoadedScenario:
         """Return the scenario of a workload that comes with its machines."""
@@ -296,13 +276,6 @@ class LoadedScenario(Scenario):
         return replace(self, platform=drawn.on(self.platform, self.seed, self.replicate))
 
 
-def _section(model: type[Section], file: Any, kept: type, **others: Any) -> Any:
-    """Return the section of a file; an object of the `kept` type stays what it is."""
-    if file is None or isinstance(file, kept):
-        return file
-    return model.model_construct(file=str(file), **others)
-
-
 def workload_kinds(scenario: LoadedScenario) -> set[str]:
     """Return the kinds of workload that a scenario has; see `registry.Entry.accepts`."""
     tasks = scenario.tasks
@@ -339,7 +312,7 @@ def make_system(scenario: LoadedScenario) -> System:
         scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
     carbon = carbon_signal(scenario.carbon, scenario.platform)
     budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=not tasks.are_serial)
-    rules = replace(scenario.rules, budget=budget)
+    rules = Rules(**{**{each.name: getattr(scenario, each.name) for each in fields(Rules)}, "budget": budget})
     system = System(
         platform=scenario.platform,
         estimates=estimates,

@@ -128,7 +128,9 @@ class ScenarioMaker:
             timeout_s=timeout_s,
             inputs=_digests(spec, world.platform),
         )
-        return with_keys(scenario, self._settings(spec), spelled)
+        made = with_keys(scenario, self._settings(spec), spelled)
+        made.check()
+        return made
 
     def world(self, spec: RunSpec) -> LoadedScenario:
         """Return the platform and the tasks of a run that is described with paths or objects."""
@@ -303,6 +305,7 @@ def load(scenario: Scenario) -> LoadedScenario:
         If a file cannot be read, or the scenario has no platform or two of them.
     """
     if isinstance(scenario, LoadedScenario):
+        scenario.check()
         world = scenario
     else:
         world = scenario.on(ScenarioMaker({}, Path()).world(scenario.described()))
