@@ -118,7 +118,9 @@ class ScenarioMaker:
             If an input file is missing or contradicts the parameters.
         """
         self._check_policy(spec)
-        world = self._world(_origin(spec), spec.settings.driver == "simgrid")
+        is_named = isinstance(spec.platform, Section) and isinstance(spec.workload, Section)
+        make = self._world if is_named else self._make_world  # objects are no keys of a cache
+        world = make(_origin(spec), spec.settings.driver == "simgrid")
         scenario = replace(
             world,
             scheduler=spec.scheduler.id,
@@ -131,11 +133,6 @@ class ScenarioMaker:
         made = with_keys(scenario, self._settings(spec), spelled)
         made.check()
         return made
-
-    def world(self, spec: RunSpec) -> LoadedScenario:
-        """Return the platform and the tasks of a run that is described with paths or objects."""
-        world = self._make_world(spec, False)
-        return replace(world, inputs=_digests(spec, world.platform))
 
     def optimization(self, spec: RunSpec) -> Optimization:
         """Return what is to be planned in a described run that executes nothing.
@@ -308,7 +305,7 @@ def load(scenario: Scenario) -> LoadedScenario:
         scenario.check()
         world = scenario
     else:
-        world = scenario.on(ScenarioMaker({}, Path()).world(scenario.described()))
+        world = scenario.on(ScenarioMaker({}, Path()).make(scenario.described()))
     given = GivenPower.read(world.power)
     platform = with_power(world.platform, given)
     return replace(

@@ -13,7 +13,7 @@ import tomli_w
 
 from gridsched import Scenario, run
 from gridsched.campaign.kept_studies import KeptStudies
-from gridsched.cli.app import load_command
+from gridsched.cli.app import load_command, main
 from gridsched.errors import InputError
 from gridsched.files.output_files import canonical_text
 from gridsched.model.rules import EnergyBudget, Rules
@@ -116,6 +116,31 @@ def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatc
         assert getattr(second, name) == getattr(loaded, name)
     assert second.make_scheduler().parameters == loaded.make_scheduler().parameters
     assert run(second).summary() == run(first).summary()
+
+
+def test_command_study_and_python_ask_for_the_same_run(tmp_path: Path, capsys: pytest.CaptureFixture):
+    """One description whoever writes it: the same settings, budget, parameters and results."""
+    files = {part: section["file"] for part, section in EX_A.items()}
+    keys = {"driver": "reference", "power": ("h1=5:40:60",), "energy_budget_j": 1e9, "pending_slots": 1, "seed": 3}
+    options = [
+        f"--{name.replace('_', '-')}={''.join(each) if name == 'power' else each}" for name, each in keys.items()
+    ]
+    named = [f"--{part}={file}" for part, file in files.items()]
+    assert main(["run", *named, *options, "--scheduler", "wqr", "--set", "max_replicas=3", "--json"]) == 0
+    by_command = json.loads(capsys.readouterr().out)
+    text = tomli_w.dumps({"name": "one", **files, **keys, "schedulers": [{"id": "wqr", "max_replicas": 3}]})
+    study = Study.from_text(text, tmp_path / "one.toml")
+    places = {file.sha256: file.path for file in study.inputs.values()}
+    by_study = run(ScenarioMaker(places, tmp_path).make(next(study.scenarios()).spec))
+    del keys["energy_budget_j"]
+    by_python = run(Scenario(*files.values(), "wqr", {"max_replicas": 3}, **keys, budget=EnergyBudget(1e9)))
+    assert by_study.summary() == by_python.summary()
+    assert {name: by_command[name] for name in ("makespan_s", "energy_j")}.items() <= by_python.summary().items()
+    told = [each.provenance for each in (by_study, by_python)]
+    told = [by_command["provenance"], *json.loads(canonical_text(told))]
+    for each in told:
+        del each["command"], each["platform"], each["workload"], each["inputs"]
+    assert told[0] == told[1] == told[2]
 
 
 def test_what_exists_in_memory_alone_goes_into_no_study():
