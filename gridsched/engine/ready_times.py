@@ -19,8 +19,8 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError
+from gridsched.model.data_files import DataFiles
 from gridsched.model.estimates import Estimates
-from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Platform
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System

@@ -14,7 +14,7 @@ from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL, WAITING
-from gridsched.model.jobs import Dependencies
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState

@@ -25,7 +25,8 @@ from pydantic_core import to_jsonable_python
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.files.output_files import as_bytes, json_text
-from gridsched.model.jobs import Attribute, DataFiles
+from gridsched.model.attributes import Attribute
+from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Platform
 from gridsched.model.records import LARGEST_RESULT, Positive, complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.jobs import ArrivedColumns
+from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import CORES, Tasks
 

@@ -226,7 +226,7 @@ class Rules:
         the begin, or it has failed.
     place : {"pack", "spread", "contiguous"}
         Where jobs share nodes: how schedulers lay them on nodes with room, see
-        `gridsched.model.jobs`.
+        `gridsched.model.estimates`.
     max_barren_asks : int
         So often in a row a scheduler may have itself asked again, by `WakeAt` and the like, while
         nothing else is to come, no task starts for the first time and none ends; then the run

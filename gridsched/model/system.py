@@ -9,8 +9,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.data_files import DataFiles
 from gridsched.model.estimates import Estimates
-from gridsched.model.jobs import DataFiles
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules

@@ -13,7 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError
-from gridsched.model.jobs import ArrivedColumns, Attribute, DataFiles, Dependencies
+from gridsched.model.arrived_columns import ArrivedColumns
+from gridsched.model.attributes import Attribute
+from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.records import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 

@@ -15,7 +15,7 @@ from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.records import LARGEST, SMALLEST
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, deadline_column, make_tasks

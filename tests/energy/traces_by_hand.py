@@ -6,7 +6,7 @@ import heapq
 
 import numpy as np
 
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, TaskState, Trace

@@ -11,8 +11,9 @@ from scripted import Scripted, at, at_times, controller_of, nodes, plan, play, r
 from gridsched import Scenario, run
 from gridsched.engine import Stop, reference
 from gridsched.errors import InputError
+from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.estimates import RequestedTimes
-from gridsched.model.jobs import After, DataFiles, Dependencies
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import LoggedRunTimes

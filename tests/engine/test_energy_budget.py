@@ -10,7 +10,7 @@ import pytest
 from scripted import at, first_host, hosts, plan, play, rows
 
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks

@@ -24,7 +24,7 @@ from scripted import (
 
 from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
-from gridsched.model.jobs import After, Dependencies
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks

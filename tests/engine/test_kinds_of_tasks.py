@@ -11,8 +11,9 @@ from scripted import NODE, Scripted, at_times, controller_of, nodes, plan
 from gridsched import Scenario, run
 from gridsched.engine import reference
 from gridsched.errors import InvalidDecision
+from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.host_profiles import HostProfiles, Profile
-from gridsched.model.jobs import After, DataFiles, Dependencies
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import LoggedRunTimes

@@ -13,8 +13,8 @@ import pytest
 import rigid_oracles as oracles
 
 from gridsched import Scenario, run
+from gridsched.model.data_files import DataFiles
 from gridsched.model.estimates import Estimates, FlopsEstimates
-from gridsched.model.jobs import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import LoggedRunTimes

@@ -21,7 +21,7 @@ from scheduler_cases import (
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Platform
 from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks

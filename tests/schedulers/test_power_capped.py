@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.policy.registry import make_scheduler

@@ -14,7 +14,7 @@ from sim_cases import acting, deciding, ex_a, on_simgrid, write_star
 
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.series import Series, SiteSeries

@@ -17,7 +17,7 @@ from gridsched.analysis.comparison import have_bounds
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
-from gridsched.model.jobs import DataFiles
+from gridsched.model.data_files import DataFiles
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.runs.run import run

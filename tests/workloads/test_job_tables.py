@@ -15,7 +15,7 @@ import pytest
 from gridsched import Scenario, run
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.model.jobs import After
+from gridsched.model.dependencies import After
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker, load

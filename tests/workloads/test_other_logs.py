@@ -17,7 +17,7 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.export.batsim_files import jobs_table
 from gridsched.export.export import tasks_table
-from gridsched.model.jobs import After
+from gridsched.model.dependencies import After
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.model.trace import TaskState

@@ -16,7 +16,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.jobs import Attribute
+from gridsched.model.attributes import Attribute
 from gridsched.policy.state import State
 from gridsched.schedulers.wrapping import read_call
 

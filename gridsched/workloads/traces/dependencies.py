@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.arrays import Integers
-from gridsched.model.jobs import After, Dependencies
+from gridsched.model.dependencies import After, Dependencies
 
 #: A pair of jobs by their lines: who waits, for whom, for what (`After`), and how long from then on [s].
 PAIR = np.dtype([("line", np.int64), ("on", np.int64), ("kind", np.int64), ("delay_s", np.float64)])
