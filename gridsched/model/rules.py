@@ -220,7 +220,7 @@ class Rules:
         draw more ends with an error.
     maintenance : tuple of str
         When which hosts are down, as everybody knows from the start; see
-        `gridsched.model.failures`.
+        `gridsched.model.maintenance`.
     on_failure : {"restart", "failed"}
         What becomes of a task whose host goes down while it runs: it waits again and starts from
         the begin, or it has failed.

@@ -12,7 +12,8 @@ import tomli_w
 from gridsched.errors import InputError
 from gridsched.model.carbon import carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes, nodes_filled
-from gridsched.model.failures import Failures, with_maintenance
+from gridsched.model.failures import Failures
+from gridsched.model.maintenance import with_maintenance
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes, RunTimes

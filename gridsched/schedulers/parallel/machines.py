@@ -10,7 +10,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.model.estimates import PLACES, node_amounts
-from gridsched.model.failures import Maintenance
+from gridsched.model.maintenance import Maintenance
 from gridsched.model.system import System
 from gridsched.model.tasks import CORES, SharedJobs
 from gridsched.policy.decisions import Allocate
