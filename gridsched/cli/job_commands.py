@@ -25,7 +25,8 @@ from gridsched.cli.output import (
 from gridsched.errors import InputError
 from gridsched.files.output_files import json_text, write_whole
 from gridsched.metrics.columns import Column
-from gridsched.model.records import LARGEST, SMALLEST, keys_of
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.records import keys_of
 from gridsched.platform_io.overrides import GivenPower
 from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import check_kind, read_generator

@@ -30,7 +30,7 @@ from gridsched.engine.resources import with_pools
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.errors import IncompleteRun
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

@@ -18,7 +18,7 @@ from gridsched.engine.execution import Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import Signal
 from gridsched.model.system import System

@@ -13,8 +13,8 @@ from gridsched.engine.execution import Execution, Timer
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED
 from gridsched.model.host_profiles import StateProfile
+from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
-from gridsched.model.records import time_tolerance
 from gridsched.model.rules import Rules
 from gridsched.model.tasks import Tasks
 

@@ -27,8 +27,9 @@ from gridsched.files.input_files import read_bytes
 from gridsched.files.output_files import as_bytes, json_text
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
+from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST_RESULT, Positive, complaint, gravest, key_name
+from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.tariff import Tariff

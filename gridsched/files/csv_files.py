@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
-from gridsched.model.records import LARGEST, MAX_NAME, SMALLEST
+from gridsched.model.limits import LARGEST, MAX_NAME, SMALLEST
 
 _INT64 = 2**63 - 1
 #: Longer cells are cut in messages.

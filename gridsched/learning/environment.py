@@ -19,7 +19,8 @@ from gridsched.learning.agent_scheduler import AgentScheduler, Choice, Question,
 from gridsched.metrics import RunFacts
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S
 from gridsched.metrics.table import METRICS
-from gridsched.model.records import LARGEST_RESULT, shown_value
+from gridsched.model.limits import LARGEST_RESULT
+from gridsched.model.records import shown_value
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace

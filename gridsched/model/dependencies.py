@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.records import LARGEST
+from gridsched.model.limits import LARGEST
 
 
 class After(IntEnum):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.host_profiles import Distribution, DrawnFailures
+from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST, check_choices
+from gridsched.model.records import check_choices
 
 #: Weibull shape of the times between failures in the logs of Los Alamos, 0.7 to 0.8 (B. Schroeder,
 #: G. A. Gibson, "A large-scale study of failures in high-performance computing systems", DSN 2006;

@@ -12,8 +12,8 @@ import numpy as np
 from gridsched.arrays import Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.host_profiles import PlannedOutages, StateProfile
+from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST
 
 
 @dataclass(frozen=True)

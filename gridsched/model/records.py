@@ -1,4 +1,4 @@
-"""Records of keys: how they are checked and told, and the limits of their values.
+"""Records of keys: their names, how they are checked, and what is said of illegal ones.
 
 A record is a frozen dataclass whose fields carry pydantic's ``Field`` (limits, description). Its
 keys are its fields, and where a field is a record itself (an energy budget), the fields of that
@@ -14,63 +14,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.limits import SMALLEST
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-# ----------------------
-# Numbers that a simulation can calculate with, types of such parameters, and one instant
-
-
-#: Works, speeds, powers, times and sizes beyond these are refused [SI units]: with them every
-#: duration, energy and sum over ten million tasks stays far from the ends of a float.
-LARGEST = 1e30
-SMALLEST = 1e-30
-#: What the prefixes of units multiply by.
-SI_PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18, "Z": 1e21, "Y": 1e24}
-#: Longer names are refused.
-MAX_NAME = 1_000
-#: Results beyond this are refused where they are read back; no run within the limits gives them.
-LARGEST_RESULT = 1e100
-
-
-def rising(pair: tuple[float, float]) -> tuple[float, float]:
-    """Return the smallest and largest of a uniform draw; `ValueError` if they are not."""
-    if pair[0] > pair[1]:
-        raise ValueError(f"the first, {pair[0]:g}, must not exceed the second, {pair[1]:g}")
-    return pair
-
-
-Positive = Annotated[float, Field(ge=SMALLEST, le=LARGEST)]
-AtLeastZero = Annotated[float, Field(ge=0, le=LARGEST)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
-#: Standard deviation over mean.
-Cov = Annotated[float, Field(ge=0, le=1)]
-#: More numbers than this are never drawn for one table.
-MAX_ENTRIES = 10_000_000
-#: Machines, cores or tasks of one kind.
-Count = Annotated[int, Field(ge=1, le=100_000)]
-Seed = Annotated[int, Field(ge=0)]
-PositiveRange = Annotated[tuple[Positive, Positive], AfterValidator(rising)]
-AtLeastZeroRange = Annotated[tuple[AtLeastZero, AtLeastZero], AfterValidator(rising)]
-FractionRange = Annotated[tuple[Fraction, Fraction], AfterValidator(rising)]
-CountRange = Annotated[tuple[Count, Count], AfterValidator(rising)]
-
-
-def time_tolerance(time: float) -> float:
-    """Return how far apart [s] two ends near `time` [s] may be and still be one instant."""
-    return 1e-9 if time < 1000.0 else 1e-12 * time
-
-
-# ----------------------
-# Records whose fields are options, study keys and entries of provenance at once
 
 
 Record = TypeVar("Record")

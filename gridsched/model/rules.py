@@ -14,7 +14,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from gridsched.errors import InputError
-from gridsched.model.records import LARGEST, SMALLEST, KeyName, check_record
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.records import KeyName, check_record
 from gridsched.model.series import PriceSeries
 from gridsched.model.signals import EVEN, JOULES, UNITS, Signal, Unit
 

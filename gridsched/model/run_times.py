@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from gridsched.arrays import Floats, Labels
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, relative_speed
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST, SMALLEST
 
 #: Least share of a range of power: SimGrid knows no load of nothing.
 LEAST_LOAD = 1e-6

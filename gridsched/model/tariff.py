@@ -13,8 +13,9 @@ from pydantic import Field
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST, KeyName, check_record
+from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import DAY_S, EnergyBudget
 from gridsched.model.series import PriceSeries
 from gridsched.model.signals import Signal

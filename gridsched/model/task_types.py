@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.estimates import Estimates, PStates, energy_matrix
+from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.records import LARGEST
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import RunTimes
 from gridsched.model.tasks import Tasks

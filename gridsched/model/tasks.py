@@ -17,7 +17,7 @@ from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
-from gridsched.model.records import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 
 #: No task is wider.

@@ -428,7 +428,7 @@ def core_lanes(trace: Trace) -> tuple[Integers, Integers]:
 
 
 def time_tolerances(times: Floats) -> Floats:
-    """Return `gridsched.model.records.time_tolerance` of each time [s]."""
+    """Return `gridsched.model.limits.time_tolerance` of each time [s]."""
     return np.where(times < 1000.0, 1e-9, 1e-12 * times)
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.host_profiles import Speeds
+from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
-from gridsched.model.records import LARGEST_RESULT
 from gridsched.model.signals import EVEN, Signal
 from gridsched.model.tasks import Tasks
 

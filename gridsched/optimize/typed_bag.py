@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.records import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.tariff import Tariff
 
 #: Most tasks of one type, and most machines of one type: every count is then exact as a float.

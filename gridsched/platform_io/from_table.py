@@ -12,8 +12,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.records import LARGEST, SMALLEST
 from gridsched.model.seeds import random_stream
 from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.recipe import DEFAULT_IDLE_SHARE, PlatformRecipe, PStates, parse_pstates, parse_ranks

@@ -12,8 +12,8 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Integers
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.records import LARGEST
 
 Value = TypeVar("Value")
 #: Idle, epsilon and all-cores power of one P-state [W].

@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.records import AtLeastZero, AtLeastZeroRange, Positive, PositiveRange, check_record
+from gridsched.model.limits import AtLeastZero, AtLeastZeroRange, Positive, PositiveRange
+from gridsched.model.records import check_record
 from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.table_files import RawTable, number_column, text_column
 from gridsched.platform_io.table_headers import OWN_COLUMNS, Column

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gridsched.model.records import LARGEST, SI_PREFIXES, SMALLEST
+from gridsched.model.limits import LARGEST, SI_PREFIXES, SMALLEST
 
 # ----------------------
 # Values of attributes as SimGrid 4.1 reads them: numbers with units, radicals, topologies

@@ -21,7 +21,7 @@ from gridsched.arrays import Floats
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import read_bytes
-from gridsched.model.records import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.platform_io import workbook_child
 from gridsched.platform_io.table_headers import Column, header_score
 from gridsched.platform_io.xml_document import parse_xml

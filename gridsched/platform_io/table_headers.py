@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gridsched.model.records import SI_PREFIXES
+from gridsched.model.limits import SI_PREFIXES
 
 #: Columns of our own format beside the canonical ones, in the order they are documented.
 OWN_COLUMNS = (

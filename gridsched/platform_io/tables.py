@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.errors import InputError
-from gridsched.model.records import SI_PREFIXES
+from gridsched.model.limits import SI_PREFIXES
 from gridsched.platform_io.recipe import read_own_format
 from gridsched.platform_io.table_files import (
     LEGAL_NUMBER,

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from gridsched.errors import InputError
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import read_bytes
-from gridsched.model.records import MAX_NAME
+from gridsched.model.limits import MAX_NAME
 
 #: Larger files are refused; SimGrid itself needs about ten times the file's size in memory.
 MAX_BYTES = 256 * 2**20

@@ -12,7 +12,7 @@ from pathlib import Path
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
 from gridsched.model.host_profiles import HostProfiles, Profile
-from gridsched.model.records import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.platform_io.xml_document import Element, Findings
 
 #: Attributes of hosts that name files, by what changes.

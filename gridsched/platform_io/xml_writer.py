@@ -17,8 +17,8 @@ from pathlib import Path
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
+from gridsched.model.limits import MAX_NAME
 from gridsched.model.platform import Host, Platform
-from gridsched.model.records import MAX_NAME
 from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.simgrid_options import quote_value
 from gridsched.platform_io.xml_reader import (

@@ -12,7 +12,7 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import Signal, begins_of_lines
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number

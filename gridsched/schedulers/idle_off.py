@@ -10,8 +10,8 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
-from gridsched.model.records import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Decision, Plan, PowerOff, PowerOn, WakeAt

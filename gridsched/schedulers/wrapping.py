@@ -15,7 +15,8 @@ import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.records import expression_tree, time_tolerance
+from gridsched.model.limits import time_tolerance
+from gridsched.model.records import expression_tree
 from gridsched.model.system import System
 from gridsched.policy.base import Delegate, Scheduler, Traits, check_number
 from gridsched.policy.decisions import Assign, Decision, Plan

@@ -21,7 +21,7 @@ from typing import Any
 from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import c_function
 from gridsched.sim.session import ActorSession

@@ -13,7 +13,7 @@ from typing import Any
 from gridsched.engine import Controller, Execution, SetPState, Stop, TurnOff
 from gridsched.engine.execution import Command
 from gridsched.errors import IncompleteRun, InputError, SimulationError
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import first_line
 from gridsched.sim.session import ActorSession

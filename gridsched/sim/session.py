@@ -17,7 +17,7 @@ from gridsched.engine import Calendar, Controller, SetPState, TurnOff, TurnOn
 from gridsched.engine.execution import Command, Execution
 from gridsched.errors import SimulationError
 from gridsched.model.estimates import FlopsEstimates
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

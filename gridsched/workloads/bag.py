@@ -16,7 +16,7 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_te
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.data_files import DataFiles
-from gridsched.model.records import LARGEST, SMALLEST
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, deadline_column, make_tasks
 from gridsched.workloads.generator_keys import MAX_TASKS, GeneratorKeys

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
-from gridsched.model.records import (
+from gridsched.model.limits import (
     MAX_ENTRIES,
     AtLeastZero,
     AtLeastZeroRange,
@@ -18,11 +18,9 @@ from gridsched.model.records import (
     Positive,
     PositiveRange,
     Seed,
-    keys_of,
     rising,
-    with_fields,
-    with_keys,
 )
+from gridsched.model.records import keys_of, with_fields, with_keys
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.utility import UtilityClasses
 from gridsched.workloads.arrivals import JOINT_PERCENT, URGENCIES, Bursts, draw_classes

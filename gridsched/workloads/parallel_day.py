@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
-from gridsched.model.records import MAX_ENTRIES, AtLeastZero, AtLeastZeroRange, Count, Cov, Positive, PositiveRange
+from gridsched.model.limits import MAX_ENTRIES, AtLeastZero, AtLeastZeroRange, Count, Cov, Positive, PositiveRange
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_TASKS, DayKeys, keys_between
 

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.records import Cov, Positive, Seed
+from gridsched.model.limits import Cov, Positive, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform

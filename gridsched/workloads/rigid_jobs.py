@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
 from gridsched.errors import InputError
+from gridsched.model.limits import AtLeastZero, Count, Positive, PositiveRange, Seed
 from gridsched.model.platform import homogeneous_cluster
-from gridsched.model.records import AtLeastZero, Count, Positive, PositiveRange, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload

@@ -16,8 +16,8 @@ from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.records import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.run_times import DrawnRunTimes, RunTimes
 from gridsched.model.seeds import random_stream

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from gridsched.arrays import Floats
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole
+from gridsched.model.limits import SI_PREFIXES
 from gridsched.model.pmf import from_samples
-from gridsched.model.records import SI_PREFIXES
 from gridsched.model.stochastic import ListedTimes
 from gridsched.model.task_types import TaskTypes
 

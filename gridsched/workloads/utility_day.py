@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
-from gridsched.model.records import AtLeastZero, Count, Cov, Positive
+from gridsched.model.limits import AtLeastZero, Count, Cov, Positive
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.records import SMALLEST
+from gridsched.model.limits import SMALLEST
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Decision, PowerOff

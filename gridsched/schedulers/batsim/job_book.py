@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gridsched.arrays import Integers
 from gridsched.files.csv_files import interval_set
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.decisions import Decision, PowerOff, PowerOn
 from gridsched.policy.state import State

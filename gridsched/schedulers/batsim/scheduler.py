@@ -13,7 +13,7 @@ import numpy as np
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.files.csv_files import interval_set
-from gridsched.model.records import time_tolerance
+from gridsched.model.limits import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_number
 from gridsched.policy.decisions import Allocate, Cancel, Decision, Drop, Note, WakeAt

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import PState
-from gridsched.model.records import LARGEST, SMALLEST, check_record
+from gridsched.model.records import check_record
 from gridsched.workloads.traces.batsim import read_batsim, write_batsim
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import read_sacct

@@ -17,8 +17,9 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.estimates import most_parts, node_amounts, rooms
+from gridsched.model.limits import LARGEST, Positive
 from gridsched.model.platform import Partition, Platform
-from gridsched.model.records import LARGEST, Positive, checked
+from gridsched.model.records import checked
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.overrides import check_patterns
