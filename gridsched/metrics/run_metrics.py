@@ -12,7 +12,7 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import HostEnergy, grid_energy_between, trace_energy
-from gridsched.model.series import PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.timeline import time_tolerances
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace

@@ -11,9 +11,10 @@ from pydantic import Field
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.series import PriceSeries, Series, SiteSeries, site_signal
+from gridsched.model.series import Series, SiteSeries, site_signal
 from gridsched.model.signals import CARBON, J_PER_KWH, Signal
 
 

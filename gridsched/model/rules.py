@@ -15,8 +15,8 @@ from pydantic import Field
 
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
-from gridsched.model.series import PriceSeries
 from gridsched.model.signals import EVEN, JOULES, UNITS, Signal, Unit
 
 #: Seconds of a day, the usual period.

@@ -15,9 +15,9 @@ from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record
 from gridsched.model.rules import DAY_S, EnergyBudget
-from gridsched.model.series import PriceSeries
 from gridsched.model.signals import Signal
 
 

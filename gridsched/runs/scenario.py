@@ -15,9 +15,10 @@ from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes,
 from gridsched.model.failures import Failures
 from gridsched.model.maintenance import with_maintenance
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes, RunTimes
-from gridsched.model.series import PriceSeries, SiteSeries
+from gridsched.model.series import SiteSeries
 from gridsched.model.stochastic import StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.task_types import SystemWorkload, TaskTypes

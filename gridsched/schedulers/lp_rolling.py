@@ -11,7 +11,7 @@ import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError
-from gridsched.model.series import PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.profit_lp import ProfitPlan, most_profit

@@ -17,8 +17,9 @@ from gridsched.files.csv_files import Format, Number, Table, Text
 from gridsched.files.input_files import read_text
 from gridsched.model.carbon import Carbon
 from gridsched.model.limits import LARGEST
+from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.series import PriceSeries, Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 

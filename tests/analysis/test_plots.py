@@ -24,7 +24,7 @@ from gridsched.errors import InputError
 from gridsched.figures.figure_file import style
 from gridsched.figures.power_figure import money_steps
 from gridsched.figures.study_figure import layout_of, study_figures
-from gridsched.model.series import PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.answers import front_answer, landscape
 from gridsched.optimize.typed_bag import typed_bag

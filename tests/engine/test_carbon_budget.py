@@ -17,8 +17,9 @@ from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.carbon import Carbon, carbon_signal, with_signal
 from gridsched.model.platform import Cluster
+from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.series import PriceSeries, Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate, Drop, WakeAt

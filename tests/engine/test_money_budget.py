@@ -14,8 +14,8 @@ from gridsched import Scenario, run
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.series import PriceSeries
 from gridsched.model.signals import Signal
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState

@@ -23,7 +23,7 @@ from gridsched.figures.axes import prefixed
 from gridsched.figures.figure_file import Drawn, draw_figure, new_figure, register_figure
 from gridsched.figures.marks import IDLE, WASTED
 from gridsched.metrics import summary
-from gridsched.model.series import PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.timeline import core_lanes
 from gridsched.runs import claims_schema

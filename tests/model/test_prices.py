@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
-from gridsched.model.series import PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff, depreciation_per_s
 from gridsched.workloads.signal_csv import read_prices, with_prices_read
 

@@ -32,9 +32,9 @@ from gridsched.figures.power_figure import money_steps
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import _DECLARED
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.rules import EnergyBudget, Rules
-from gridsched.model.series import PriceSeries
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.xml_reader import read_platform

@@ -10,7 +10,7 @@ import pytest
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform, PState
-from gridsched.model.series import PriceSeries
+from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks

@@ -14,8 +14,9 @@ from gridsched import Assign, Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
+from gridsched.model.prices import PriceSeries
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.series import PriceSeries, Series, SiteSeries
+from gridsched.model.series import Series, SiteSeries
 from gridsched.model.signals import Signal
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TYPED_TASK_FLOPS
