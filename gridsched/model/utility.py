@@ -13,10 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 
-# ----------------------------------------------------------------------
-# Utility classes: how the worth of a task falls with time (paper 000, II-C; algorithms B1)
-
-
 #: One class as its intervals' start times [urgency units], start fractions and urgency modifiers.
 Intervals = tuple[ArrayLike, ArrayLike, ArrayLike]
 #: Kinds of utility classes, in `UtilityClasses.kind`.
@@ -200,10 +196,6 @@ def _check_intervals(
         )
     if not ((modifiers > 0) & (modifiers < np.inf)).all():
         raise InputError(f"{owner}: urgency modifiers {modifiers.tolist()}; each must be > 0.")
-
-
-# ----------------------------------------------------------------------
-# Utility functions: what finishing a task is worth, falling with time (paper 000, II-C)
 
 
 @dataclass(frozen=True)
