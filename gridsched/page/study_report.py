@@ -12,7 +12,7 @@ from typing import Any
 from PIL import Image  # matplotlib needs it, too
 
 from gridsched.analysis.agreement import agreement_frame, agreement_table
-from gridsched.analysis.claim_values import rankings
+from gridsched.analysis.rankings import rankings
 from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError

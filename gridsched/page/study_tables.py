@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.claim_values import RankedScheduler, Ranking
+from gridsched.analysis.rankings import RankedScheduler, Ranking
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from small_study import of_metrics, study_in
 
-from gridsched.analysis.claim_values import Ranking, ranking_of, rankings
+from gridsched.analysis.rankings import Ranking, ranking_of, rankings
 from gridsched.analysis.study_results import read_results
 from gridsched.analysis.texts import TextTable, axis_name, axis_text, axis_value, number_text
 from gridsched.cli.app import main
