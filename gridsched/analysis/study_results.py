@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.comparison import study_bounds
+from gridsched.analysis.bounds import study_bounds
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gridsched.analysis.comparison import ScenarioBounds
+from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.cli.output import PRINTED, Outputs, console, one_line, plot_option, print_notes, print_table, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
 from gridsched.errors import InputError, did_you_mean

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from gridsched.analysis.comparison import carbon_above_bounds
+from gridsched.analysis.bounds import carbon_above_bounds
 from gridsched.cli.compare import (
     EXCESSES,
     NO_ENERGY,

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from scheduler_cases import ex_a_platform, ex_a_tasks
 
-from gridsched.analysis.comparison import bound_fields, bounds_for, completed, have_bounds
+from gridsched.analysis.bounds import bound_fields, bounds_for, have_bounds
+from gridsched.analysis.comparison import completed
 from gridsched.analysis.study_results import read_results
 from gridsched.campaign.campaign import Options, run_campaign
 from gridsched.campaign.messages import Job

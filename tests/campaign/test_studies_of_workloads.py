@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from gridsched.analysis.comparison import study_bounds
+from gridsched.analysis.bounds import study_bounds
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.campaign.campaign import Options, run_campaign
 from gridsched.campaign.messages import Job

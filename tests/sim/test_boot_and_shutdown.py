@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sim_cases import ENERGY_BOOT, deciding, largest_difference, on_simgrid, write_star
 
 from gridsched import Scenario, run
-from gridsched.analysis.comparison import bounds_for
+from gridsched.analysis.bounds import bounds_for
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Platform, PState

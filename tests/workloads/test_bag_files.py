@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridsched.analysis.comparison import have_bounds
+from gridsched.analysis.bounds import have_bounds
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
