@@ -188,7 +188,7 @@ class Worker:
         if self._orders.store is None:
             return Answer.of(row, is_last=is_last)
         if self._orders.records and result is not None:
-            from gridsched.campaign.stored_rows import write_records
+            from gridsched.campaign.run_records import write_records
 
             write_records(result, self._orders.store, job.run_id)
         if self._segment is None:

@@ -15,7 +15,7 @@ import pandas as pd
 from gridsched.analysis.statistics import group_intervals, paired_differences
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_name, axis_text, is_number, value_text
-from gridsched.campaign.stored_rows import read_records, records_file
+from gridsched.campaign.run_records import read_records, records_file
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along

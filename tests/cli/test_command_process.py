@@ -21,8 +21,8 @@ from typer.main import get_command
 
 from gridsched import __version__
 from gridsched.__main__ import main
+from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
-from gridsched.campaign.stored_rows import read_records
 from gridsched.cli import app
 from gridsched.policy.registry import entries
 
@@ -62,7 +62,7 @@ STORE_SCRIPT = """
 import os, sys
 import pandas, pyarrow.parquet, pyarrow.compute
 from pathlib import Path
-from gridsched.campaign.stored_rows import read_records
+from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
 from gridsched.cli.output import write_rows
 from gridsched.platform_io.overrides import contain_match

@@ -13,7 +13,7 @@ import traces_by_hand as by_hand
 from made_files import edit_archive
 
 from gridsched import run
-from gridsched.campaign.stored_rows import records_of
+from gridsched.campaign.run_records import records_of
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import FILES, read_export, write_export

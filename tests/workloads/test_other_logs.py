@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import Scenario, run
-from gridsched.campaign.stored_rows import records_of
+from gridsched.campaign.run_records import records_of
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.export.batsim_files import jobs_table
