@@ -13,8 +13,9 @@ import numpy as np
 import typer
 
 from gridsched.analysis.bounds import ScenarioBounds
-from gridsched.cli.output import PRINTED, Outputs, console, one_line, plot_option, print_notes, print_table, say, warn
+from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
+from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, Metric, compared_metrics
 from gridsched.metrics.columns import Column, amount

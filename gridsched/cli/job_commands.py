@@ -12,16 +12,8 @@ from rich.console import Console
 
 from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
 from gridsched.cli.options import with_options
-from gridsched.cli.output import (
-    ForceOption,
-    JsonOption,
-    QuietOption,
-    check_targets,
-    console,
-    listed_with_outputs,
-    output_option,
-    print_table,
-)
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, listed_with_outputs, output_option
+from gridsched.cli.tables import console, print_table
 from gridsched.errors import InputError
 from gridsched.files.output_files import json_text, write_whole
 from gridsched.metrics.columns import Column

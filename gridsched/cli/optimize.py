@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gridsched.cli.options import command_group, option_name, with_options
-from gridsched.cli.output import PRINTED, Outputs, console, plot_option, warn
+from gridsched.cli.output import PRINTED, Outputs, plot_option, warn
+from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.tariff import Tariff

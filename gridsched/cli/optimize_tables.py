@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridsched.cli.output import print_table, print_values
+from gridsched.cli.tables import print_table, print_values
 from gridsched.metrics.columns import Column
 from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
 from gridsched.optimize.carbon_bound import CarbonAnswer

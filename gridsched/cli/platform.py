@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, cast
 import typer
 
 from gridsched.cli.options import command_group, option_name, with_options
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
+from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.files.output_files import json_text
 from gridsched.model.platform import Platform

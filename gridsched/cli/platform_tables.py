@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from gridsched.cli.output import print_table
+from gridsched.cli.tables import print_table
 from gridsched.metrics.columns import Column, prefix
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.check import PlatformReport

@@ -24,8 +24,9 @@ from gridsched.cli.compare import (
     run_each,
     say_whom_runs_await,
 )
-from gridsched.cli.output import PRINTED, Outputs, console, listed_with_outputs, print_table, print_values, say, warn
+from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, say, warn
 from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
+from gridsched.cli.tables import console, print_table, print_values
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError
 from gridsched.metrics.columns import Column

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, console, print_trimmed
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption
+from gridsched.cli.tables import console, print_trimmed
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import FOLDERS, shipped_files
 from gridsched.files.output_files import check_writable, json_text, write_whole

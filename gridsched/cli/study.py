@@ -12,9 +12,10 @@ import typer
 from gridsched.analysis.texts import value_text
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, console, print_table, say, warn
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, say, warn
 from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, found_study, report, trusted, with_store
+from gridsched.cli.tables import console, print_table
 from gridsched.errors import InputError
 from gridsched.files.output_files import json_text
 from gridsched.metrics.columns import Column

@@ -13,17 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
-from gridsched.cli.output import (
-    ForceOption,
-    JsonOption,
-    QuietOption,
-    console,
-    one_line,
-    output_option,
-    print_trimmed,
-    say,
-    warn,
-)
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, say, warn
+from gridsched.cli.tables import console, print_trimmed
 from gridsched.errors import NotTrusted
 from gridsched.files.output_files import json_text
 

@@ -26,13 +26,11 @@ from gridsched.cli.output import (
     JsonOption,
     QuietOption,
     check_targets,
-    console,
     figure_files,
     output_option,
     plot_option,
-    print_table,
-    print_values,
 )
+from gridsched.cli.tables import console, print_table, print_values
 from gridsched.errors import InputError
 from gridsched.files.output_files import json_text
 from gridsched.metrics.columns import Column

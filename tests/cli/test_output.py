@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from gridsched.cli.app import main
-from gridsched.cli.output import print_table, print_values
+from gridsched.cli.tables import print_table, print_values
 from gridsched.errors import InputError
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.metrics.columns import Column, numbers, percent, prefix
