@@ -30,7 +30,7 @@ _COMMANDS = {
     "schedulers": ("shipped", "List the schedulers: what they do, workloads they accept, parameters, sources."),
     "run": ("run", "Run one scheduler on a platform and a workload."),
     "compare": ("compare", "Compare schedulers on one platform and workload by energy and makespan, or by utility."),
-    "validate": ("run", "Check the model's joules against SimGrid's energy plugin, host by host."),
+    "validate": ("validate", "Check the model's joules against SimGrid's energy plugin, host by host."),
     "reproduce": ("study_report", "Run a study, write its report, and set its paper's claims beside our runs."),
     "example": ("shipped", "Platforms, workloads and studies that come with gridsched."),
     "platform": ("platform", "Make SimGrid platforms from tables of machines, and check platform files."),

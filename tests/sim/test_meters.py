@@ -16,7 +16,7 @@ from test_bare_simgrid import at, write
 
 from gridsched import Scenario, run
 from gridsched.cli.app import main
-from gridsched.cli.run import _agrees
+from gridsched.cli.validate import _agrees
 from gridsched.energy import compare_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export

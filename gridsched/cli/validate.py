@@ -1,0 +1,133 @@
+"""``gridsched validate``: the model beside SimGrid's plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from gridsched.cli.compare import SchedulersOption, ids_of, report_failures, run_each
+from gridsched.cli.output import PRINTED, Outputs, say, warn
+from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
+from gridsched.cli.tables import console, print_table
+from gridsched.energy import compare_energy
+from gridsched.errors import InputError
+from gridsched.metrics.columns import Column
+from gridsched.runs.run import RunResult
+from gridsched.runs.run_many import ENERGY_TOLERANCE, carbon_check, energy_check
+
+_HOST_COLUMNS = (
+    Column("scheduler", "scheduler"),
+    Column("host", "host"),
+    Column("role", "role"),
+    Column("plugin_j", "plugin\n[{unit}]", "number", "J", "total"),
+    Column("model_j", "model\n[{unit}]", "number", "J", "total"),
+    Column("relative_difference", "relative\ndifference", "exponent"),
+)
+_GRAM_COLUMNS = (
+    *_HOST_COLUMNS[:2],
+    Column("plugin_g", "plugin's\njoules [{unit}]", "number", "g", "grams"),
+    Column("model_g", "model\n[{unit}]", "number", "g", "grams"),
+    Column("carbon_relative_difference", "relative\ndifference", "exponent"),
+)
+
+
+@with_scenario_options
+def validate(
+    options: ScenarioOptions,
+    export: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False)
+    ] = None,
+    schedulers: SchedulersOption = None,
+    outputs: Outputs = PRINTED,
+) -> None:
+    """Check the model's joules against SimGrid's energy plugin, host by host.
+
+    Either of runs made for it (options as in compare), or of an export. The model's joules come
+    from the trace and the formulas alone. With a carbon intensity runs have their grams compared,
+    too: SimGrid's joules are read at each change of it.
+
+    Examples
+    --------
+    gridsched validate --platform platforms/ex_a.xml --workload examples/ex_a.csv
+    --schedulers wqr,lecsa
+
+    gridsched run --platform platforms/ex_a.xml --workload examples/ex_a.csv --export out
+
+    gridsched validate out
+
+    Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad input.
+    """
+    outputs.check(options.inputs)
+    failures: list[str] = []
+    if export is not None:
+        if any(options.inputs):
+            raise InputError("Give either DIR or --platform and --workload, not both.")
+        rows = _rows_of_export(export)
+    else:
+        ids, quiet = ids_of(schedulers, options), outputs.quiet or outputs.json
+        rows, failures = _rows_of_runs(options, ids, quiet=quiet)
+    bad = [row for row in rows if not _agrees(row)]
+    has_grams = any("model_g" in row for row in rows)
+    whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
+    if outputs.write(rows, whole) and rows:
+        out = console()
+        print_table(out, _HOST_COLUMNS, rows, "Energy by SimGrid's plugin and by the model")
+        if has_grams:
+            _print_grams(out, [row for row in rows if "model_g" in row])
+        if not bad and not failures:
+            out.print(f"All {len(rows)} rows agree to {ENERGY_TOLERANCE:g} relative.")
+    for row in bad:
+        say(
+            f"{row['scheduler']}: host {row['host']!r}: plugin {row['plugin_j']!r} J, model "
+            f"{row['model_j']!r} J, relative difference {row['relative_difference']:.3g}"
+            + (f"; grams {row['plugin_g']!r} and {row['model_g']!r}" if "model_g" in row else "")
+        )
+    report_failures(failures)
+    if bad:
+        raise typer.Exit(1)
+
+
+def _agrees(row: Mapping[str, Any]) -> bool:
+    """Whether plugin and model agree on a host's joules, and on its grams where these are known."""
+    differences = (row["relative_difference"], row.get("carbon_relative_difference", 0.0))
+    return all(each <= ENERGY_TOLERANCE for each in differences)
+
+
+def _print_grams(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
+    out.print()
+    print_table(
+        out, _GRAM_COLUMNS, rows, "Carbon by SimGrid's joules at each change of the intensity, and by the model"
+    )
+
+
+def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
+    from gridsched.export.export import read_export  # pandas is slow to load
+
+    export = read_export(folder)
+    if export.plugin_j is None:
+        raise InputError(f"{folder}: was not made by the SimGrid driver; no plugin joules in it.")
+    if export.trace.carbon is not None:
+        warn([f"{folder}: an export holds SimGrid's joules of the whole run alone, so its grams are not compared."])
+    name = str(export.provenance.get("scheduler", ""))
+    return [{"scheduler": name, **row} for row in compare_energy(export.trace, export.plugin_j)]
+
+
+def _accept_any(result: RunResult) -> None:
+    """Let every run pass: a difference is a row of the table here."""
+
+
+def _rows_of_runs(
+    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    if options.settings.get("driver") == "reference":
+        raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
+    results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any, meters_carbon=True)
+    rows: list[dict[str, Any]] = []
+    for id, result in results.items():
+        grams = {each["host"]: each for each in carbon_check(result)}
+        rows += [{"scheduler": id, **row, **grams.get(row["host"], {})} for row in energy_check(result)]
+    return rows, failures
