@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from gridsched import Scenario, run
 from gridsched.energy import busy_energy_j, trace_energy
 from gridsched.errors import InputError
-from gridsched.export import export
-from gridsched.export.export import read_export, trace_events_text, write_export
+from gridsched.export import trace_events
+from gridsched.export.export import read_export, write_export
+from gridsched.export.trace_events import trace_events_text
 from gridsched.model.trace import ExecutionEnd
 from gridsched.power import trace_power
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
@@ -136,7 +137,7 @@ def test_a_job_stands_on_each_of_its_nodes_or_on_the_first(monkeypatch):
         f"job {label}" for label, width in ((1, 3), (2, 4), (3, 1), (4, 1)) for _ in range(width)
     )
     assert "note" not in whole["otherData"]
-    monkeypatch.setattr(export, "MOST_BARS", 8)
+    monkeypatch.setattr(trace_events, "MOST_BARS", 8)
     folded = read(trace)
     assert sorted(bar["args"]["hosts"] for _, bar in bars(folded, "execution")) == [1, 1, 3, 4]
     assert folded["otherData"]["note"]
