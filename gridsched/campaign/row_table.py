@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import RunRow, cannot_write
 from gridsched.errors import InputError, MissingDependency
-from gridsched.files.output_files import as_text, canonical_text
+from gridsched.files.json_files import canonical_text
+from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
 from gridsched.runs.study_inputs import file_digest
 

@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from gridsched.errors import InputError
-from gridsched.files.output_files import as_bytes, is_alive, stored_text
+from gridsched.files.json_files import stored_text
+from gridsched.files.output_files import as_bytes, is_alive
 from gridsched.metrics.table import MetricValue
 
 _HEAD = b'{"crc32":"'

@@ -15,7 +15,8 @@ from gridsched.cli.options import with_options
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, listed_with_outputs, output_option
 from gridsched.cli.tables import console, print_table
 from gridsched.errors import InputError
-from gridsched.files.output_files import json_text, write_whole
+from gridsched.files.json_files import json_text
+from gridsched.files.output_files import write_whole
 from gridsched.metrics.columns import Column
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.records import keys_of

@@ -15,7 +15,8 @@ import typer
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
-from gridsched.files.output_files import check_writable, json_text, write_whole
+from gridsched.files.json_files import json_text
+from gridsched.files.output_files import check_writable, write_whole
 
 #: A cell of a megabyte that is quoted in a message would hide what the message says.
 LONGEST_LINE = 1000

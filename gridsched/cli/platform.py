@@ -16,7 +16,7 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_tar
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
 from gridsched.errors import InputError
-from gridsched.files.output_files import json_text
+from gridsched.files.json_files import json_text
 from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection

@@ -18,7 +18,8 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption
 from gridsched.cli.tables import console, print_trimmed
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import FOLDERS, shipped_files
-from gridsched.files.output_files import check_writable, json_text, write_whole
+from gridsched.files.json_files import json_text
+from gridsched.files.output_files import check_writable, write_whole
 from gridsched.policy.policy_files import load_with_siblings, named_file, scheduler_ids
 from gridsched.policy.registry import entries, find, scheduler_class
 from gridsched.sim.client import check_policies

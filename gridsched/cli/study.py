@@ -17,7 +17,7 @@ from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, found_study, report, trusted, with_store
 from gridsched.cli.tables import console, print_table
 from gridsched.errors import InputError
-from gridsched.files.output_files import json_text
+from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.runs.study_schedulers import scheduler_texts
 

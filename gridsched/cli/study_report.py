@@ -16,7 +16,7 @@ from gridsched.cli.campaign_progress import Quiet, Screen, terminable
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, say, warn
 from gridsched.cli.tables import console, print_trimmed
 from gridsched.errors import NotTrusted
-from gridsched.files.output_files import json_text
+from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
     from gridsched.analysis.study_results import StudyResults

@@ -32,7 +32,7 @@ from gridsched.cli.output import (
 )
 from gridsched.cli.tables import console, print_table, print_values
 from gridsched.errors import InputError
-from gridsched.files.output_files import json_text
+from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks

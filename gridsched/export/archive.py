@@ -24,7 +24,8 @@ from pydantic_core import to_jsonable_python
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
-from gridsched.files.output_files import as_bytes, json_text
+from gridsched.files.json_files import json_text
+from gridsched.files.output_files import as_bytes
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.limits import LARGEST_RESULT, Positive

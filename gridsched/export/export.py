@@ -15,7 +15,8 @@ from gridsched.export.archive import Export, archive_bytes, as_json, read_archiv
 from gridsched.export.batsim_files import Columns
 from gridsched.export.trace_events import trace_events_text
 from gridsched.files.csv_files import csv_text, interval_set
-from gridsched.files.output_files import FolderKind, json_text
+from gridsched.files.json_files import json_text
+from gridsched.files.output_files import FolderKind
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.tasks import deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace

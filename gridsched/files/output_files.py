@@ -1,10 +1,9 @@
-"""Files and folders of results, whole or not at all; JSON with every digit."""
+"""Write a file or a folder whole or not at all; folders for temporary files."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import math
 import os
 import re
@@ -12,78 +11,12 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
-
-# ----------------------
-# JSON: numbers out with every digit
-
-
-def json_text(value: object, *, exact: bool = False) -> str:
-    """Return indented JSON for people and their programs.
-
-    Parameters
-    ----------
-    value : object
-        As `plain` takes it.
-    exact : bool
-        Keep nan and infinities as Python's ``json`` does, so that they read back. JSON lacks
-        them, so by default they are null.
-    """
-    indent = 1 if exact else 2
-    value = plain(value, lacking=float if exact else _null)
-    return json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
-
-
-def canonical_text(value: object) -> str:
-    """Return JSON with sorted keys and no blanks: equal values give equal texts.
-
-    Infinities are written as Python's ``Infinity``.
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def stored_text(value: object) -> str:
-    """Return JSON in one line: nan is null, infinities are the texts ``inf`` and ``-inf``."""
-    return json.dumps(plain(value, lacking=_told), separators=(",", ":"), ensure_ascii=False)
-
-
-def _null(number: float) -> None:
-    return None
-
-
-def _told(number: float) -> str | None:
-    return None if math.isnan(number) else "inf" if number > 0 else "-inf"
-
-
-def plain(value: object, *, lacking: Callable[[float], object] = _null) -> object:
-    """Return a value in JSON's own types.
-
-    Parameters
-    ----------
-    value : object
-        Mappings, lists, tuples, arrays, numpy numbers, paths, and what JSON has itself.
-    lacking : callable
-        What stands for nan and infinities; by default null.
-    """
-    if hasattr(value, "tolist"):  # an array, or a number of numpy's
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return lacking(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item, lacking=lacking) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item, lacking=lacking) for item in value]
-    return str(value) if isinstance(value, Path) else value
-
-
-# ----------------------
-# Write a file or a folder whole or not at all; folders for temporary files
-
 
 _HAS_EFFECTIVE_IDS = os.access in os.supports_effective_ids
 _SCRATCH = "gridsched-scratch-"

@@ -20,7 +20,8 @@ from gridsched.analysis.texts import markdown_row, markdown_text
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.input_files import parse_toml, read_text
-from gridsched.files.output_files import canonical_text, is_alive, json_text, stored_text, temporary_folder
+from gridsched.files.json_files import canonical_text, json_text, stored_text
+from gridsched.files.output_files import is_alive, temporary_folder
 from gridsched.reproduction.claims import MISSED, Finding
 from gridsched.reproduction.claims_tables import claims_markdown
 from gridsched.runs.claims_schema import Claim

@@ -15,7 +15,7 @@ from gridsched import Scenario, run
 from gridsched.campaign.kept_studies import KeptStudies
 from gridsched.cli.app import load_command, main
 from gridsched.errors import InputError
-from gridsched.files.output_files import canonical_text
+from gridsched.files.json_files import canonical_text
 from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFile, drawn_workload
 from gridsched.runs.scenario_maker import ScenarioMaker, load

@@ -12,7 +12,8 @@ from typing import Any
 
 from gridsched.errors import InputError
 from gridsched.files.foreign_files import foreign_kind
-from gridsched.files.output_files import json_text, write_whole
+from gridsched.files.json_files import json_text
+from gridsched.files.output_files import write_whole
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number, whole_text
 
 KNOWN = "delays, parallel tasks, and sequences of them"
