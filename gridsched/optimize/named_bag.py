@@ -14,8 +14,8 @@ from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
+from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.typed_bag import TypedBag, typed_bag
-from gridsched.optimize.typed_bounds import grouped_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import generator_of
 from gridsched.workloads.profit_system import ProfitBag, draw_or_read_profit_system, draw_task_counts

@@ -14,9 +14,9 @@ from gridsched.errors import InputError
 from gridsched.model.prices import PriceSeries
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
+from gridsched.optimize.grouped_bag import GroupedBag, grouped_bag
 from gridsched.optimize.profit_lp import ProfitPlan, most_profit
 from gridsched.optimize.recovery import recover
-from gridsched.optimize.typed_bounds import GroupedBag, grouped_bag
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Assign, Decision, Drop, Plan, WakeAt
 from gridsched.policy.state import State

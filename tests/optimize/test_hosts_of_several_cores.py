@@ -18,12 +18,12 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import make_tasks
 from gridsched.optimize.answers import front_answer, profit_answer
+from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.named_bag import bag_of_platform
 from gridsched.optimize.pareto_front import exact_front
 from gridsched.optimize.profit_lp import most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, longest_first, next_tasks, recover
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.optimize.typed_bounds import grouped_bag
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario

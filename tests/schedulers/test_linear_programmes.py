@@ -15,11 +15,11 @@ from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
+from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.pareto_front import least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.optimize.typed_bounds import grouped_bag
 from gridsched.runs.scenario import make_system
 from gridsched.schedulers.linear_programmes import LPPareto
 from gridsched.testing import trace_differences
