@@ -21,7 +21,8 @@ from gridsched.figures.study_figure import MAX_PAGES, Layout, layout_of, study_f
 from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
 from gridsched.page import study_tables
-from gridsched.page.printing import Link, ReportFiles, ShownTable, page_html
+from gridsched.page.printing import page_html
+from gridsched.page.report_files import Link, ReportFiles, ShownTable
 
 #: Return what the page shows of claims, and the tables of readings; told the report's files.
 ClaimsSection = Callable[[ReportFiles], dict[str, Any]]

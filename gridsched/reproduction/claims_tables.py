@@ -14,7 +14,7 @@ from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdown_text
 from gridsched.page import study_report
-from gridsched.page.printing import ReportFiles, ShownTable
+from gridsched.page.report_files import ReportFiles, ShownTable
 from gridsched.reproduction.claim_statistics import STATISTICS
 from gridsched.reproduction.claims import (
     DIRECTION,

@@ -21,7 +21,8 @@ from gridsched.analysis.texts import TextTable, axis_name, axis_text, axis_value
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.figures.study_figure import efficient, finished_over_time, layout_of
-from gridsched.page.printing import MAX_ROWS, TEMPLATES, Link, latex_text
+from gridsched.page.printing import MAX_ROWS, TEMPLATES, latex_text
+from gridsched.page.report_files import Link
 from gridsched.page.study_report import REPORT_FILES, check_report_target, files_folder, write_report
 from gridsched.page.study_tables import (
     constants_text,
