@@ -20,7 +20,7 @@ from gridsched.figures.figure_file import FORMATS, file_contents, style
 from gridsched.figures.study_figure import MAX_PAGES, Layout, layout_of, study_figures
 from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
-from gridsched.page import study_tables
+from gridsched.page import ranking_tables, study_tables
 from gridsched.page.printing import page_html
 from gridsched.page.report_files import Link, ReportFiles, ShownTable
 
@@ -114,7 +114,7 @@ def _page(
     layout = layout_of(results)
     answers = rankings(results) if has_runs else []
     content: dict[str, Any] = {
-        "answers": [study_tables.ranking_words(each) for each in answers],
+        "answers": [ranking_tables.ranking_words(each) for each in answers],
         "constants": study_tables.constants_text(results) if has_runs else [],
         "readings": readings(files) if readings else [],
         "figures": _figures(results, layout, files) if has_runs else {},
@@ -132,9 +132,9 @@ def _page(
         title=study.title or study.name,
         subtitle=study.source or (f"Study {study.name}" if study.title else ""),
         headings={anchor: heading for anchor, heading in HEADINGS.items() if is_there[anchor]},
-        answers_note=study_tables.rankings_note(results) if answers else "",
+        answers_note=ranking_tables.rankings_note(results) if answers else "",
         answer_tables=[
-            files.table(f"answer-{each.metric}", study_tables.ranking_table(each), study_tables.ranking_frame(each))
+            files.table(f"answer-{each.metric}", ranking_tables.ranking_table(each), ranking_tables.ranking_frame(each))
             for each in answers
         ],
         facts=_facts(results),

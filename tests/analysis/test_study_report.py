@@ -22,17 +22,10 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.figures.study_figure import efficient, finished_over_time, layout_of
 from gridsched.page.printing import MAX_ROWS, TEMPLATES, latex_text
+from gridsched.page.ranking_tables import ranking_table, ranking_words
 from gridsched.page.report_files import Link
 from gridsched.page.study_report import REPORT_FILES, check_report_target, files_folder, write_report
-from gridsched.page.study_tables import (
-    constants_text,
-    difference_frame,
-    difference_table,
-    mean_frame,
-    mean_table,
-    ranking_table,
-    ranking_words,
-)
+from gridsched.page.study_tables import constants_text, difference_frame, difference_table, mean_frame, mean_table
 from gridsched.reproduction.claims import judge
 from gridsched.reproduction.claims_tables import write_report as write_judged_report
 from gridsched.runs.study import Study
