@@ -30,7 +30,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.limits import SI_PREFIXES
-from gridsched.platform_io.recipe import read_own_format
+from gridsched.platform_io.own_table import read_own_format
 from gridsched.platform_io.table_files import (
     LEGAL_NUMBER,
     RawTable,
