@@ -21,8 +21,8 @@ from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
-from gridsched.platform_io.simgrid_options import parse_quantity
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_values import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Platform
-from gridsched.platform_io.simgrid_options import quote_value
 from gridsched.platform_io.xml_document import Element, read_document
+from gridsched.platform_io.xml_values import quote_value
 from gridsched.platform_io.xml_writer import XML_HEAD
 
 FUNCTIONS = ("master", "worker")

@@ -20,10 +20,11 @@ from gridsched.files.output_files import write_whole
 from gridsched.model.host_profiles import Profile
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.overrides import GivenPower, wattage_text
-from gridsched.platform_io.simgrid_options import check_option, escape_text, expand_radical, new_name, quote_value
+from gridsched.platform_io.simgrid_options import check_option, new_name
 from gridsched.platform_io.xml_document import MAX_BYTES, Element, parse_document
 from gridsched.platform_io.xml_profiles import HOST_FILES, HOST_KINDS, LINK_FILES, LINK_KINDS, profile_text
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_values import escape_text, expand_radical, quote_value
 
 #: A start tag from its ``<`` on; ``>`` may stand in the values of attributes.
 _START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")

@@ -20,7 +20,6 @@ from gridsched.files.output_files import write_whole
 from gridsched.model.limits import MAX_NAME
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.overrides import wattage_text
-from gridsched.platform_io.simgrid_options import quote_value
 from gridsched.platform_io.xml_reader import (
     CARBON_INTENSITY,
     CLUSTER_NAME,
@@ -30,6 +29,7 @@ from gridsched.platform_io.xml_reader import (
     resource_properties,
     switch_properties,
 )
+from gridsched.platform_io.xml_values import quote_value
 
 XML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -28,7 +28,7 @@ from gridsched.errors import (
     text_of,
 )
 from gridsched.files.output_files import temporary_folder, write_whole
-from gridsched.platform_io.simgrid_options import Inspection
+from gridsched.platform_io.simgrid_view import Inspection
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.library import HOW_TO_INSTALL, LOOKS, first_line, is_installed, look_at
 from gridsched.sim.processes import AnsweringProcess, Outcome

@@ -31,7 +31,7 @@ from types import ModuleType
 from typing import Any
 
 from gridsched.errors import InputError, MissingDependency
-from gridsched.platform_io.simgrid_options import Inspection, Route, SimGridHost, SimGridLink
+from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
 
 HOW_TO_INSTALL = (
     "SimGrid is not installed. Run 'make demo' in a checkout, or write 'pybind11<3' into a file F "

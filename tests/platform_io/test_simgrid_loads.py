@@ -15,7 +15,7 @@ import pytest
 import gridsched
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file, with_inspection
-from gridsched.platform_io.simgrid_options import Inspection, SimGridHost
+from gridsched.platform_io.simgrid_view import Inspection, SimGridHost
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.sim import client
 from gridsched.sim.client import inspect_platform

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gridsched.errors import InputError
 from gridsched.platform_io import xml_document, xml_entries
-from gridsched.platform_io.simgrid_options import escape_text, expand_radical, parse_quantity, quote_value
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_values import escape_text, expand_radical, parse_quantity, quote_value
 
 HOST = '<host id="a" speed="1f"/>'
 
