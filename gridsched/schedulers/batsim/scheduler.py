@@ -18,7 +18,8 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_number
 from gridsched.policy.decisions import Allocate, Cancel, Decision, Drop, Note, WakeAt
 from gridsched.policy.state import State
-from gridsched.schedulers.batsim.job_book import HostStates, JobBook
+from gridsched.schedulers.batsim.host_states import HostStates
+from gridsched.schedulers.batsim.job_book import JobBook
 from gridsched.schedulers.batsim.messages import (
     BEGIN,
     HOW_TO_START,
