@@ -20,7 +20,7 @@ from gridsched.policy.decisions import Allocate, Cancel, Decision, Drop, Note, W
 from gridsched.policy.state import State
 from gridsched.schedulers.batsim.host_states import HostStates
 from gridsched.schedulers.batsim.job_book import JobBook
-from gridsched.schedulers.batsim.messages import (
+from gridsched.schedulers.batsim.protocol import (
     BEGIN,
     HOW_TO_START,
     Event,

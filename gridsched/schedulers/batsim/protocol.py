@@ -21,10 +21,6 @@ from gridsched.errors import MissingDependency, SimulationError, shorten
 from gridsched.model.platform import Host
 from gridsched.model.system import System
 
-# ----------------------------------------------------------------------
-# The JSON of Batsim 4's protocol: what a scheduler is told, and what it may ask for
-
-
 #: Name of the one workload, with which the id of every job begins.
 WORKLOAD = "w0"
 #: The first event.
@@ -202,10 +198,6 @@ def job_description(id: str, submitted: float, width: int, requested_s: float) -
         Its walltime [s].
     """
     return {"id": id, "subtime": submitted, "walltime": requested_s, "res": width, "profile": f"delay_{requested_s!r}"}
-
-
-# ----------------------------------------------------------------------
-# The other side: a program at the end of a socket, which is perhaps started and ended here
 
 
 HOW_TO_INSTALL = "Batsim's protocol needs pyzmq; install it: pip install 'gridsched[batsim]'."
