@@ -23,7 +23,7 @@ from gridsched.policy.base import Delegate, Scheduler, Traits, check_choice, che
 from gridsched.policy.decisions import Decision
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.policy.state import State
-from gridsched.schedulers.filters import weighing_signal
+from gridsched.schedulers.weighing import weighing_signal
 
 
 def _energy_j(trace: Trace, weights: Signal) -> float:

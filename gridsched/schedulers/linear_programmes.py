@@ -19,7 +19,7 @@ from gridsched.optimize.typed_bag import BagPlan, TypedBag
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_number
 from gridsched.policy.decisions import Decision, Drop, Plan, PowerOff
 from gridsched.policy.state import State
-from gridsched.schedulers.filters import mean_weights, signals_of_groups, weighing_signal
+from gridsched.schedulers.weighing import mean_weights, signals_of_groups, weighing_signal
 
 #: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
 #: the front (paper 003, V-B).
@@ -75,7 +75,7 @@ class _PlannedOnce(Scheduler):
         powers_hosts=True,
     )
     power_off_unused: bool
-    #: What an energy is in the programme: see `gridsched.schedulers.filters`.
+    #: What an energy is in the programme: see `gridsched.schedulers.weighing`.
     weigh: str = "energy"
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:

@@ -15,7 +15,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Decision, PowerOff
 from gridsched.policy.state import State
-from gridsched.schedulers.filters import weighing_signal
+from gridsched.schedulers.weighing import weighing_signal
 
 #: Upper end of each step of heterogeneity and the share of hosts it selects (algorithms A6.3).
 SHARE_STEPS = ((1e-9, 0.20), (0.25, 0.40), (0.50, 0.60), (0.75, 0.80), (math.inf, 1.00))

@@ -15,10 +15,11 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
-from gridsched.schedulers.filters import check_dropping_threshold, weighing_signal
+from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.parallel_greedy import map_parallel, placed_energy_j
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, Objective, Placed, chosen_of
 from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent, parallel_filter
+from gridsched.schedulers.weighing import weighing_signal
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.
@@ -57,7 +58,7 @@ class ParallelUtilityScheduler(Scheduler):
         platform_order_matters=True,
     )
     mode: str = "placeholder"
-    #: What an energy is in the objective and in the filter: see `gridsched.schedulers.filters`.
+    #: What an energy is in the objective and in the filter: see `gridsched.schedulers.weighing`.
     weigh: str = "energy"
     _id: ClassVar[str]
 
