@@ -206,7 +206,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ),
     ),
     ("bag.power_capped", _BAG, (("power_capped_mct", "PowerCappedMCT", "MCT within a power cap: our own"),)),
-    ("wrapping", _BAG, (("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),)),
+    ("slowest_pstates", _BAG, (("slowest_pstates", "SlowestPStates", "slack reclamation; Kim, Buyya, Kim 2007"),)),
     ("idle_off", (*_BAG, "parallel"), (("idle_off", "IdleOff", "the timeout policy; Slurm power saving guide"),)),
     (
         "green",

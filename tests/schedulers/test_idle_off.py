@@ -14,7 +14,8 @@ from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.bag.batch import MaxMin
 from gridsched.schedulers.idle_off import IdleOff
-from gridsched.schedulers.wrapping import SlowestPStates, wrapped_scheduler
+from gridsched.schedulers.slowest_pstates import SlowestPStates
+from gridsched.schedulers.wrapping import wrapped_scheduler
 from gridsched.testing import trace_differences
 from gridsched.testing.suite import metered_differences
 
