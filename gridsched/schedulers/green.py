@@ -20,10 +20,6 @@ from gridsched.policy.decisions import Assign, Decision, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.wrapping import TraitsOfWrapped, Wrapper
 
-# ----------------------------------------------------------------------
-# Waiting for hours of low carbon intensity: a wrapper around any scheduler that is asked at events
-
-
 DAY_S = 86_400.0
 
 
@@ -285,10 +281,6 @@ def _persistent(signal: Signal, now: float) -> Signal:
     source_s = np.where(begins < now - today, today + begins, today - DAY_S + begins)
     weight = signal.at(np.where(source_s < 0, now, source_s))
     return Signal(tuple(begins.tolist()), tuple(weight.tolist()), DAY_S, signal.per_j, signal.unit)
-
-
-# ----------------------------------------------------------------------
-# Bags of tasks at the sites where they cause least carbon
 
 
 @dataclass(frozen=True)
