@@ -17,7 +17,7 @@ from gridsched.policy.state import State
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # Two clusters of nodes on which parallel tasks of two types run, small enough to count by hand.
 

@@ -15,6 +15,7 @@ In a test file, one pytest item for each scheduler and check::
         check(scheduler)
 """
 
+from gridsched.testing.agreement import trace_differences
 from gridsched.testing.cases import TINY_CASES
 from gridsched.testing.playing import Case, CheckFailed, play
 from gridsched.testing.suite import (
@@ -25,7 +26,6 @@ from gridsched.testing.suite import (
     applicable_checks,
     check_scheduler,
     parametrize_with_checks,
-    trace_differences,
 )
 
 __all__ = [

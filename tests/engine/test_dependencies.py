@@ -23,7 +23,7 @@ from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Drop, WakeAt
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # Jobs that wait for others: starts, ends, successes, failures, delays, and what never happens.
 

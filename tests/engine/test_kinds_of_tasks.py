@@ -24,7 +24,7 @@ from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan
 from gridsched.schedulers.bag.baselines import MCT
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 ALL = Traits(

@@ -23,8 +23,8 @@ from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Drop, WakeAt
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.testing.cases import cases_for
-from gridsched.testing.suite import metered_differences, trace_differences
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 HEEDING = Traits("event", may_drop=True, heeds_budget=True)

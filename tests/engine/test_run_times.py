@@ -28,10 +28,10 @@ from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
 from gridsched.runs.scenario import make_system
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case
 from gridsched.testing.playing import Case
 from gridsched.testing.playing import play as play_case
-from gridsched.testing.suite import metered_differences
 
 # True run times beside the estimates: both drivers take them, no policy sees them.
 

@@ -17,7 +17,7 @@ from gridsched.schedulers.idle_off import IdleOff
 from gridsched.schedulers.slowest_pstates import SlowestPStates
 from gridsched.schedulers.wrapping import wrapped_scheduler
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # `idle_off`: worked examples, which hosts are needed, and the same run where nothing times out.
 

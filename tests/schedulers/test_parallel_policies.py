@@ -27,8 +27,8 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.kernels.availability import starts_now
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
 from gridsched.testing.parallel_cases import make_parallel_case
-from gridsched.testing.suite import metered_differences
 
 # FCFS, EASY and conservative backfilling: by hand, and against plain oracles.
 

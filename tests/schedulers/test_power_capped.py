@@ -19,7 +19,7 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.power import peak_power_w
 from gridsched.schedulers.green import FollowSites, WaitForGreen
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # `power_capped_mct`: worked examples, plain rules, and the cap on both drivers.
 

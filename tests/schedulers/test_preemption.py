@@ -32,7 +32,7 @@ from gridsched.policy.decisions import Allocate, Cancel
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # Predicted run times, preemption and maintenance.
 

@@ -19,7 +19,7 @@ from gridsched.schedulers.parallel.backfilling import EasyBackfilling
 from gridsched.schedulers.parallel.queue_orders import FORMULAS, QueueOrder, slurm_time_s
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # Orders of a queue before any backfilling: published formulas, Slurm's priority, depth.
 

@@ -22,7 +22,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
 from gridsched.sim.library import load_simgrid
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # Joules of hosts that switch, fail, change their speed or are capped: those of SimGrid alone.
 

@@ -22,7 +22,7 @@ from gridsched.policy.decisions import Allocate, Assign, Drop, PowerOff, PowerOn
 from gridsched.runs.run import RunResult
 from gridsched.schedulers.idle_off import IdleOff
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 
 # Hosts that boot and shut down in P-states of speed 0: by hand, and alike on both drivers.
 

@@ -32,7 +32,7 @@ from gridsched.power import grid_power
 from gridsched.runs.run_many import carbon_check
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
-from gridsched.testing.suite import metered_differences
+from gridsched.testing.agreement import metered_differences
 from gridsched.workloads.traces.formats import TraceOptions
 
 # Jobs that draw what was measured: shares of a node's range, alike on both drivers and by the plugin.

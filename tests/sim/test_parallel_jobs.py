@@ -30,8 +30,8 @@ from gridsched.runs.run_many import energy_check
 from gridsched.runs.scenario import LoadedScenario
 from gridsched.sim.client import inspect_platform
 from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
 from gridsched.testing.parallel_cases import EXAMPLE, cluster_of, make_parallel_case
-from gridsched.testing.suite import metered_differences
 
 # Parallel jobs on SimGrid: the same records and joules as the reference driver, node by node.
 

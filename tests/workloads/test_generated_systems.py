@@ -17,7 +17,7 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.runs.run import run
 from gridsched.runs.scenario_maker import load
 from gridsched.sim.library import is_installed
-from gridsched.testing.suite import metered_differences, trace_differences
+from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.profit_system import (
     ProfitBag,

@@ -14,7 +14,7 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.testing.suite import metered_differences, trace_differences
+from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs, generate_rigid_jobs
 from gridsched.workloads.traces.formats import TraceOptions
