@@ -22,7 +22,7 @@ from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case, make_utility_case
-from gridsched.testing.contract import illegal_places
+from gridsched.testing.decision_checks import illegal_places
 from gridsched.testing.parallel_cases import make_parallel_utility_case
 from gridsched.testing.playing import CARBON, Case
 

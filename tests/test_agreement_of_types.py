@@ -27,7 +27,7 @@ from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
-from gridsched.testing.contract import illegal_places
+from gridsched.testing.decision_checks import illegal_places
 
 # Typed workloads with utility functions and energy budgets: both drivers, plugin and model agree.
 

@@ -55,7 +55,7 @@ from gridsched.testing import (
     play,
     trace_differences,
 )
-from gridsched.testing.contract import below_bounds
+from gridsched.testing.decision_checks import below_bounds
 
 # Every registered scheduler passes the common checks.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.registry import make_scheduler
-from gridsched.testing import contract, repetition
+from gridsched.testing import decision_checks, object_checks, repetition
 from gridsched.testing.agreement import check_drivers_agree
 from gridsched.testing.playing import CheckFailed
 
@@ -61,25 +61,25 @@ class Check:
 
 #: All common checks, the cheap ones first.
 CHECKS = (
-    Check(contract.check_default_construction),
-    Check(contract.check_init_only_stores),
-    Check(contract.check_repr),
-    Check(contract.check_pickle),
-    Check(contract.check_docstring, is_style=True),
-    Check(contract.check_clone),
-    Check(contract.check_memory),
-    Check(contract.check_final_states),
-    Check(contract.check_legal_places),
-    Check(contract.check_budget),
-    Check(contract.check_all_hosts_off, lambda t: not t.powers_hosts),
-    Check(contract.check_state_untouched),
+    Check(object_checks.check_default_construction),
+    Check(object_checks.check_init_only_stores),
+    Check(object_checks.check_repr),
+    Check(object_checks.check_pickle),
+    Check(object_checks.check_docstring, is_style=True),
+    Check(object_checks.check_clone),
+    Check(object_checks.check_memory),
+    Check(decision_checks.check_final_states),
+    Check(decision_checks.check_legal_places),
+    Check(decision_checks.check_budget),
+    Check(decision_checks.check_all_hosts_off, lambda t: not t.powers_hosts),
+    Check(decision_checks.check_state_untouched),
     Check(repetition.check_sees_no_future),
     Check(repetition.check_same_seed),
     Check(repetition.check_seed_irrelevant, lambda t: not t.uses_rng),
     Check(repetition.check_reuse),
     Check(repetition.check_host_order, lambda t: not t.platform_order_matters),
-    Check(contract.check_lower_bounds),
-    Check(contract.check_without_simgrid),
+    Check(decision_checks.check_lower_bounds),
+    Check(object_checks.check_without_simgrid),
     Check(check_drivers_agree),
 )
 
@@ -96,7 +96,7 @@ def as_scheduler(scheduler: str | type[Scheduler] | Scheduler) -> Scheduler:
     """Return an instance for an id of the registry, a class, or an instance."""
     if isinstance(scheduler, str):
         return make_scheduler(scheduler)
-    return contract.make_default(scheduler) if isinstance(scheduler, type) else scheduler
+    return object_checks.make_default(scheduler) if isinstance(scheduler, type) else scheduler
 
 
 def applicable_checks(scheduler: str | type[Scheduler] | Scheduler) -> tuple[Check, ...]:

@@ -25,7 +25,7 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate, Drop, WakeAt
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing.agreement import trace_differences
-from gridsched.testing.contract import illegal_places
+from gridsched.testing.decision_checks import illegal_places
 
 # Budgets in grams: what is emitted by the intensity of each moment and site, and what is refused.
 

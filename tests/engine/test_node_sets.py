@@ -17,7 +17,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, PowerOff, PowerOn, WakeAt
-from gridsched.testing.contract import illegal_places
+from gridsched.testing.decision_checks import illegal_places
 
 
 def test_two_jobs_share_a_cluster():

@@ -25,7 +25,7 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Assign, Plan
-from gridsched.testing.contract import illegal_places
+from gridsched.testing.decision_checks import illegal_places
 from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
