@@ -23,7 +23,8 @@ from gridsched.model.limits import (
 from gridsched.model.records import keys_of, with_fields, with_keys
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.utility import UtilityClasses
-from gridsched.workloads.arrivals import JOINT_PERCENT, URGENCIES, Bursts, draw_classes
+from gridsched.workloads.arrivals import Bursts
+from gridsched.workloads.drawn_utility import JOINT_PERCENT, URGENCIES, draw_classes
 from gridsched.workloads.typed_csv import read_classes
 
 #: More tasks (expected) or machines than this are refused: they would not fit into memory.

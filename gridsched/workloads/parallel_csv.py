@@ -16,7 +16,7 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.arrivals import draw_priorities
+from gridsched.workloads.drawn_utility import draw_priorities
 from gridsched.workloads.generator_keys import MAX_MACHINES
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_system import Clusters, Demand, ParallelSystem, stream_of_types

@@ -10,7 +10,7 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.arrivals import draw_priorities
+from gridsched.workloads.drawn_utility import draw_priorities
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.time_models import downey_time, gamma
 

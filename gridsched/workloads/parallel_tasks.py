@@ -16,14 +16,8 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.arrivals import (
-    busy_hours_profile,
-    draw_intervals,
-    draw_priorities,
-    draw_waves,
-    profile_arrivals,
-    wave_arrivals,
-)
+from gridsched.workloads.arrivals import busy_hours_profile, draw_intervals, draw_waves, profile_arrivals, wave_arrivals
+from gridsched.workloads.drawn_utility import draw_priorities
 from gridsched.workloads.parallel_csv import read_parallel_system, read_parallel_tasks
 from gridsched.workloads.parallel_day import HOURS, ParallelDay
 from gridsched.workloads.parallel_system import (

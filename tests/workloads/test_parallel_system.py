@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from gridsched.errors import InputError
-from gridsched.workloads.arrivals import busy_hours_profile, draw_priorities, profile_arrivals
+from gridsched.workloads.arrivals import busy_hours_profile, profile_arrivals
+from gridsched.workloads.drawn_utility import draw_priorities
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_system import draw_system, make_clusters
