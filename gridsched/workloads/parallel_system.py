@@ -11,8 +11,9 @@ from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.drawn_utility import draw_priorities
+from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.time_models import downey_time, gamma
+from gridsched.workloads.speedup import downey_time
 
 
 @dataclass(frozen=True)

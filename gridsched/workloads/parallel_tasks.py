@@ -18,6 +18,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.workloads.arrivals import busy_hours_profile, draw_intervals, draw_waves, profile_arrivals, wave_arrivals
 from gridsched.workloads.drawn_utility import draw_priorities
+from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.parallel_csv import read_parallel_system, read_parallel_tasks
 from gridsched.workloads.parallel_day import HOURS, ParallelDay
 from gridsched.workloads.parallel_system import (
@@ -30,7 +31,6 @@ from gridsched.workloads.parallel_system import (
     draw_types,
     stream_of_types,
 )
-from gridsched.workloads.time_models import gamma
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf
 

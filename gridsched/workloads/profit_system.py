@@ -20,8 +20,8 @@ from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
+from gridsched.workloads.etc_matrices import cvb
 from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys, keys_between
-from gridsched.workloads.time_models import cvb
 from gridsched.workloads.typed_csv import read_machines_and_idle_power, read_task_counts, read_task_types
 from gridsched.workloads.utility_day import host_names
 

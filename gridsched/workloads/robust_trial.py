@@ -24,8 +24,9 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.stochastic import Distributions, GammaLaw, GammaTimes, QuantileRunTimes, StochasticTypes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload
 from gridsched.model.tasks import make_tasks
+from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.generator_keys import MAX_MACHINES, SystemKeys
-from gridsched.workloads.time_models import MeasuredTimes, gamma, read_run_times
+from gridsched.workloads.measured_times import MeasuredTimes, read_run_times
 
 #: So many draws of all nodes' cores may miss the wanted total before that is an error.
 MAX_REDRAWS = 100_000

@@ -18,8 +18,9 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityClasses
 from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
 from gridsched.workloads.drawn_utility import PRIORITIES, draw_utility_functions
+from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
 from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys, keys_between
-from gridsched.workloads.time_models import cvb, gamma, pstate_factors, read_measurements
+from gridsched.workloads.measured_times import read_measurements
 from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks
 
 

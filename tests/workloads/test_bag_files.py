@@ -24,8 +24,8 @@ from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.workloads.bag import BagOfTasks, generate_bag, write_bag
 from gridsched.workloads.load import read_system_workload, read_workload
+from gridsched.workloads.measured_times import read_run_times
 from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.time_models import read_run_times
 from gridsched.workloads.utility_day import UtilityDay
 
 # Bags from files, measured times and the keys that documents list.

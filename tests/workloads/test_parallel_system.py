@@ -15,7 +15,7 @@ from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_system import draw_system, make_clusters
 from gridsched.workloads.parallel_tasks import generate_parallel_day
-from gridsched.workloads.time_models import downey_speedup, downey_time
+from gridsched.workloads.speedup import downey_speedup, downey_time
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 #: Two general clusters and a special one, a few task types.

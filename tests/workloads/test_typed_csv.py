@@ -10,7 +10,7 @@ import pytest
 
 from gridsched.errors import InputError
 from gridsched.workloads.load import read_generator, read_system_workload, read_workload
-from gridsched.workloads.time_models import read_measurements
+from gridsched.workloads.measured_times import read_measurements
 from gridsched.workloads.typed_csv import file_names, write_workload_files
 
 ROOT = Path(__file__).resolve().parents[2]

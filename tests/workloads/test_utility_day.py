@@ -12,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.workloads.arrivals import Bursts, Waves, burst_arrivals, draw_intervals, wave_arrivals
-from gridsched.workloads.time_models import cvb, gamma, pstate_factors
+from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
 from gridsched.workloads.utility_day import UtilityDay, draw_task_types, generate_utility_day
 
 DAY_S = 86_400.0

@@ -1,4 +1,4 @@
-"""How long types of tasks take: random matrices, Downey's model of speed-up, and measured times and powers."""
+"""Measured run times and powers of types of tasks: as ETC and APC, and as distributions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError, did_you_mean
@@ -18,159 +17,6 @@ from gridsched.model.limits import SI_PREFIXES
 from gridsched.model.pmf import from_samples
 from gridsched.model.stochastic import ListedTimes
 from gridsched.model.task_types import TaskTypes
-
-# ----------------------
-# How long types of tasks take: random ETC and APC matrices, and Downey's model of speed-up
-
-
-#: Draws of the factors of a slower P-state before what is left is clamped.
-MAX_REDRAWS = 50
-#: Smaller ones are none: their squares would leave the range of floats.
-_SMALLEST_COV = 1e-9
-
-
-def gamma(rng: np.random.Generator, mean: ArrayLike, cov: float, shape: int | tuple[int, ...]) -> Floats:
-    """Draw from gamma distributions given by mean and coefficient of variation.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    mean : array_like
-        Broadcasts to `shape`.
-    cov : float
-        Standard deviation / mean; less than 1e-9 gives the means themselves.
-    shape : int or tuple of int
-    """
-    mean = np.broadcast_to(np.asarray(mean, dtype=np.float64), shape)
-    if cov < _SMALLEST_COV:
-        return mean.copy()
-    return mean * rng.gamma(1.0 / cov**2, cov**2, shape)
-
-
-def cvb(rng: np.random.Generator, mean: float, task_cov: float, machine_cov: float, rows: int, columns: int) -> Floats:
-    """Draw a matrix by the coefficient-of-variation method.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    mean : float
-    task_cov : float
-        Of the rows' means.
-    machine_cov : float
-        Of the entries of a row around its mean.
-    rows, columns : int
-
-    Returns
-    -------
-    ndarray of float64, shape (rows, columns)
-
-    References
-    ----------
-    Ali, Siegel, Maheswaran, Hensgen, Ali: Representing task and machine heterogeneities for
-    heterogeneous computing systems. Tamkang J. of Science and Engineering 3(3), 2000.
-    """
-    row_mean = gamma(rng, mean, task_cov, rows)
-    return gamma(rng, row_mean[:, None], machine_cov, (rows, columns))
-
-
-def pstate_factors(
-    rng: np.random.Generator,
-    rows: int,
-    columns: int,
-    power_factors: Sequence[float],
-    *,
-    type_cov: float,
-    power_cov: float,
-    time_cov: float,
-) -> tuple[Floats, Floats]:
-    """Draw by what each P-state multiplies time and dynamic power.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-    rows, columns : int
-        Task types and machine types.
-    power_factors : sequence of float
-        Nominal factor f of the dynamic power of each P-state; that of P-state 0 is 1.
-    type_cov : float
-        Of q, one for each task type: how much it gains from speed.
-    power_cov, time_cov : float
-        Around the nominal factors.
-
-    Returns
-    -------
-    time, power : ndarray of float64, shape (task types, machine types, P-states)
-        ``1 / Gamma(sqrt(q f), time_cov)``, at least 1, and ``Gamma(f, power_cov)``; 1 in P-state 0.
-
-    Notes
-    -----
-    P-state 0 must be the fastest: a task type with a time factor below 1 gets a new q and new
-    factors, up to `MAX_REDRAWS` times; what is then still below 1 is set to 1.
-    """
-    f = np.asarray(power_factors, dtype=np.float64)
-    shape = (rows, columns, len(f))
-    power = gamma(rng, f, power_cov, shape)
-    power[..., 0] = 1.0
-    time = np.zeros(shape)
-    again = np.arange(rows)
-    for _ in range(1 + MAX_REDRAWS):
-        q = gamma(rng, 1.0, type_cov, len(again))
-        speed = np.sqrt(q[:, None, None] * f)
-        time[again] = 1.0 / gamma(rng, speed, time_cov, (len(again), columns, len(f)))
-        time[..., 0] = 1.0
-        again = np.flatnonzero((time < 1.0).any(axis=(1, 2)))
-        if not len(again):
-            break
-    return np.maximum(time, 1.0), power
-
-
-def downey_time(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
-    """Return the run time T(n) in units of the parallel part's shortest time.
-
-    Parameters
-    ----------
-    nodes : array_like
-        n, at least 1.
-    parallelism : array_like
-        A, the mean parallelism, at least 1.
-    sigma : array_like
-        Length of the sequential part, which is also the spread of the parallelism; at least 1.
-
-    Returns
-    -------
-    ndarray of float64
-        Of the shape to which the arguments broadcast.
-
-    Notes
-    -----
-    ``T(n) = sigma + n_max / n`` up to ``n_max = A + A sigma - sigma`` nodes, ``sigma + 1`` beyond;
-    ``T(1) = A (1 + sigma)``.
-
-    References
-    ----------
-    A. B. Downey: A model for speedup of parallel programs. Technical report UCB/CSD-97-933,
-    University of California, Berkeley, 1997.
-    """
-    n, a = np.asarray(nodes, dtype=np.float64), np.asarray(parallelism, dtype=np.float64)
-    sequential = np.asarray(sigma, dtype=np.float64)
-    most = a + a * sequential - sequential
-    return sequential + np.maximum(most / n, 1.0)
-
-
-def downey_speedup(nodes: ArrayLike, parallelism: ArrayLike, sigma: ArrayLike) -> Floats:
-    """Return how much faster n nodes are than one: ``T(1) / T(n)``, at most A.
-
-    Parameters
-    ----------
-    nodes, parallelism, sigma : array_like
-        As for `downey_time`.
-    """
-    return downey_time(1, parallelism, sigma) / downey_time(nodes, parallelism, sigma)
-
-
-# ----------------------
-# Measured run times and powers: as ETC and APC, and as distributions
-
 
 MEASUREMENTS = Format(
     {
