@@ -1,160 +1,24 @@
-"""Jobs of a log on nodes that they share: the partitions, what jobs take, and which partition takes each."""
+"""Jobs of a log on nodes that they share: what they take, and the partition that takes each."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.estimates import most_parts, node_amounts, rooms
-from gridsched.model.limits import LARGEST, Positive
 from gridsched.model.platform import Partition, Platform
-from gridsched.model.records import checked
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
-from gridsched.platform_io.hostlists import expand_hostlist
-from gridsched.platform_io.overrides import check_patterns
 from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import JobTable
-
-# ----------------------------------------------------------------------
-# Tables of partitions (TOML), and the clusters of a platform as partitions where there is none
-
-
-#: More partitions than this are refused.
-MOST_PARTITIONS = 1000
-Texts = Annotated[list[str], Field(min_length=1)]
-
-
-class PartitionKeys(BaseModel):
-    """A ``[[partition]]`` of a table.
-
-    Attributes
-    ----------
-    name : str
-    nodes : list of str
-        Names of its nodes, host lists as Slurm writes them, and patterns with ``*`` and ``?``.
-    log_names : list of str
-        What the log calls it, besides its name: another name, or of SWF the number of the partition,
-        or that of the queue as ``"queue 3"``.
-    max_time_s : float
-        The longest time that a job may ask for [s].
-    max_nodes, max_cores : int
-        The most that a job may take.
-    priority : int
-        Jobs of higher priority come first in the queue.
-    default : bool
-        Whether it is the first that is asked for jobs that name none.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: Annotated[str, Field(min_length=1, max_length=100)]
-    nodes: Texts
-    log_names: list[str] = []
-    max_time_s: Positive = LARGEST
-    max_nodes: Annotated[int | None, Field(ge=1)] = None
-    max_cores: Annotated[int | None, Field(ge=1)] = None
-    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
-    default: bool = False
-
-
-@dataclass(frozen=True)
-class NamedPartition:
-    """A partition, all its names in the log, and whether a table tells of it."""
-
-    partition: Partition
-    names: frozenset[str]
-    is_of_table: bool
-
-
-def partitions_of(platform: Platform, path: str | Path | None) -> list[NamedPartition]:
-    """Return the partitions of a table, the default one first; without one the platform's clusters.
-
-    Parameters
-    ----------
-    platform : Platform
-    path : path or None
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a key of it is wrong.
-    """
-    if path is None:
-        clusters = [Partition(each.name, tuple(sorted(each.hosts))) for each in platform.clusters]
-        return [NamedPartition(each, frozenset([each.name]), is_of_table=False) for each in clusters]
-    content = parse_toml(read_text(path), str(path))
-    tables = content.pop("partition", None)
-    if content or not isinstance(tables, list) or not 0 < len(tables) <= MOST_PARTITIONS:
-        other = f"; found {next(iter(content))!r}" if content else ""
-        raise InputError(f"{path}: a table of partitions holds 1 to {MOST_PARTITIONS} [[partition]]{other}.")
-    keys = [_keys(table, f"{path}: partition {k}: ") for k, table in enumerate(tables, start=1)]
-    _check_together(keys, path)
-    hosts = [host.name for host in platform.hosts]
-    return [
-        NamedPartition(
-            _partition(each, hosts, f"{path}: nodes", platform.name),
-            frozenset([each.name, *each.log_names]),
-            is_of_table=True,
-        )
-        for each in sorted(keys, key=lambda each: not each.default)
-    ]
-
-
-def _keys(table: object, owner: str) -> PartitionKeys:
-    if not isinstance(table, dict):
-        raise InputError(f"{owner}it must be a table, as [[partition]] begins one.")
-    unknown = sorted(set(table) - set(PartitionKeys.model_fields))
-    missing = [name for name in ("name", "nodes") if name not in table]
-    if unknown or missing:
-        what = f"no key is called {unknown[0]!r}" if unknown else f"it lacks {missing[0]!r}"
-        raise InputError(f"{owner}{what}; its keys are {', '.join(PartitionKeys.model_fields)}.")
-    return checked(PartitionKeys, table, owner)
-
-
-def _check_together(keys: Iterable[PartitionKeys], path: str | Path) -> None:
-    """Raise `InputError` where two partitions have one name, or are both the default one."""
-    names = [name for each in keys for name in {each.name, *each.log_names}]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"{path}: two partitions are called {twice[0]!r}; names in the log are of one partition.")
-    if sum(each.default for each in keys) > 1:
-        raise InputError(f"{path}: two partitions are the default one; one at most is legal.")
-
-
-def _partition(keys: PartitionKeys, hosts: list[str], option: str, where: str) -> Partition:
-    """Return a partition of hosts; `InputError` where one of its nodes is none of them."""
-    id_of, ids = {name: h for h, name in enumerate(hosts)}, set[int]()
-    for text in keys.nodes:
-        try:
-            names = expand_hostlist(text)
-        except InputError as error:
-            raise InputError(f"{option}: {error}") from None
-        for name in names:
-            if name not in id_of:
-                check_patterns(option if name == text else f"{option} {text!r}:", [(name, None)], hosts, where)
-            ids.update([id_of[name]] if name in id_of else _fitting(name, hosts))
-    return Partition(keys.name, tuple(sorted(ids)), keys.max_time_s, keys.max_nodes, keys.max_cores, keys.priority)
-
-
-def _fitting(pattern: str, hosts: list[str]) -> Iterator[int]:
-    return (h for h, name in enumerate(hosts) if fnmatchcase(name, pattern))
-
-
-# ----------------------------------------------------------------------
-# Jobs of a log on nodes that they share: what they take, and the partition that takes each
-
+from gridsched.workloads.traces.partitions import NamedPartition, partitions_of
 
 #: Texts of a log that say what a job takes: cores in all, trackable resources as Slurm lists them,
 #: allocated and asked for, memory as Slurm writes it, and KB for each processor.
@@ -248,9 +112,6 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place
     return SharedJobTable(left, platform, columns)
 
 
-# ---------------------------------------------------------------------- what jobs take
-
-
 def _nodes_wanted(jobs: JobTable, platform: Platform) -> _Wants:
     """Return whole nodes: all cores of each."""
     cores = sorted(set(platform.cores.tolist()))
@@ -333,9 +194,6 @@ def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]
     kept = np.flatnonzero(has & asked) if len(wants.demand) else np.zeros(1, dtype=np.int64)
     names = tuple(wants.resources[k] for k in kept.tolist())
     return replace(wants, demand=np.ascontiguousarray(wants.demand[:, kept]), resources=names), notes
-
-
-# ---------------------------------------------------------------------- who takes them
 
 
 def _chosen(
