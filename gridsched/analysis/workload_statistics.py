@@ -14,8 +14,8 @@ from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.rules import DAY_S
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
-from gridsched.workloads.traces.formats import NODE_POWER_W
 from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.trace_options import NODE_POWER_W
 
 GENERAL, SPECIAL = "general", "special"
 #: A number by its key in JSON: key, name for people, unit, value.

@@ -26,11 +26,8 @@ from gridsched.workloads.load import check_kind, read_generator
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import (
     LEGAL,
-    NODE_POWER_W,
     NODE_SPEED,
-    OF_MACHINE,
     WRITTEN,
-    TraceOptions,
     check_written,
     is_trace,
     read_jobs,
@@ -38,6 +35,7 @@ from gridsched.workloads.traces.formats import (
     write_jobs,
 )
 from gridsched.workloads.traces.job_table import JobTable, reasons
+from gridsched.workloads.traces.trace_options import NODE_POWER_W, OF_MACHINE, TraceOptions
 from gridsched.workloads.traces.trace_system import serial_tasks
 
 

@@ -24,7 +24,8 @@ from gridsched.runs.scenario import LoadedScenario
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
-from gridsched.workloads.traces.formats import LEGAL, TraceOptions
+from gridsched.workloads.traces.formats import LEGAL
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 
 @dataclass

@@ -38,7 +38,8 @@ from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.runs.settings import RunSettings
 from gridsched.workloads.generators import GENERATORS, SystemGenerator
-from gridsched.workloads.traces.formats import LEGAL, TraceOptions
+from gridsched.workloads.traces.formats import LEGAL
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.

@@ -29,8 +29,8 @@ from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run_spec import RunSpec, Section, path_of_file
 from gridsched.runs.settings import RunSettings, given_keys
-from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import Dropped
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import TraceSystem
 
 

@@ -41,7 +41,8 @@ from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, generator_of
 from gridsched.workloads.load import check_kind, input_files, read_system_workload, read_workload
 from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
-from gridsched.workloads.traces.formats import TraceOptions, is_trace
+from gridsched.workloads.traces.formats import is_trace
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
 from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
-from gridsched.workloads.traces.formats import NODE_POWER_W, NODE_SPEED
+from gridsched.workloads.traces.formats import NODE_SPEED
 from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.trace_options import NODE_POWER_W
 from gridsched.workloads.traces.trace_system import rigid_system
 
 #: Power of a node, idle and computing, where no keys tell it [W]: as for logs.

@@ -22,7 +22,7 @@ from small_study import make_store, study_in
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 READERS = readers()

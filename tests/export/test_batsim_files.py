@@ -18,7 +18,7 @@ from gridsched.export.export import write_export
 from gridsched.model.timeline import host_timeline
 from gridsched.model.trace import TaskState
 from gridsched.power import trace_power
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 # Batsim's tables: exact headers and values, and evalys reads them back.
 

@@ -26,7 +26,7 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Assign, Plan
 from gridsched.testing.decision_checks import illegal_places
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 # Example EX-A, the environments of paper 004, and a plain data object in the place of a state.

@@ -33,7 +33,7 @@ from gridsched.runs.run_many import carbon_check
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 # Jobs that draw what was measured: shares of a node's range, alike on both drivers and by the plugin.
 

@@ -20,8 +20,9 @@ from gridsched.model.platform import homogeneous_cluster
 from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
-from gridsched.workloads.traces.formats import TraceOptions, is_trace, read_jobs
+from gridsched.workloads.traces.formats import is_trace, read_jobs
 from gridsched.workloads.traces.sacct import read_sacct
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 # Tables of jobs: our own CSV and Parquet, and made ones with the columns of PM100 and F-DATA.

@@ -22,9 +22,10 @@ from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.tasks import ArrivedTasks, make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.workloads.traces.batsim import read_batsim
-from gridsched.workloads.traces.formats import TraceOptions, format_of, read_jobs, stays_behind, write_jobs
+from gridsched.workloads.traces.formats import format_of, read_jobs, stays_behind, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import read_sacct
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import rigid_system, serial_tasks, trace_system
 
 SACCT = """\

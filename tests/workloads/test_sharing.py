@@ -17,7 +17,7 @@ from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs, generate_rigid_jobs
-from gridsched.workloads.traces.formats import TraceOptions
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 # The generator kind rigid_jobs: what is drawn, what it refuses, and runs on it.

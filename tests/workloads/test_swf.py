@@ -15,9 +15,10 @@ from gridsched.errors import InputError
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day, read_log_days
 from gridsched.workloads.traces import job_table
-from gridsched.workloads.traces.formats import TraceOptions, is_trace
+from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf, write_swf
+from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
 # Logs in the Standard Workload Format: what is read, what is left out and why, and back again.

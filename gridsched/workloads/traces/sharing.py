@@ -16,9 +16,9 @@ from gridsched.model.estimates import most_parts, node_amounts, rooms
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
 from gridsched.platform_io.xml_reader import parse_memory_mb
-from gridsched.workloads.traces.formats import TraceOptions
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.partitions import NamedPartition, partitions_of
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Texts of a log that say what a job takes: cores in all, trackable resources as Slurm lists them,
 #: allocated and asked for, memory as Slurm writes it, and KB for each processor.

@@ -13,9 +13,10 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.workloads.traces.dependencies import dependencies_of
-from gridsched.workloads.traces.formats import MAX_NODES, NODE_POWER_W, NODE_SPEED, OF_MACHINE, TraceOptions, read_jobs
+from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sharing import share_nodes
+from gridsched.workloads.traces.trace_options import MAX_NODES, NODE_POWER_W, OF_MACHINE, TraceOptions
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,175 @@
+"""How a log is read, and the machine it runs on: options, keys of studies, provenance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, SMALLEST
+from gridsched.model.platform import PState
+from gridsched.model.records import check_record
+
+#: Power of a node that idles and of one that computes [W], where nobody says it: a Taurus node of
+#: Grid'5000 at its usual frequency, the node of Batsim's energy examples.
+NODE_POWER_W = (95.0, 190.738)
+#: More nodes than this are refused: each is a host of the simulation.
+MAX_NODES = 1_000_000
+#: Options that say what the machine is, and mean nothing where it is given or nothing runs.
+OF_MACHINE = {"nodes", "boot", "shutdown"}
+_GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON, tables)"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TraceOptions:
+    """What a log does not tell of itself.
+
+    Attributes
+    ----------
+    nodes_from : str or int, optional
+        Field that holds the number of nodes: in SWF its number (from 1; -1 is the last), in sacct's
+        output its name.
+    procs_per_node : int
+        Processors of a node. Jobs take whole nodes; a machine of the header's size has so many
+        times fewer.
+    columns : str, optional
+        Which columns of a table tell what; see `gridsched.workloads.traces.tables`.
+    nodes : int, optional
+        Nodes of the machine, where no platform is given; default what the log's header says.
+    jobs_take : {"nodes", "cores"}
+        Whole nodes; or what they ask for of nodes that they share: cores, memory, counted resources.
+    partitions : path, optional
+        Table of partitions (.toml), see `gridsched.workloads.traces.partitions`; default the
+        platform's clusters.
+    outcomes_from : {"log", "run"}
+        Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
+    boot, shutdown : str, optional
+        How long a node of that machine boots and shuts down [s] and what it draws meanwhile [W],
+        as ``"120:150"``; default no time, and so no energy.
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+    """
+
+    nodes_from: Annotated[
+        str | int | None,
+        Field(
+            description="Field of the log that holds the number of nodes: in SWF its number (-1: "
+            "the last), in sacct's output its name.",
+            examples=["FIELD"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    procs_per_node: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_NODES,
+            description="Processors of a node, where the log counts processors; jobs take whole nodes. Default 1.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = 1
+    columns: Annotated[
+        str | None,
+        Field(
+            description="Columns of a table of jobs (.jobs.csv, .parquet): pm100, fdata, or OURS=THEIRS,...",
+            examples=["MAP"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    nodes: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=MAX_NODES,
+            description="Nodes of the machine without --platform; default the header's.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    jobs_take: Annotated[
+        Literal["nodes", "cores"],
+        Field(
+            description="Whole nodes, or cores (and memory, GPUs, where the log tells them) of nodes that they share.",
+            json_schema_extra=_GROUP,
+        ),
+    ] = "nodes"
+    partitions: Annotated[
+        str | Path | None,
+        Field(
+            description="Table of partitions (.toml) that jobs name; jobs take whole nodes of them, or cores "
+            "(--jobs-take). Without it clusters are partitions.",
+            examples=["FILE"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    outcomes_from: Annotated[
+        Literal["log", "run"],
+        Field(
+            description="Whether a job that others wait for (afterok, afternotok) succeeded: by its State in the log "
+            "of sacct (log), or as it ends in the run (run).",
+            json_schema_extra=_GROUP,
+        ),
+    ] = "log"
+    boot: Annotated[
+        str | None,
+        Field(
+            description="Time a node boots and its power meanwhile, without --platform; default 0 s and 0 J.",
+            examples=["S:W"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    shutdown: Annotated[
+        str | None, Field(description="Likewise for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_record(self, TraceOptions)
+        _ = self.switching  # whose messages name the option
+
+    @property
+    def switching(self) -> dict[str, Any]:
+        """How a node boots and shuts down, as the fields of `Host` behind one P-state."""
+        values: dict[str, Any] = {"switch_pstates": ()}
+        for name in ("boot", "shutdown"):
+            if (text := getattr(self, name)) is not None:
+                values[f"{name}_time_s"], watts = _time_and_power(name, text)
+                values[f"{name}_pstate"] = 1 + len(values["switch_pstates"])
+                values["switch_pstates"] += (PState(0.0, watts, watts, watts),)
+        return values
+
+    @property
+    def shares(self) -> bool:
+        """Whether jobs share nodes, whatever the platform."""
+        return self.jobs_take == "cores" or self.partitions is not None
+
+    @property
+    def given(self) -> dict[str, str | int]:
+        """The options that are not the usual ones."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["partitions"] = None if self.partitions is None else str(self.partitions)
+        return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
+
+    def refuse(self, names: set[str], owner: str | Path, why: str) -> None:
+        """Raise `InputError` if one of these options is given, as it would have no effect."""
+        for name in self.given:
+            if name in names:
+                raise InputError(f"{owner}: {name} has no effect: {why}. Leave it out.")
+
+
+def _time_and_power(name: str, text: str) -> tuple[float, float]:
+    """Return what an option says of booting or shutting down [s, W]."""
+    try:
+        time_s, watts = map(float, text.split(":"))
+    except ValueError:
+        time_s = watts = math.nan
+    if SMALLEST <= time_s <= LARGEST and 0 <= watts <= LARGEST:
+        return time_s, watts
+    raise InputError(
+        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, as 120:150."
+    )
