@@ -101,10 +101,6 @@ class SystemKeys(GeneratorKeys):
         """The rules of the run."""
 
 
-# ----------------------------------------------------------------------
-# Keys of generators that make a day of arriving tasks with their system
-
-
 #: More bursts than this are refused: each is drawn by itself.
 MAX_BURSTS = 1_000_000
 

@@ -206,10 +206,6 @@ def _named_columns(text: str) -> Mapping[str, str]:
     return names
 
 
-# ----------------------------------------------------------------------
-# Prices that vary over the day, from a CSV table
-
-
 Priced = TypeVar("Priced", Tariff | None, EnergyBudget | None)
 ENERGY_COST = "energy_cost_per_kwh"
 #: Columns that are missing, and empty cells, are as the tariff says.
