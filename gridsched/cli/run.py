@@ -15,8 +15,8 @@ from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, warn
 from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
 from gridsched.cli.tables import console, print_table, print_values
 from gridsched.metrics.columns import Column
+from gridsched.metrics.group_metrics import utilisation_keys
 from gridsched.metrics.table import Metric, shown_metrics
-from gridsched.metrics.window_metrics import utilisation_keys
 from gridsched.runs.run import RunResult, run
 from gridsched.runs.run_many import check_energy_agreement
 

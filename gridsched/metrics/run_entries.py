@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gridsched.metrics import run_metrics
+from gridsched.metrics.group_metrics import user_fairness
 from gridsched.metrics.table import Condition, Metric, metric
-from gridsched.metrics.window_metrics import user_fairness
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.power import peak_power_w
 

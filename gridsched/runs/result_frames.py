@@ -13,9 +13,9 @@ from gridsched.energy import HostEnergy
 from gridsched.errors import MissingDependency
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import amount
+from gridsched.metrics.group_metrics import execution_energy_j
 from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, trace_carbon, waiting_time_s
 from gridsched.metrics.table import is_metered, shown_metrics
-from gridsched.metrics.window_metrics import execution_energy_j
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import InputError, policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.metrics import RunFacts, metrics_of
+from gridsched.metrics.group_metrics import group_of, group_rows
 from gridsched.metrics.table import MetricValue
-from gridsched.metrics.window_metrics import group_of, group_rows
 from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.seeds import random_stream
@@ -124,7 +124,7 @@ class RunResult:
         return tasks_frame(self.trace, self.scenario.share_idle)
 
     def groups(self, by: str) -> list[dict[str, Any]]:
-        """Return a row for each group of parallel jobs: `gridsched.metrics.window_metrics.group_rows`.
+        """Return a row for each group of parallel jobs: `gridsched.metrics.group_metrics.group_rows`.
 
         Fair starts are those of a run of FCFS on the reference driver.
 

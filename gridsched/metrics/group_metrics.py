@@ -1,0 +1,149 @@
+"""Metrics of groups of jobs: by who submitted them, where they ran, and how large they are; fairness among users."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gridsched.arrays import Floats, Integers
+from gridsched.energy import busy_energy_j, task_energy_j
+from gridsched.errors import InputError, did_you_mean
+from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, makespan_s, mean_of_finished, slowdown, waiting_time_s
+from gridsched.model.estimates import node_amounts
+from gridsched.model.tasks import CORES
+from gridsched.model.trace import TaskState, Trace
+
+#: What jobs may be grouped by, beside the attributes that a log tells.
+PARTITION, SIZE = "partition", "size"
+HOUR_S = 3600.0
+
+
+def groups_of(trace: Trace) -> list[str]:
+    """Return what the jobs of a trace can be grouped by."""
+    attributes = [name for name, each in trace.tasks.attributes.items() if each.names]
+    parted = [PARTITION] if trace.platform.partitions else []
+    return list(dict.fromkeys([*parted, *attributes, SIZE]))
+
+
+def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
+    """Return the names of groups, and the group of each task; -1 where a log tells none.
+
+    Raises
+    ------
+    InputError
+        If jobs cannot be grouped so.
+    """
+    tasks, legal = trace.tasks, groups_of(trace)
+    if by not in legal or tasks.are_serial:
+        hint = did_you_mean(by, legal)
+        raise InputError(f"{tasks.name}: its jobs have no {by!r} to go by. {hint}Legal: {', '.join(legal)}.")
+    if by == PARTITION and tasks.partition is not None:
+        return [each.name for each in trace.platform.pools], tasks.partition
+    if by == SIZE:
+        power = np.ceil(np.log2(tasks.size)).astype(np.int64)
+        names = [f"up to {2**k:,}" for k in range(int(power.max(initial=0)) + 1)]
+        return names, power
+    attribute = tasks.attributes[by]
+    return list(attribute.names), attribute.codes
+
+
+def execution_energy_j(trace: Trace, share_idle: str) -> Floats:
+    """Return the energy that each execution is charged [J], shape (executions,).
+
+    Parameters
+    ----------
+    trace : Trace
+    share_idle : {"cores", "node"}
+        The idle power of a busy node is shared by the cores that are busy, or left to the node:
+        then the shares and the nodes' idle power sum to what the nodes draw.
+    """
+    return busy_energy_j(trace) if share_idle == "cores" else task_energy_j(trace)
+
+
+def group_rows(trace: Trace, by: str, fair_start_s: Floats, share_idle: str = "cores") -> list[dict[str, Any]]:
+    """Return a row for each group of jobs, those of no group last.
+
+    Parameters
+    ----------
+    trace : Trace
+    by : str
+        One of `groups_of`.
+    fair_start_s : ndarray of float64, shape (tasks,)
+        When each job starts under FCFS [s]; nan where it never does.
+    share_idle : {"cores", "node"}
+
+    Returns
+    -------
+    list of dict
+        ``group``, ``jobs``, ``finished``, ``core_hours`` (of whole nodes: node hours),
+        ``mean_waiting_s``, ``mean_bounded_slowdown``, ``unfairness_s`` (the mean time that jobs
+        start later than under FCFS), ``energy_j``; of partitions ``utilisation_NAME`` of each
+        resource: what jobs took of it over what there is, until the makespan's end.
+    """
+    names, group = group_of(trace, by)
+    runs, wait = trace.executions, waiting_time_s(trace)
+    slow = slowdown(trace, SLOWDOWN_BOUND_S)
+    late = np.maximum(trace.tasks.submit_time_s + wait - fair_start_s, 0.0)
+    spent = (runs["end"] - runs["start"]) * trace.n_cores
+    energy = execution_energy_j(trace, share_idle)
+    rows = []
+    for k, name in [*enumerate(names), (-1, "(none)")]:
+        own = group == k
+        if not own.any():
+            continue
+        ran = own[runs["task"]]
+        row = {
+            "group": name,
+            "jobs": int(own.sum()),
+            "finished": int((own & (trace.final_state == TaskState.FINISHED)).sum()),
+            "core_hours": float(spent[ran].sum() / HOUR_S),
+            "mean_waiting_s": mean_of_finished(wait[own]),
+            "mean_bounded_slowdown": mean_of_finished(slow[own]),
+            "unfairness_s": mean_of_finished(late[own]),
+            "energy_j": float(energy[ran].sum()),
+        }
+        if by == PARTITION and trace.tasks.demand is not None:
+            row |= _utilisations(trace, k, ran)
+        rows.append(row)
+    return rows
+
+
+def _utilisations(trace: Trace, partition: int, ran: Any) -> dict[str, float]:
+    """Return what jobs of a partition took of each resource over what its nodes have, by key."""
+    runs, tasks, makespan = trace.executions, trace.tasks, makespan_s(trace)
+    if not makespan:
+        return {}
+    hosts = list(trace.platform.pools[partition].hosts)
+    there = node_amounts(trace.platform, tasks.resources)[hosts].sum(axis=0)
+    each = tasks.shared.demand[runs["task"][ran]] * tasks.shared.width[runs["task"][ran], None]
+    taken = (each * (runs["end"] - runs["start"])[ran, None]).sum(axis=0)
+    shares = taken / np.maximum(there, 1) / makespan
+    return {f"utilisation_{name}": float(share) for name, share in zip(tasks.resources, shares, strict=True) if share}
+
+
+def utilisation_keys(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the keys of utilisations that any row has, cores first."""
+    first = f"utilisation_{CORES}"
+    keys = {key for row in rows for key in row if key.startswith("utilisation_")}
+    return sorted(keys, key=lambda key: (key != first, key))
+
+
+def user_fairness(trace: Trace) -> float:
+    """Return Jain's index of the users' mean bounded slowdowns, in (0, 1]; nan without users.
+
+    1 where all have the same, 1 / n where one of n users has all of it.
+
+    References
+    ----------
+    .. [1] R. Jain, D.-M. Chiu, W. Hawe, "A quantitative measure of fairness and discrimination for
+       resource allocation in shared computer systems", DEC-TR-301, 1984 (not read).
+    """
+    users = trace.tasks.attributes.get("user")
+    if users is None:
+        return float("nan")
+    slow = slowdown(trace, SLOWDOWN_BOUND_S)
+    told = (users.codes >= 0) & ~np.isnan(slow)
+    count = np.bincount(users.codes[told])
+    mean = np.bincount(users.codes[told], slow[told])[count > 0] / count[count > 0]
+    return float(mean.sum() ** 2 / (len(mean) * (mean**2).sum())) if len(mean) else float("nan")
