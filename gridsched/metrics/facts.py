@@ -11,17 +11,8 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, carried_over_energy, compare_energy
-from gridsched.metrics.run_metrics import (
-    SLOWDOWN_BOUND_S,
-    Bags,
-    bags_of,
-    energy_cost,
-    flow_time_s,
-    payments,
-    slowdown,
-    trace_carbon,
-    waiting_time_s,
-)
+from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, flow_time_s, slowdown, trace_carbon, waiting_time_s
+from gridsched.metrics.varying_prices import Bags, bags_of, energy_cost, payments
 from gridsched.metrics.window_metrics import (
     energy_in,
     period_intervals,

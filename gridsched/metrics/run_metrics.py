@@ -1,4 +1,4 @@
-"""Makespan, work, times, chances, money and carbon of a run, from its records.
+"""Makespan, work, times, chances and carbon of a run, from its records.
 
 A mean or maximum over no tasks is nan; counts, times and energies of nothing are 0.
 """
@@ -6,14 +6,11 @@ A mean or maximum over no tasks is nan; counts, times and energies of nothing ar
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.energy import HostEnergy, grid_energy_between, trace_energy
-from gridsched.model.prices import PriceSeries
-from gridsched.model.tariff import Tariff
+from gridsched.energy import HostEnergy, trace_energy
 from gridsched.model.timeline import time_tolerances
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.power import TracePower
@@ -25,9 +22,6 @@ SLOWDOWN_BOUND_S = 10.0
 COUNTS_OF_NOTES: dict[str, Callable[[Trace, Floats], dict[str, Floats]]] = {}
 #: Equal parts of [0, 1] in which predicted chances are counted.
 CHANCE_BINS = 20
-
-
-# ---------------------------------------------------------------------- the whole run
 
 
 def makespan_s(trace: Trace) -> float:
@@ -97,9 +91,6 @@ def count_in_state(trace: Trace, *states: TaskState) -> int:
     return int(np.isin(trace.final_state, states).sum())
 
 
-# ---------------------------------------------------------------------- deadlines
-
-
 def is_late(trace: Trace) -> Booleans:
     """Whether each task finished after its deadline, shape (tasks,).
 
@@ -125,9 +116,6 @@ def mean_time_to_deadline_s(trace: Trace) -> float:
         return float("nan")
     given = (deadline - trace.tasks.submit_time_s)[np.isfinite(deadline)]
     return float(given.mean()) if len(given) else float("nan")
-
-
-# ---------------------------------------------------------------------- each task
 
 
 def deciding_execution(trace: Trace) -> Integers:
@@ -205,9 +193,6 @@ def max_of_finished(values: Floats) -> float:
     return float(known.max()) if len(known) else float("nan")
 
 
-# ---------------------------------------------------------------------- chances to end in time
-
-
 def chance_counts(trace: Trace, chance: Floats) -> dict[str, Floats]:
     """Count tasks by the chance to end in time that was predicted for them.
 
@@ -267,94 +252,3 @@ def trace_carbon(trace: Trace, power: TracePower | None = None) -> HostEnergy | 
         As for `trace_energy`.
     """
     return None if trace.carbon is None else trace_energy(trace, power, trace.carbon)
-
-
-# ---------------------------------------------------------------------- money by varying prices
-
-
-@dataclass(frozen=True, eq=False)
-class Bags:
-    """The bags of a run: tasks that were submitted at one time are one bag.
-
-    Attributes
-    ----------
-    submit_s : ndarray of float64, shape (bags,)
-        Submission of each bag [s], ascending.
-    finish_s : ndarray of float64, shape (bags,)
-        When its last task finished [s]; infinite if a task of it never did.
-    """
-
-    submit_s: Floats
-    finish_s: Floats
-
-    def __len__(self) -> int:
-        return len(self.submit_s)
-
-    @property
-    def flow_time_s(self) -> Floats:
-        """Submission to finish of each bag [s], nan if it did not finish."""
-        flow = self.finish_s - self.submit_s
-        return np.where(np.isfinite(flow), flow, np.nan)
-
-    def waiting_at(self, time_s: Floats) -> Integers:
-        """Return how many bags have been submitted and are unfinished at each of these times [s].
-
-        A bag that finishes in an instant is finished in it.
-        """
-        submitted = np.searchsorted(self.submit_s, time_s, side="right")
-        return submitted - np.searchsorted(np.sort(self.finish_s), time_s, side="right")
-
-
-def bags_of(trace: Trace) -> Bags:
-    """Return the bags of a run."""
-    submit_s, bag = np.unique(trace.tasks.submit_time_s, return_inverse=True)
-    done = trace.final_state == TaskState.FINISHED
-    finish_s = np.full(len(submit_s), -np.inf)
-    np.maximum.at(finish_s, bag, np.where(done, trace.finish_time_s, np.inf))
-    return Bags(submit_s, finish_s)
-
-
-def payments(trace: Trace, bags: Bags, tariff: Tariff) -> tuple[Floats, Floats]:
-    """Return when the finished bags of a run finished [s], and what each pays [money].
-
-    Parameters
-    ----------
-    trace : Trace
-    bags : Bags
-        Of the trace.
-    tariff : Tariff
-        With a series of prices.
-    """
-    series = prices_of(tariff)
-    finished = bags.finish_s[np.isfinite(bags.finish_s)]
-    begins = series.begins(tariff.prices_period_s, trace.horizon_s)
-    lines = (np.searchsorted(begins, finished, side="right") - 1) % len(series.time_s)
-    return finished, series.paid(lines, bags.waiting_at(finished))
-
-
-def energy_cost(trace: Trace, tariff: Tariff, power: TracePower | None = None) -> float:
-    """Return what the energy of a run costs, PUE included [money].
-
-    The energy of all computing hosts, by the model, is integrated over each interval of one price.
-
-    Parameters
-    ----------
-    trace : Trace
-    tariff : Tariff
-        With a series of prices.
-    power : TracePower, optional
-        `trace_power` of the trace, where the caller has it already.
-    """
-    series = prices_of(tariff)
-    if series.sites is not None:
-        return tariff.pue * trace_energy(trace, power, tariff.energy_price(trace.platform)).grid_total()
-    begins = series.begins(tariff.prices_period_s, trace.horizon_s)
-    joules = grid_energy_between(trace, np.append(begins, trace.horizon_s), power)
-    costs = np.array(series.energy_cost_per_j)[np.arange(len(begins)) % len(series.time_s)]
-    return tariff.pue * float(joules @ costs)
-
-
-def prices_of(tariff: Tariff) -> PriceSeries:
-    """Return the series of prices of a tariff of a scenario that has been loaded."""
-    assert isinstance(tariff.prices, PriceSeries), "the scenario has been loaded"
-    return tariff.prices
