@@ -17,7 +17,8 @@ from gridsched.analysis.texts import value_text
 from gridsched.arrays import Floats
 from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits, write_at
 from gridsched.figures.figure_file import legend_below, new_figure
-from gridsched.figures.marks import KINDS, MOST_LABELS, Look, Series, name_series
+from gridsched.figures.looks import Look
+from gridsched.figures.marks import KINDS, MOST_LABELS, Series, name_series
 
 Direction = Literal["x", "y"]
 _LIMIT = "#a5371b"

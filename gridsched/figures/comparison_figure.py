@@ -15,7 +15,7 @@ from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import decimals, is_steep, log_bottom, plain_numbers
 from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
-from gridsched.figures.marks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
+from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
 from gridsched.metrics import Metric, compared_metrics
 
 #: (column of the data, look) of the stacked parts of the energy.

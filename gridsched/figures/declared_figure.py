@@ -21,7 +21,7 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of, write_at
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
 from gridsched.figures.figure_file import Drawn, register_figure
-from gridsched.figures.marks import BAR, BOX, LineLook, Look, series_looks
+from gridsched.figures.looks import BAR, BOX, LineLook, Look, series_looks
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import DeclaredFigure
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats
 from gridsched.figures.axes import time_axis
 from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
-from gridsched.figures.marks import BOOT, OFF, SHUTDOWN, Look
+from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.model.timeline import Bars, bars_of, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
 

@@ -1,27 +1,19 @@
-"""How series look, and the marks of charts: how each kind draws the rows of one series in one panel.
-
-Figures are readable in grey: what differs in colour differs in brightness, hatching or shape too.
-"""
+"""The marks of charts: how each kind draws the rows of one series in one panel."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gridsched.arrays import Booleans, Floats
-
-if TYPE_CHECKING:
-    from matplotlib.typing import LineStyleType, MarkerType
+from gridsched.figures.looks import LineLook, Look
 
 #: From here on lines and areas of steps are stored as pixels, also in SVG and PDF.
 MANY_STEPS = 4000
@@ -30,134 +22,6 @@ _MANY = 4
 #: Distance of two names, as a share of the panel's height; so many have room.
 _GAP = 0.072
 MOST_LABELS = 13
-
-
-class PatchLook(TypedDict, total=False):
-    """Keyword arguments of a matplotlib patch, or of bars."""
-
-    facecolor: str
-    edgecolor: str
-    hatch: str | None
-
-
-class LineLook(TypedDict, total=False):
-    """Keyword arguments of a matplotlib line and its markers."""
-
-    color: str
-    linestyle: LineStyleType
-    linewidth: float
-    marker: MarkerType
-    markersize: float
-    markeredgecolor: str
-    markeredgewidth: float
-    markerfacecolor: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a series, or a kind of area, is drawn.
-
-    Attributes
-    ----------
-    face : str
-        Colour of areas.
-    hatch : str or None
-        Of areas.
-    label : str
-        Its name in the legend.
-    dark : str
-        Colour of lines and markers.
-    marker, line : str
-    is_baseline : bool
-        It stands out.
-    width : float
-        Of lines [point].
-    """
-
-    face: str
-    hatch: str | None
-    label: str
-    dark: str = "#2f6396"
-    marker: MarkerType = "o"
-    line: LineStyleType = "-"
-    is_baseline: bool = False
-    width: float = 1.3
-
-    def patch(self) -> PatchLook:
-        """Return keyword arguments for a matplotlib patch or collection."""
-        return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
-
-    def stroke(self) -> LineLook:
-        """Return keyword arguments for a line with markers."""
-        return {
-            "color": self.dark,
-            "linestyle": self.line,
-            "marker": self.marker,
-            "linewidth": self.width,
-            "markersize": 8 if self.is_baseline else 5,
-        }
-
-
-BUSY = Look("#2f6396", None, "busy")
-WASTED = Look("#f0b65a", "xxx", "wasted")
-IDLE = Look("#d6e2ee", "///", "idle")
-BOOT = Look("#ffffff", "+++", "booting")
-SHUTDOWN = Look("#c9c9c9", "---", "shutting down")
-OFF = Look("#8a8a8a", "...", "off")
-
-#: Bars that are not told apart; the same of charts, and their boxes.
-PLAIN = Look("#7d97b2", None, "_plain")
-BAR, BOX = Look("#2f6396", None, ""), Look("#a9c1d9", None, "")
-
-#: Fill, hatching, line colour, marker and line of the series of a chart, in order.
-_SERIES: tuple[tuple[str, str | None, str, MarkerType, LineStyleType], ...] = (
-    ("#cfdeed", None, "#5b8db8", "o", "-"),
-    ("#f0b65a", "///", "#d07d00", "s", "--"),
-    ("#a8c99a", "...", "#3f7f3a", "^", "-."),
-    ("#e0a093", "xxx", "#a5371b", "D", ":"),
-    ("#c9b3d6", "\\\\\\", "#7a4f93", "v", "--"),
-    ("#8fd0cc", "+++", "#00898a", "P", "-."),
-    ("#8a8a8a", "---", "#6a6a6a", "X", ":"),
-    ("#f3c7df", "ooo", "#c9499a", "<", "--"),
-    ("#e3e3a0", "|||", "#8c8c00", ">", "-."),
-)
-_BASELINE = Look("#1b3a5c", None, "", "#1b3a5c", "*", "-", is_baseline=True, width=1.8)
-_LINES: tuple[LineStyleType, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-_MARKERS = "osv^DXP<>*"
-
-
-def series_looks(names: Mapping[Any, str] | Iterable[str], *, baseline: Any = None) -> dict[Any, Look]:
-    """Return how each series of a chart looks.
-
-    Parameters
-    ----------
-    names : mapping, or iterable of str
-        Value in the table -> name in the legend, or values that are their own names.
-    baseline : object, optional
-        The value that stands out; with more than nine series, the tenth does.
-    """
-    named = names if isinstance(names, Mapping) else {name: name for name in names}
-    ours = [  # a later line leaves an earlier one visible
-        Look(face, hatch, "", dark, marker, line, width=max(1.2, 2.4 - 0.3 * k))
-        for k, (face, hatch, dark, marker, line) in enumerate(_SERIES)
-    ]
-    looks = itertools.cycle(ours if baseline in named else [*ours, _BASELINE])
-    return {
-        value: replace(_BASELINE if value == baseline else next(looks), label=name) for value, name in named.items()
-    }
-
-
-def level_looks(levels: Sequence[Any], names: Iterable[str]) -> dict[Any, Look]:
-    """Return how each level of something that varies looks: the later, the darker."""
-    colours = matplotlib.colormaps["cividis"](np.linspace(0.78, 0.0, max(len(levels), 2)))
-    return {
-        level: Look(to_hex(colour), None, name, to_hex(colour), _MARKERS[k % len(_MARKERS)], _LINES[k % len(_LINES)])
-        for k, (level, name, colour) in enumerate(zip(levels, names, colours, strict=False))
-    }
-
-
-# ---------------------------------------------------------------------- marks
 
 
 @dataclass(frozen=True)

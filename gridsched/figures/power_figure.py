@@ -18,7 +18,8 @@ from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_at
 from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
-from gridsched.figures.marks import BOOT, BUSY, IDLE, MANY_STEPS, OFF, SHUTDOWN, series_looks
+from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, SHUTDOWN, series_looks
+from gridsched.figures.marks import MANY_STEPS
 from gridsched.metrics.varying_prices import bags_of, payments, prices_of
 from gridsched.model.series import site_names
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines

@@ -26,7 +26,7 @@ from gridsched.figures.declared_figure import (
     metric_scale,
 )
 from gridsched.figures.figure_file import Drawn, register_figure
-from gridsched.figures.marks import BAR, level_looks
+from gridsched.figures.looks import BAR, level_looks
 from gridsched.runs.claims_schema import DeclaredFigure
 
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")

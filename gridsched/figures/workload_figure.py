@@ -16,7 +16,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.figures.axes import bin_edges, counts_in, plain_numbers, quantity_axis, time_axis
 from gridsched.figures.figure_file import Drawn, new_figure, register_figure
-from gridsched.figures.marks import PLAIN
+from gridsched.figures.looks import PLAIN
 from gridsched.figures.power_figure import Curve, draw_curves
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks

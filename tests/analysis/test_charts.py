@@ -24,7 +24,8 @@ from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
 from gridsched.figures.figure_file import Drawn, file_contents, new_figure, style
-from gridsched.figures.marks import MOST_LABELS, series_looks, spread
+from gridsched.figures.looks import series_looks
+from gridsched.figures.marks import MOST_LABELS, spread
 from gridsched.figures.study_figure import bars, layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.runs import claims_schema
