@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from gridsched.analysis.statistics import Interval
-from gridsched.figures.figure_file import style
+from gridsched.figures.figure_style import style
 from gridsched.metrics import METRICS
 from gridsched.reproduction.claim_statistics import STATISTICS
 from gridsched.reproduction.claims import (

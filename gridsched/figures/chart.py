@@ -16,7 +16,7 @@ from matplotlib.figure import Figure, SubFigure
 from gridsched.analysis.texts import value_text
 from gridsched.arrays import Floats
 from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits, write_at
-from gridsched.figures.figure_file import legend_below, new_figure
+from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import Look
 from gridsched.figures.marks import KINDS, MOST_LABELS, Series, name_series
 

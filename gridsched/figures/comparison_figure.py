@@ -14,7 +14,8 @@ from matplotlib.axes import Axes
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import decimals, is_steep, log_bottom, plain_numbers
-from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
 from gridsched.metrics import Metric, compared_metrics
 

@@ -19,7 +19,8 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import plain_numbers, write_at
 from gridsched.figures.chart import levels_along
 from gridsched.figures.declared_figure import declared_drawn, drawn_levels, families_of, names_of
-from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import LineLook
 from gridsched.metrics import METRICS
 from gridsched.model.tariff import Tariff

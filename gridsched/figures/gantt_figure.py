@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats
 from gridsched.figures.axes import time_axis
-from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.model.timeline import Bars, bars_of, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError, did_you_mean
-from gridsched.figures.figure_file import Place, Subject, drawn_in, set_title, style
+from gridsched.figures.figure_file import Subject
+from gridsched.figures.figure_style import Place, drawn_in, set_title, style
 from gridsched.figures.study_figure import layout_of
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_at
-from gridsched.figures.figure_file import Drawn, legend_below, new_figure, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, SHUTDOWN, series_looks
 from gridsched.figures.marks import MANY_STEPS
 from gridsched.metrics.varying_prices import bags_of, payments, prices_of

@@ -15,7 +15,8 @@ from gridsched.analysis.workload_statistics import GENERAL, SPECIAL, is_special_
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.figures.axes import bin_edges, counts_in, plain_numbers, quantity_axis, time_axis
-from gridsched.figures.figure_file import Drawn, new_figure, register_figure
+from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_style import new_figure
 from gridsched.figures.looks import PLAIN
 from gridsched.figures.power_figure import Curve, draw_curves
 from gridsched.model.task_types import SystemWorkload, TaskTypes

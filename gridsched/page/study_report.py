@@ -16,7 +16,8 @@ from gridsched.analysis.rankings import rankings
 from gridsched.analysis.study_results import StudyResults
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import FORMATS, file_contents, style
+from gridsched.figures.figure_file import FORMATS, file_contents
+from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import MAX_PAGES, Layout, layout_of, study_figures
 from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS

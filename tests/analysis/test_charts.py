@@ -23,7 +23,8 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers, share_limits, untangle, visible_ticks
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
-from gridsched.figures.figure_file import Drawn, file_contents, new_figure, style
+from gridsched.figures.figure_file import Drawn, file_contents
+from gridsched.figures.figure_style import new_figure, style
 from gridsched.figures.looks import series_looks
 from gridsched.figures.marks import MOST_LABELS, spread
 from gridsched.figures.study_figure import bars, layout_of, study_figures
@@ -248,7 +249,7 @@ def test_a_long_bar_of_a_comparison():
 
 POLICIES = '''
 """A figure of the user's own."""
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_style import new_figure
 from gridsched.figures.figure_file import Drawn, register_figure
 
 
@@ -261,7 +262,7 @@ def makespan_range(results, layout):
     yield Drawn(figure, data, NAME, "From least to largest.")
 '''
 DECLARED = """
-from gridsched.figures.figure_file import new_figure
+from gridsched.figures.figure_style import new_figure
 from gridsched.figures.figure_file import Drawn, register_figure
 
 

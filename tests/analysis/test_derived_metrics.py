@@ -20,7 +20,7 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import style
+from gridsched.figures.figure_style import style
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table

@@ -14,7 +14,8 @@ from gridsched.analysis.agreement import agreement_frame
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import Drawn, style
+from gridsched.figures.figure_file import Drawn
+from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table

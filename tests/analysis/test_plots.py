@@ -21,7 +21,7 @@ from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import style
+from gridsched.figures.figure_style import style
 from gridsched.figures.power_figure import money_steps
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.model.prices import PriceSeries

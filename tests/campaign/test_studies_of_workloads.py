@@ -17,7 +17,7 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import style
+from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.reproduction.claims import judge

@@ -20,7 +20,8 @@ from gridsched.errors import InputError
 from gridsched.export.export import write_export
 from gridsched.figures import comparison_figure, gantt_figure
 from gridsched.figures.axes import prefixed
-from gridsched.figures.figure_file import Drawn, draw_figure, new_figure, register_figure
+from gridsched.figures.figure_file import Drawn, draw_figure, register_figure
+from gridsched.figures.figure_style import new_figure
 from gridsched.figures.looks import IDLE, WASTED
 from gridsched.metrics import summary
 from gridsched.model.prices import PriceSeries
