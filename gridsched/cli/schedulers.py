@@ -1,10 +1,9 @@
-"""``gridsched schedulers``, ``example`` and ``kernels``: what comes with gridsched."""
+"""``gridsched schedulers``: what each scheduler does, accepts and is derived from."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,19 +12,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption
+from gridsched.cli.output import JsonOption
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.errors import InputError, did_you_mean
-from gridsched.files.input_files import FOLDERS, shipped_files
 from gridsched.files.json_files import json_text
-from gridsched.files.output_files import check_writable, write_whole
 from gridsched.policy.policy_files import load_with_siblings, named_file, scheduler_ids
 from gridsched.policy.registry import entries, find, scheduler_class
 from gridsched.sim.client import check_policies
-
-example_app = command_group()
-kernels_app = command_group()
 
 #: A kind of workload -> options of an example of it, among the shipped files.
 _EXAMPLES = {
@@ -150,72 +142,3 @@ def _print_list(rows: Sequence[dict[str, Any]]) -> None:
         about.append(f"Source: {row['source']}.")
         listing.add_row(Text(row["id"], style="bold"), Text("\n".join(about)))
     print_trimmed(console(), listing)
-
-
-@example_app.command("list")
-def list_files(json: JsonOption = False) -> None:
-    """List the shipped files.
-
-    Examples
-    --------
-    gridsched example list
-    """
-    names = list(shipped_files())
-    print(json_text({"files": names}).rstrip() if json else "\n".join(names))
-
-
-@example_app.command("copy")
-def copy(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them.")
-    ] = None,
-    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where their folders are made.")] = Path(),
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Copy shipped files, in their folders, so that the examples of the documents run there.
-
-    Nothing is copied where one of the files exists, unless --force is given.
-
-    Examples
-    --------
-    gridsched example copy
-
-    gridsched example copy examples/ex_a.csv platforms/ex_a.xml --to trial
-    """
-    shipped = shipped_files()
-    chosen = list(dict.fromkeys(names or shipped))
-    for name in chosen:
-        if name not in shipped:
-            raise InputError(f"No shipped file {name!r}. {did_you_mean(name, shipped)}See 'gridsched example list'.")
-    for folder in {to / Path(name).parent for name in chosen}:
-        folder.mkdir(parents=True, exist_ok=True)
-    for name in chosen:
-        check_writable(to / name, force=force)
-    for name in chosen:
-        write_whole(to / name, shipped[name].read_bytes(), force=force)
-    if not quiet:
-        place = "here" if to == Path() else f"to {to}"
-        files = "1 file" if len(chosen) == 1 else f"{len(chosen)} files"
-        folders = [f"{folder}/" for folder in FOLDERS if any(name.startswith(f"{folder}/") for name in chosen)]
-        print(f"Copied {files} {place}, into {', '.join(folders)}.")
-
-
-@kernels_app.command("compile")
-def compile_kernels(quiet: QuietOption = False) -> None:
-    """Compile all loops of all schedulers, on all CPUs; what is compiled already is left.
-
-    Without it a command compiles what it uses when it first uses it, and says so.
-
-    Examples
-    --------
-    gridsched kernels compile
-    """
-    from gridsched.compiled import all_are_cached, watchers
-    from gridsched.schedulers.kernels import compile_all
-
-    watchers.clear()  # that it compiles is no news here
-    began = time.perf_counter()
-    compile_all()
-    if not quiet and all_are_cached():
-        print(f"All kernels are compiled ({time.perf_counter() - began:.0f} s).")
