@@ -23,7 +23,7 @@ from gridsched.runs.study_schedulers import scheduler_texts
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Options
-    from gridsched.campaign.single_runs import Repetition
+    from gridsched.campaign.rerun import Repetition
     from gridsched.campaign.store import Store
     from gridsched.runs.study import Study
 
@@ -55,8 +55,8 @@ def check(
     --------
     gridsched study check tiny
     """
+    from gridsched.campaign.duration import estimate
     from gridsched.campaign.local_pool import usable_cpus
-    from gridsched.campaign.single_runs import estimate
 
     _check_timeout(timeout_s)
     design = found_study(study, timeout_s, trust=trust)
@@ -234,7 +234,7 @@ def rerun(
 
     Exit status: 0 identical, 1 different, 2 bad input.
     """
-    from gridsched.campaign.single_runs import rerun as repeat
+    from gridsched.campaign.rerun import rerun as repeat
 
     def act(kept: Store) -> Repetition:
         repetition = repeat(kept, run_id, timeout_s)
@@ -280,7 +280,7 @@ def view(
 
     Exit status: 0 fine, 2 bad input.
     """
-    from gridsched.campaign.single_runs import result_again
+    from gridsched.campaign.rerun import result_again
 
     _check_timeout(timeout_s)
     check_targets({"-o": [output]}, force=force)

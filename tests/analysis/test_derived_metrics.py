@@ -15,7 +15,7 @@ from small_study import metrics_of, study_in
 
 from gridsched.analysis.study_results import read_results
 from gridsched.campaign.messages import Job
-from gridsched.campaign.single_runs import rerun
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main

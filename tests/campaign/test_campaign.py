@@ -19,8 +19,8 @@ from campaign_cases import ROOT, campaign, check_complete, command, comparable, 
 
 from gridsched.campaign.local_pool import Performer, WorkerProcess
 from gridsched.campaign.messages import Job, Orders, ended_row
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
-from gridsched.campaign.single_runs import rerun
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main

@@ -22,7 +22,7 @@ from small_study import make_store, study_in
 from gridsched.analysis.study_results import read_results
 from gridsched.campaign import row_table
 from gridsched.campaign.campaign import Plan
-from gridsched.campaign.single_runs import rerun
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError

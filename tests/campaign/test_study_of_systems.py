@@ -9,7 +9,8 @@ import pytest
 from campaign_cases import write_study
 
 from gridsched.campaign.campaign import Options, run_campaign
-from gridsched.campaign.single_runs import rerun, sample
+from gridsched.campaign.duration import sample
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.runs.scenario_maker import ScenarioMaker

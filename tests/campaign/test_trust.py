@@ -16,7 +16,7 @@ import pytest
 
 from gridsched.analysis.study_results import read_results
 from gridsched.campaign.campaign import run_campaign
-from gridsched.campaign.single_runs import rerun
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import InputError, NotTrusted

@@ -17,7 +17,8 @@ import pytest
 
 from gridsched import Scenario, run
 from gridsched.campaign.campaign import run_campaign
-from gridsched.campaign.single_runs import estimate, rerun
+from gridsched.campaign.duration import estimate
+from gridsched.campaign.rerun import rerun
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision, MissingDependency, NotTrusted, SimulationError
