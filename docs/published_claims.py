@@ -34,8 +34,8 @@ from gridsched.reproduction.claims import (
     VERDICTS,
     Finding,
 )
-from gridsched.reproduction.claims_tables import APART, OF_THE_PAPER, is_set_after
-from gridsched.reproduction.claims_tables import counts_text as counts_of_findings
+from gridsched.reproduction.claims_report import APART, OF_THE_PAPER, is_set_after
+from gridsched.reproduction.claims_report import counts_text as counts_of_findings
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.study_checks import study_claims
 from gridsched.runs.study_document import StudyDocument, read_document, shipped_study_file

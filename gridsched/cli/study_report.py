@@ -57,7 +57,7 @@ def report(
     gridsched study report tiny-results -o tiny.html
     """
     from gridsched.page.study_report import check_report_target
-    from gridsched.reproduction.claims_tables import write_report
+    from gridsched.reproduction.claims_report import write_report
 
     check_report_target(output, force=force)
     results = load_results(store, study, trust=trust)
@@ -126,7 +126,7 @@ def reproduce(
     from gridsched.campaign.campaign import Options, run_campaign
     from gridsched.campaign.store import Store
     from gridsched.page.study_report import check_report_target, files_folder
-    from gridsched.reproduction.claims_tables import write_report
+    from gridsched.reproduction.claims_report import write_report
 
     design = found_study(study, trust=trust)
     if replicates is not None:
@@ -271,7 +271,7 @@ def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
 
 def show_claims(results: StudyResults, findings: Sequence[Finding], readings: Sequence[Reading]) -> None:
     """Print findings with their explanations, or the fits of readings."""
-    from gridsched.reproduction.claims_tables import claims_table, explained, run_ids_of
+    from gridsched.reproduction.claims_report import claims_table, explained, run_ids_of
     from gridsched.reproduction.readings import readings_table
 
     if readings:
@@ -302,7 +302,7 @@ def _print(table: TextTable) -> None:
 
 
 def _records(findings: Sequence[Finding], readings: Sequence[Reading]) -> dict[str, list[dict[str, Any]]]:
-    from gridsched.reproduction.claims_tables import findings_frame
+    from gridsched.reproduction.claims_report import findings_frame
     from gridsched.reproduction.readings import readings_frame
 
     frames = {"claims": findings_frame(findings), "readings": readings_frame(readings)}
@@ -314,7 +314,7 @@ def _write(
 ) -> None:
     from gridsched.cli.output import table_file, write_rows
     from gridsched.files.output_files import write_whole
-    from gridsched.reproduction.claims_tables import claims_markdown
+    from gridsched.reproduction.claims_report import claims_markdown
     from gridsched.reproduction.readings import readings_markdown
 
     if path.suffix.lower() == ".md":

@@ -65,7 +65,7 @@ def write_report(
         The HTML file.
     claims, readings : callable, optional
         Make these sections, and put their files among those that they are told;
-        `gridsched.reproduction.claims_tables` has both.
+        `gridsched.reproduction.claims_report` has both.
     force : bool
         Replace the page and the files beside it.
 

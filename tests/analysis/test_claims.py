@@ -24,7 +24,7 @@ from gridsched.reproduction.claims import (
     judge,
     verdict_of,
 )
-from gridsched.reproduction.claims_tables import HEADER, claims_markdown, counts_text, finding_cells
+from gridsched.reproduction.claims_report import HEADER, claims_markdown, counts_text, finding_cells
 from gridsched.runs.study_document import Claim
 
 

@@ -27,7 +27,7 @@ from gridsched.page.report_files import Link
 from gridsched.page.study_report import REPORT_FILES, check_report_target, files_folder, write_report
 from gridsched.page.study_tables import constants_text, difference_frame, difference_table, mean_frame, mean_table
 from gridsched.reproduction.claims import judge
-from gridsched.reproduction.claims_tables import write_report as write_judged_report
+from gridsched.reproduction.claims_report import write_report as write_judged_report
 from gridsched.runs.study import Study
 
 _VOID = {"meta", "link", "img", "br", "hr"}

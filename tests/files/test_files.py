@@ -23,7 +23,7 @@ from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.json_files import canonical_text, json_text, stored_text
 from gridsched.files.output_files import is_alive, temporary_folder
 from gridsched.reproduction.claims import MISSED, Finding
-from gridsched.reproduction.claims_tables import claims_markdown
+from gridsched.reproduction.claims_report import claims_markdown
 from gridsched.runs.claims_schema import Claim
 from gridsched.sim.library import text_path
 from gridsched.workloads.bag import read_bag

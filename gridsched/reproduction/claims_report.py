@@ -1,4 +1,4 @@
-"""Claims as tables, for people and documents, and the page of a reproduction."""
+"""Claims as tables for the screen, Markdown, the page and CSV; and the report of a study with its claims judged."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ from gridsched.reproduction.claims import (
     Finding,
 )
 from gridsched.reproduction.readings import Reading, readings_frame, readings_table
-
-# ----------------------------------------------------------------------
-# Findings as tables: for the screen, for Markdown, for the page and for CSV
-
 
 HEADER = ["claim", "what", "kind", "paper", "ours", "off by", "tolerance", "set", "verdict"]
 #: What the paper says, kind by kind, and what is counted apart: kind -> what several are called.
@@ -221,10 +217,6 @@ def claims_table(findings: Sequence[Finding]) -> TextTable:
     """Return the findings as a table for the screen."""
     rows = [finding_cells(finding) for finding in findings]
     return TextTable(counts_text(findings), HEADER, rows, 2)
-
-
-# ----------------------------------------------------------------------
-# The report of a study with its claims judged, or its readings fitted
 
 
 #: How each verdict is shown.
