@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import gridsched
-from gridsched.files.input_files import FOLDERS
+from gridsched.files.shipped_files import FOLDERS
 
 # Imports run one way only, SimGrid stays in its folder, and only the commands print.
 

@@ -10,9 +10,9 @@ import typer
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.input_files import FOLDERS, shipped_files
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
+from gridsched.files.shipped_files import FOLDERS, shipped_files
 
 example_app = command_group()
 

@@ -1,4 +1,4 @@
-"""Read files that nobody vouches for, and find those that come with gridsched."""
+"""Read files that nobody vouches for."""
 
 from __future__ import annotations
 
@@ -123,25 +123,3 @@ def _check_depth(value: Any, depth: int = 0) -> None:
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             _check_depth(item, depth + 1)
-
-
-#: Folders of a checkout that a wheel carries, too (pyproject.toml).
-FOLDERS = ("platforms", "deployments", "examples")
-_PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def shipped_root() -> Path:
-    """Return the folder that holds `FOLDERS`: inside an installed package, else the checkout."""
-    installed = _PACKAGE / "shipped"
-    return installed if installed.is_dir() else _PACKAGE.parent
-
-
-def shipped_files() -> dict[str, Path]:
-    """Return all shipped files by name (``examples/ex_a.csv``), folder after folder."""
-    root = shipped_root()
-    return {
-        path.relative_to(root).as_posix(): path
-        for folder in FOLDERS
-        for path in sorted((root / folder).glob("*"))
-        if path.is_file()
-    }

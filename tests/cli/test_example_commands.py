@@ -14,7 +14,7 @@ from cli_cases import EX_A_TASKS
 from typer.main import get_command
 
 from gridsched.cli.app import app, load_command, main
-from gridsched.files.input_files import FOLDERS, shipped_files
+from gridsched.files.shipped_files import FOLDERS, shipped_files
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.swf import read_swf
 
