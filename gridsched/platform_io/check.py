@@ -9,9 +9,10 @@ from pathlib import Path
 from gridsched.errors import InputError
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.deployment import read_deployment
+from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.overrides import GivenPower
 from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
-from gridsched.platform_io.xml_document import Findings, read_document
+from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.platform_io.xml_reader import build_platform
 

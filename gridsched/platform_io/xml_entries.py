@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from gridsched.errors import InputError
 from gridsched.model.host_profiles import HostProfiles
+from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.simgrid_options import new_name
-from gridsched.platform_io.xml_document import Element, Findings
+from gridsched.platform_io.xml_document import Element
 from gridsched.platform_io.xml_profiles import ProfileEntries
 from gridsched.platform_io.xml_values import expand_radical, parse_quantity, topology_size
 

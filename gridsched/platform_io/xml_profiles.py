@@ -13,7 +13,8 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import read_text
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.limits import LARGEST, SMALLEST
-from gridsched.platform_io.xml_document import Element, Findings
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import Element
 
 #: Attributes of hosts that name files, by what changes.
 SPEED_FILES = ("speed_file", "availability_file")

@@ -15,8 +15,9 @@ from gridsched.errors import did_you_mean
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import CORES, MEMORY
+from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, Wattage, parse_wattage, without_work
-from gridsched.platform_io.xml_document import Findings, read_document
+from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
 
 # ----------------------

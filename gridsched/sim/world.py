@@ -17,7 +17,8 @@ from typing import Any
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
 from gridsched.model.signals import Signal
-from gridsched.platform_io.xml_document import Findings, read_document
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.sim.library import (
     HOSTS,
