@@ -14,7 +14,7 @@ from gridsched.workloads.bag import read_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.traces.formats import LEGAL, is_trace
-from gridsched.workloads.traces.job_table import numbered_lines
+from gridsched.workloads.traces.log_lines import numbered_lines
 from gridsched.workloads.traces.sacct import JOB
 
 

@@ -14,7 +14,7 @@ from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import generate_parallel_day, read_log_days
-from gridsched.workloads.traces import job_table
+from gridsched.workloads.traces import log_lines
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf, write_swf
@@ -106,7 +106,7 @@ def test_archives_that_unpack_to_more_than_any_log(tmp_path, monkeypatch):
     path.write_bytes(gzip.compress(b"; x\n;" + b"x" * (4 << 20)))
     with pytest.raises(InputError, match=r"log\.swf\.gz, line 2.*1,048,576"):
         read_swf(path)
-    monkeypatch.setattr(job_table, "MAX_BYTES", 1000)
+    monkeypatch.setattr(log_lines, "MAX_BYTES", 1000)
     path.write_bytes(gzip.compress(b"; x\n" * 400))
     with pytest.raises(InputError, match="1,000"):
         read_swf(path)

@@ -14,7 +14,8 @@ from gridsched.errors import InputError
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number, whole_text
+from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
+from gridsched.workloads.traces.log_lines import whole_text
 
 KNOWN = "delays, parallel tasks, and sequences of them"
 NO_TIME = "profile that only moves bytes, whose time is the network's"

@@ -1,17 +1,13 @@
-"""Jobs of a log, whatever its format, and reading them row by row, from gzip, too."""
+"""Jobs of a log, whatever its format, and checking them row by row."""
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
-from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +15,6 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError
 from gridsched.files.csv_files import interval_set
-from gridsched.files.input_files import MAX_TEXT_BYTES, check_size
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
@@ -28,9 +23,6 @@ MOST_DIGITS = 18
 LONGEST_ID = 100
 #: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
-#: Larger logs are refused, as they are and unpacked [byte].
-MAX_BYTES = 4 << 30
-LONGEST_LINE = 1 << 20
 
 
 def plain_number(value: float) -> float | int:
@@ -237,56 +229,6 @@ class JobTable:
             power_w=self.power_w[rows] if len(self.power_w) else self.power_w,
             names=self.names[rows] if len(self.names) else self.names,
         )
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield (number, text) of the lines of a log; it is read as it comes, never whole.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is no archive where it begins as one, or a line or all of it is
-        longer than any log's; an archive of a few MB may hold as many GB.
-    """
-    total = number = 0
-    with _opened(path) as stream:
-        while text := stream.readline(LONGEST_LINE + 1):
-            total, number = total + len(text), number + 1
-            if len(text) > LONGEST_LINE:
-                raise InputError(f"{path}, line {number}: more than {LONGEST_LINE:,} characters.")
-            if total > MAX_BYTES:
-                raise InputError(f"{path}: holds more than {MAX_BYTES:,} characters.")
-            yield number, text.strip()
-
-
-def whole_text(path: Path) -> str:
-    """Return the text of a log.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or is too large.
-    """
-    with _opened(path) as stream:
-        text = stream.read(MAX_TEXT_BYTES + 1)
-    if len(text) > MAX_TEXT_BYTES:
-        raise InputError(f"{path}: holds more than {MAX_TEXT_BYTES // 2**20:,} MB.")
-    return text
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    try:
-        check_size(path, MAX_BYTES)
-        with path.open("rb") as stream:
-            is_gzip = stream.read(2) == b"\x1f\x8b"
-        # comments of old logs are in any encoding; numbers are ASCII in all of them
-        opened = gzip.open if is_gzip else open
-        with opened(path, "rt", encoding="utf-8", errors="replace") as text:
-            yield text
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read: {reason}.") from None
 
 
 #: A file is no log if more of its rows than this are not of the format.

@@ -14,7 +14,8 @@ from pathlib import Path
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.foreign_files import foreign_file
 from gridsched.workloads.traces.dependencies import PART, option_of
-from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
+from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
+from gridsched.workloads.traces.log_lines import numbered_lines
 
 #: Columns that tell the same, the first that a file has counts.
 JOB = ("JobIDRaw", "JobID")

@@ -12,14 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import (
-    LARGEST_FIELD,
-    NOT_OF_THE_FORMAT,
-    JobRows,
-    JobTable,
-    numbered_lines,
-    plain_number,
-)
+from gridsched.workloads.traces.job_table import LARGEST_FIELD, NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
+from gridsched.workloads.traces.log_lines import numbered_lines
 
 #: Fields of a line, by position (from 0).
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, STATUS = 0, 1, 3, 4, 7, 8, 10

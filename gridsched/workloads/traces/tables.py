@@ -14,7 +14,8 @@ from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
 from gridsched.workloads.traces.dependencies import KINDS
-from gridsched.workloads.traces.job_table import MAX_BYTES, NOT_OF_THE_FORMAT, JobRows, JobTable, numbered_lines
+from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
+from gridsched.workloads.traces.log_lines import MAX_BYTES, numbered_lines
 from gridsched.workloads.traces.sacct import moment
 
 #: Columns that name things, and what they are called in `JobTable.attributes`.
