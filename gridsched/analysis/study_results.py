@@ -234,9 +234,6 @@ def _withheld(study: Study) -> str:
     return f"{', '.join(parts)}: left out, because {files} of the store is not run unasked"
 
 
-# ---------------------------------------------------------------------- metrics of rows
-
-
 def named_metrics(study: Study) -> set[str]:
     """Return the metrics that a study names: for its tables, its claims and its figures."""
     claimed = {name for each in study.claims for name in (each.metric, each.against_metric)}

@@ -294,8 +294,6 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
-# ---------------------------------------------------------------------- on the cluster
-
 _of_thread = threading.local()
 
 

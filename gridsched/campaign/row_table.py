@@ -207,7 +207,8 @@ def row_of(table: pa.Table, k: int) -> RunRow:
     return row
 
 
-# ---------------------------------------------------------------------- files
+
+
 
 
 def parquet_files(root: Path) -> list[Path]:

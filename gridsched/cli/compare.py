@@ -278,9 +278,6 @@ def _row(id: str, result: RunResult) -> dict[str, Any]:
     return row | {"timing": {**result.timing, "mapping_event_s": mapping_event_s(row)}}
 
 
-# ---------------------------------------------------------------------- what is printed
-
-
 def free_boots(rows: Iterable[Mapping[str, Any]]) -> str | None:
     """Return the line on runs in which hosts were switched on for nothing, if there are any."""
     ids = [row["scheduler"] for row in rows if row["provenance"].get("free_boots")]

@@ -33,8 +33,6 @@ _PAPER: LineLook = {"marker": "D", "markersize": 6, "color": "#a5371b", "linesty
 #: Quantiles that are kept of a distribution.
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
-# ---------------------------------------------------------------------- what all of them share
-
 
 def declared_drawn(declared: DeclaredFigure, figure: Figure | SubFigure, data: pd.DataFrame) -> Drawn:
     """Return a declared figure with its caption as a sentence."""
@@ -163,9 +161,6 @@ def _folded(names: dict[str, str]) -> Scale:
     return Scale("scheduler", "", levels=lines)
 
 
-# ---------------------------------------------------------------------- means
-
-
 @register_figure("best", "declared", "Bars of each family's best and last variant.")
 def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     """Draw two bars for each family that varies, one for each other."""
@@ -241,9 +236,6 @@ def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     for edge in np.arange(0.5, len(rows) - 1):
         figure.axes[0].axhline(edge, color="#c0c0c0", linewidth=0.6)
     return declared_drawn(declared, figure, data)
-
-
-# ---------------------------------------------------------------------- distributions
 
 
 @register_figure(

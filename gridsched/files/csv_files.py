@@ -67,9 +67,6 @@ def _printable(column: Any) -> list[Any]:
     return ["" if value is None or value != value else value for value in column]
 
 
-# ---------------------------------------------------------------------- files that people write
-
-
 class Column(ABC):
     """What the cells of a column may hold: `Number`, `Whole` or `Text`."""
 

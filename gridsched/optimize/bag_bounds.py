@@ -243,9 +243,6 @@ def usable_hosts(
     return hosts
 
 
-# ---------------------------------------------------------------------- makespan
-
-
 def least_makespan_s(tasks: Tasks, speeds: ArrayLike, cores: ArrayLike) -> float:
     """Least time from the first submission to the last finish [s].
 
@@ -281,9 +278,6 @@ def least_makespan_s(tasks: Tasks, speeds: ArrayLike, cores: ArrayLike) -> float
         bounds.append(float((since_first + still_to_come / total).max()))
         bounds.append(float((since_first + flops / per_core[0]).max()))
     return max(bounds)
-
-
-# ---------------------------------------------------------------------- energy
 
 
 def _lower_hull(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:

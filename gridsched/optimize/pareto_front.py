@@ -268,9 +268,6 @@ def feasible_energies(bag: TypedBag, makespan_s: float) -> tuple[float, float]:
         ) from error
 
 
-# ---------------------------------------------------------------------- fronts
-
-
 def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
     """Return all corners of the front, by walking its breakpoints.
 

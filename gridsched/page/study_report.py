@@ -101,9 +101,6 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
     REPORT_FILES.check(files_folder(page), force=force)
 
 
-# ---------------------------------------------------------------------- the page
-
-
 def _page(
     results: StudyResults, files: ReportFiles, claims: ClaimsSection | None, readings: ReadingsSection | None
 ) -> str:
@@ -163,9 +160,6 @@ def _facts(results: StudyResults) -> list[tuple[str, str, bool]]:
     ]
 
 
-# ---------------------------------------------------------------------- figures
-
-
 @dataclass(frozen=True)
 class _Shown:
     """A figure as the page shows it: its image in base64, and its files."""
@@ -218,9 +212,6 @@ def _small_png(image: bytes) -> bytes:
     stream = io.BytesIO()
     picture.quantize(_PAGE_COLOURS, dither=Image.Dither.NONE).save(stream, "PNG", optimize=True)
     return stream.getvalue()
-
-
-# ---------------------------------------------------------------------- tables
 
 
 def _tables(results: StudyResults, files: ReportFiles) -> Iterator[ShownTable]:

@@ -69,9 +69,6 @@ def _attributes(data: bytes, element: Element, names: Collection[str]) -> Iterat
             yield match
 
 
-# ------------------------------------------------------------------------------ power of hosts
-
-
 def add_power(source: str | Path, target: str | Path, power: Sequence[str], *, force: bool = False) -> Platform:
     """Write a platform file again with the power that is given.
 
@@ -156,9 +153,6 @@ def _with_power(data: bytes, element: Element, text: str) -> Iterator[Edit]:
         yield tag.end(), tag.end(), written
 
 
-# ---------------------------------------------------------------------------- options of SimGrid
-
-
 def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes | None:
     """Return a platform file as SimGrid 4.1 takes it, with every line where it was.
 
@@ -204,9 +198,6 @@ def _with_current_name(data: bytes, prop: Element) -> Iterator[Edit]:
     if name != option:
         for match in _attributes(data, prop, ["id"]):
             yield *match.span(2), f'"{name}"'.encode()
-
-
-# -------------------------------------------------------------------------------------- profiles
 
 
 def with_speeds_alone(path: str | Path, platform: Platform) -> bytes:

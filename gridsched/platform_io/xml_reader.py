@@ -20,10 +20,6 @@ from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, W
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
 
-# ----------------------
-# Properties of a host: energy as SimGrid's ``host_energy`` plugin reads it, and switching
-
-
 _NO_PROFILE = "have no wattage_per_state property: they count with 0 W"
 _OLD_PROFILE = (
     "have the old property watt_per_state, which SimGrid ignores: they count with 0 W. Rename it to wattage_per_state"
@@ -195,10 +191,6 @@ def switch_properties(host: Host) -> dict[str, str]:
         if getattr(host, pstate) is not None:
             texts[pstate] = str(getattr(host, pstate))
     return texts
-
-
-# ----------------------
-# Read a SimGrid platform file into the model
 
 
 #: Properties of our own that SimGrid hands through; see the module ``xml_writer``.

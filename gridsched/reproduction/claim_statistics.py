@@ -70,8 +70,6 @@ from gridsched.errors import InputError
 from gridsched.reproduction.claim_requests import BEST_OTHER, Request, joined
 from gridsched.runs.expressions import full_name
 
-# ---------------------------------------------------------------------- cells
-
 
 def _mean(request: Request) -> Measured:
     finished, claim = request.finished, request.claim
@@ -133,9 +131,6 @@ def _rises_along(request: Request) -> Measured:
     return Measured(Interval(float(rising), count=len(both)), joined(text, request.missing))
 
 
-# ---------------------------------------------------------------------- medians, differences
-
-
 def _median(request: Request) -> Measured:
     table, note = request.of_replicates(request.scheduler)
     return Measured(median_interval(table[request.scheduler]), note)
@@ -152,9 +147,6 @@ def _difference(request: Request) -> Measured:
     return Measured(mean, text)
 
 
-# ---------------------------------------------------------------------- ratios
-
-
 def _ratio(request: Request) -> Measured:
     claim, results, where = request.claim, request.results, request.where
     below = claim.against_metric or claim.metric
@@ -166,9 +158,6 @@ def _ratio(request: Request) -> Measured:
         }
     )
     return Measured(ratio_of_means(table["above"], table["below"]), note)
-
-
-# ---------------------------------------------------------------------- series
 
 
 def _hours_later(request: Request) -> Measured:
@@ -204,9 +193,6 @@ def _percent_of_budget_used(request: Request) -> Measured:
 
     table, note = request.of_series(used_percent, request.scheduler)
     return Measured(t_interval(table[request.scheduler]), note)
-
-
-# ---------------------------------------------------------------------- levels
 
 
 def _best_level(request: Request) -> Measured:
@@ -286,9 +272,6 @@ def _least_rise(request: Request) -> Measured:
     least = min(range(len(rises)), key=lambda k: rises[k].mean)
     one, other = (value_text(levels[k].value) for k in (least, least + 1))
     return Measured(rises[least], joined(f"from {one} to {other}", note))
-
-
-# ---------------------------------------------------------------------- the table
 
 
 @dataclass(frozen=True)

@@ -96,9 +96,6 @@ def _finding(results: StudyResults, claim: Claim) -> Finding:
     return replace(finding, explanation=claim.explanation, run_ids=ids, complaint=complaint)
 
 
-# ---------------------------------------------------------------------- our number
-
-
 def measure_claim(results: StudyResults, claim: Claim) -> Measured:
     """Return our number for a claim, from all runs that its `where` chooses.
 
@@ -160,9 +157,6 @@ def check_claim(results: StudyResults, claim: Claim) -> None:
         )
     if statistic.of_series and claim.metric not in SERIES_OF:
         raise InputError(f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}.")
-
-
-# ---------------------------------------------------------------------- the verdict
 
 
 def verdict_of(claim: Claim, ours: Interval) -> str:

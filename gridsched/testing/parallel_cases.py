@@ -124,8 +124,6 @@ PARALLEL_CASES = (
 )
 
 
-# ---------------------------------------------------------------------- with utility functions
-
 #: Cores of a node, and nodes, of the clusters A and B.
 _CORES, _SIZES = (4, 2), (3, 4)
 _INF = np.inf
