@@ -147,11 +147,11 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, Scenario
     by_run: dict[str, ScenarioBounds] = {}
     for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):
         runs = list(group)
-        described = runs[0].scenario
+        described = runs[0].spec
         # The reference driver's scenario is the same, and needs no platform file.
-        settings = {**described["settings"], "driver": "reference"}
-        scheduler = {**described["scheduler"], "policy": None}  # no scheduler is made
-        told = {**described, "settings": settings, "scheduler": scheduler}
+        settings = described.settings.model_copy(update={"driver": "reference"})
+        scheduler = described.scheduler.model_copy(update={"policy": None})  # no scheduler is made
+        told = described.model_copy(update={"settings": settings, "scheduler": scheduler})
         scenario = load(maker.make(told)).deployed()
         bounds = _scenario_bounds(scenario)
         by_run.update({run.run_id: bounds.beside(traits[run.axes["scheduler"]]) for run in runs})

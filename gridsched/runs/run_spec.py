@@ -30,7 +30,8 @@ from pydantic import (
 )
 
 from gridsched.errors import InputError
-from gridsched.files.output_files import as_bytes, canonical_text, is_file_name
+from gridsched.files.json_files import canonical_text
+from gridsched.files.output_files import as_bytes, is_file_name
 from gridsched.model.records import complaint, gravest, key_name, keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
