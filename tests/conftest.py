@@ -13,12 +13,13 @@ import pytest
 from hypothesis import settings
 
 from gridsched.campaign.store import Store
-from gridsched.engine import Controller
 from gridsched.engine.dispatch import Dispatch
+from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.metrics import METRICS
 from gridsched.policy import registry
 from gridsched.runs import claims_schema
 from gridsched.runs.study import Study
+from gridsched.sim import client
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -37,6 +38,23 @@ settings.register_profile("unattended", derandomize=True, deadline=None, print_b
 settings.register_profile("wide", max_examples=400, derandomize=True, deadline=None, print_blob=True)
 if os.environ.get("CI"):
     settings.load_profile("unattended")
+
+
+#: Folders and files all of whose runs are validated at each instant, on both drivers; in others it would cost
+#: more than they do.
+VALIDATED = {"engine", "schedulers", "sim", "test_agreement.py", "test_common_checks.py"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _validated(request: pytest.FixtureRequest) -> None:
+    """Have each instant of each run leave what holds of every run (`Controller.validate`)."""
+    asks = request.path.relative_to(Path(__file__).parent).parts[0] in VALIDATED
+    if asks != (CHECK_INVARIANTS in os.environ):
+        if asks:
+            os.environ[CHECK_INVARIANTS] = "1"
+        else:
+            del os.environ[CHECK_INVARIANTS]
+        client.server().close()  # it keeps the environment in which it started
 
 
 @pytest.fixture(autouse=True)
@@ -95,19 +113,6 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
         return path
 
     return write_file
-
-
-@pytest.fixture
-def validated(monkeypatch):
-    """Have each instant of each run leave what holds of every run (`Controller.validate`)."""
-    step = Controller.step
-
-    def step_and_validate(controller, now, finished):
-        commands = step(controller, now, finished)
-        controller.validate()
-        return commands
-
-    monkeypatch.setattr(Controller, "step", step_and_validate)
 
 
 @pytest.fixture(params=["hot path", "long way"])

@@ -90,7 +90,6 @@ OWN = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.e
 ALL = OWN + [make_scheduler(id, given) for id, given in VARIANTS]
 
 
-@pytest.mark.usefixtures("validated")
 @parametrize_with_checks(ALL)
 def test_common_checks(scheduler, check):
     """The scheduler passes the check."""

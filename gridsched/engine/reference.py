@@ -7,13 +7,14 @@ SimGrid's clock is then checked against it.
 from __future__ import annotations
 
 import heapq
+import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from gridsched.engine.controller import Controller
-from gridsched.engine.execution import UNENDED, Execution
+from gridsched.engine.execution import UNENDED, Command, Execution
 from gridsched.errors import IncompleteRun
 from gridsched.model.host_profiles import Speeds
 from gridsched.model.platform import Platform
@@ -21,6 +22,38 @@ from gridsched.model.run_times import RunTimes
 from gridsched.model.trace import Trace
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
+
+#: Variable of the environment by which both drivers validate each step; "0" or nothing: none.
+CHECK_INVARIANTS = "GRIDSCHED_CHECK_INVARIANTS"
+
+
+def validate_if_asked(controller: Controller) -> None:
+    """Have a controller validate itself after each of its steps where the environment asks for that.
+
+    Both drivers call it before a run; a run of which nobody asks it costs nothing.
+
+    Parameters
+    ----------
+    controller : Controller
+    """
+    if os.environ.get(CHECK_INVARIANTS, "0") in ("", "0"):
+        return
+    take_step, take_answered_step = controller.step, controller.step_with_answers
+
+    def step(now: float, finished: Sequence[Execution]) -> list[Command]:
+        commands = take_step(now, finished)
+        controller.validate()
+        return commands
+
+    def step_with_answers(
+        now: float, finished: Sequence[Execution]
+    ) -> Generator[State, Iterable[Decision], list[Command]]:
+        commands = yield from take_answered_step(now, finished)
+        controller.validate()
+        return commands
+
+    controller.step = step  # type: ignore[method-assign]
+    controller.step_with_answers = step_with_answers  # type: ignore[method-assign]
 
 
 class Calendar:
@@ -110,6 +143,7 @@ def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace
     InvalidDecision, IncompleteRun
         As the controller does.
     """
+    validate_if_asked(controller)
     calendar = Calendar(run_times, controller.system.platform)
     while not controller.done:
         now, finished = calendar.next_instant(controller.next_timer)
@@ -150,6 +184,7 @@ def simulate_with_answers(
     InvalidDecision, IncompleteRun
         As the controller does.
     """
+    validate_if_asked(controller)
     calendar = Calendar(run_times, controller.system.platform)
     while not controller.done:
         now, finished = calendar.next_instant(controller.next_timer)

@@ -205,6 +205,7 @@ def simulate(request: SimulationRequest) -> Records:
         carbon=request.system.carbon if request.meters_carbon else None,
     )
     controller = make_controller(request)  # a policy that ends its process is not the platform's
+    reference.validate_if_asked(controller)
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
