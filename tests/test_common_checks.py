@@ -43,6 +43,7 @@ from broken_policies import (
     WritesReadOnly,
 )
 
+from gridsched.errors import InputError
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.testing import (
     CHECKS,
@@ -55,7 +56,9 @@ from gridsched.testing import (
     play,
     trace_differences,
 )
-from gridsched.testing.decision_checks import below_bounds
+from gridsched.testing.cases import DEPENDENT_CASES, cases_for
+from gridsched.testing.decision_checks import below_bounds, early_starts
+from gridsched.testing.parallel_cases import SHARED_CASES
 
 # Every registered scheduler passes the common checks.
 
@@ -230,3 +233,50 @@ def test_differences_of_traces_are_found():
     assert trace_differences(trace, fewer) == ["5 and 4 executions"]
     states = replace(trace, final_state=trace.final_state + 1)
     assert "final states" in trace_differences(trace, states)[0]
+
+
+# Policies are played on all kinds of tasks that their traits allow, some of which wait for others.
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "kinds"),
+    [
+        ("mct", {"serial", "whole", "shared"}),
+        ("fcfs", {"serial", "whole", "shared"}),
+        ("lp_rolling", {"serial"}),
+        ("max_max_upe", {"serial"}),
+        ("shortest_queue", {"serial"}),
+        ("max_upe", {"whole"}),
+        ("lp_max_profit", set()),
+    ],
+)
+def test_dependent_tasks_of_all_kinds_are_played(scheduler, kinds):
+    """Those of a policy that plans once wait for nothing."""
+    dependent = [case.tasks for case in cases_for(make_scheduler(scheduler)) if case.tasks.dependencies is not None]
+    found = {"serial" if each.are_serial else "whole" if each.take_whole_nodes else "shared" for each in dependent}
+    assert found == kinds
+
+
+def test_a_start_before_what_it_waits_for_is_found():
+    """Of a chain of three the second one starts behind the end of the first, the third 3 s behind that start."""
+    trace = play(DEPENDENT_CASES[0], make_scheduler("mct"))
+    assert early_starts(trace) == []
+    for task in (1, 2):
+        early = trace.executions.copy()
+        early["start"][early["task"] == task] = 0.0
+        found = early_starts(replace(trace, executions=early))
+        assert found[0].startswith(f"task {task + 1} starts at")
+
+
+def test_a_policy_that_plans_once_refuses_tasks_that_are_free_later():
+    """One line says so, as of tasks that arrive later."""
+    with pytest.raises(CheckFailed, match="plans once.*wait for others") as caught:
+        play(DEPENDENT_CASES[0], make_scheduler("lp_max_profit"))
+    assert isinstance(caught.value.__cause__, InputError)
+
+
+def test_permanent_reservations_of_serial_tasks():
+    """A task of one core is a job of one node to a policy that gives whole nodes."""
+    trace = play(SHARED_CASES[1], make_scheduler("easy_backfilling", {"reservations": "permanent"}))
+    assert (trace.final_state == trace.final_state[0]).all()
+    assert early_starts(trace) == []

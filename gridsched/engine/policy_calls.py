@@ -237,11 +237,14 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
             f"{scheduler!r} goes by the carbon intensity of power, and nobody said it. Give it (--carbon FILE), or "
             "use another scheduler."
         )
-    times = tasks.submit_time_s
-    if traits.asked == "start" and not traits.delegates and len(tasks) and times[0] != times[-1]:
+    if traits.plans_once and not tasks.are_one_bag:
+        last_s = tasks.submit_time_s[-1]
+        later, instead = f"arrive until {last_s:g} s", "Submit all at one time"
+        if last_s == tasks.submit_time_s[0]:
+            later, instead = "wait for others", "Leave out what they wait for"
         raise InputError(
-            f"{scheduler!r} plans once, at the first submission, and {tasks.name} has tasks that "
-            f"arrive until {times[-1]:g} s. Submit all at one time, or use another scheduler."
+            f"{scheduler!r} plans once, at the first submission, and {tasks.name} has tasks that {later}. "
+            f"{instead}, or use another scheduler."
         )
     if traits.needs_distributions and not isinstance(system.estimates, StochasticEstimates):
         raise InputError(

@@ -638,7 +638,7 @@ class SharedNodes(WholeNodes):
         self._is_simple = bool(self.members.all()) and int(system.platform.n_pstates.max(initial=1)) == 1
         self._names = [partition.name for partition in system.platform.pools]
         #: nodes of all executions, and parts on them; each execution has some places in a row
-        self._pool = np.empty((2, _FIRST_PARTS), dtype=np.int64)
+        self._pool = np.zeros((2, _FIRST_PARTS), dtype=np.int64)
         self._n_pooled = 0
         self._rows = np.zeros((3, 0), dtype=np.int64)
         super().__init__(system, tasks, is_on)
@@ -845,7 +845,7 @@ class SharedNodes(WholeNodes):
         _, begin, count = self._rows[:, :n]
         used = int(count.sum())
         room = max(_FIRST_PARTS, 2 * (used + more))
-        packed = np.empty((2, room), dtype=np.int64)
+        packed = np.zeros((2, room), dtype=np.int64)
         first = np.cumsum(count) - count
         places = np.repeat(begin - first, count) + np.arange(used)
         packed[:, :used] = self._pool[:, places]

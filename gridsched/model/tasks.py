@@ -159,6 +159,12 @@ class Tasks:
         return self.n_parts if self.demand is None else self.n_parts * self.demand[:, 0]
 
     @property
+    def are_one_bag(self) -> bool:
+        """Whether all are submitted at one time, and none waits for others."""
+        times = self.submit_time_s
+        return self.dependencies is None and (not len(self) or bool(times[0] == times[-1]))
+
+    @property
     def shared(self) -> SharedJobs:
         """What parts of tasks take, and where, where nodes are shared.
 

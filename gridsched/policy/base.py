@@ -110,6 +110,11 @@ class Traits:
                     "and '_', and begins with a letter."
                 )
 
+    @property
+    def plans_once(self) -> bool:
+        """Whether its one plan is all: it serves no task that arrives later, or comes to be free of others later."""
+        return self.asked == "start" and not self.delegates
+
     def covers(self, other: Traits) -> bool:
         """Whether a policy with these traits may delegate to one with the `other` traits."""
         flags = {name: v for name, v in vars(other).items() if name not in ("asked", "notes")}

@@ -87,16 +87,16 @@ class LPRolling(Scheduler):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Plan what waits if anything has changed since it was planned."""
-        submitted = len(state.tasks)
+        free = len(state.tasks) - len(state.blocked)
         if (
-            submitted == self.known_
+            free == self.known_
             and state.now < self.change_s_
             and not self.always_
             # the price by backlog changes, too; it is looked at again when all else has finished
             and not (self.stands_still_ and not len(state.running))
         ):
             return []
-        self.known_ = submitted
+        self.known_ = free
         return list(self._decided(state))
 
     def _decided(self, state: State) -> Iterator[Decision]:
@@ -179,7 +179,7 @@ class Backlog:
         tasks = state.tasks
         _, self._bag = np.unique(tasks.submit_time_s, return_inverse=True)
         self._size = np.bincount(self._bag)
-        unfinished = np.concatenate([state.mappable, state.queue_tasks, state.running["task"]])
+        unfinished = np.concatenate([state.mappable, state.blocked, state.queue_tasks, state.running["task"]])
         self.others = max(len(np.unique(self._bag[unfinished])) - 1, 0)
 
     def share(self, tasks: Integers) -> float:

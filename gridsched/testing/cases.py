@@ -17,7 +17,15 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, TypedEstimat
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.base import Scheduler
-from gridsched.testing.parallel_cases import PARALLEL_CASES, PARALLEL_UTILITY_CASES
+from gridsched.testing.parallel_cases import (
+    DEPENDENT_PARALLEL_CASES,
+    DEPENDENT_PARALLEL_UTILITY_CASES,
+    ONE_HOST_CASES,
+    PARALLEL_CASES,
+    PARALLEL_UTILITY_CASES,
+    SHARED_CASES,
+    dependent,
+)
 from gridsched.testing.playing import CARBON, UNCERTAINTY, Case, told
 
 
@@ -77,6 +85,21 @@ def _tiny_cases() -> tuple[Case, ...]:
 
 #: What every scheduler of serial tasks must cope with.
 TINY_CASES = _tiny_cases()
+#: And what they must cope with where tasks wait for others.
+DEPENDENT_CASES = (
+    dependent(
+        Case(
+            "",
+            Platform(
+                (make_host("fast", 100.0, busy_w=50.0), make_host("slow", 25.0), make_host("dual", 40.0, cores=2))
+            ),
+            make_tasks(
+                [1000.0, 500.0, 2000.0, 1500.0, 250.0, 300.0, 700.0, 1100.0, 900.0, 400.0], [0.0] * 7 + [9.0] * 3
+            ),
+        ),
+        "tasks that wait for others",
+    ),
+)
 #: What one that heeds power caps must cope with besides: one host at full power, or both slowly.
 CAPPED_CASES = (
     Case(
@@ -173,6 +196,21 @@ def _utility_cases() -> tuple[Case, ...]:
 
 #: What every scheduler of tasks with utility functions must cope with.
 UTILITY_CASES = _utility_cases()
+
+
+#: The same, where tasks wait for others.
+DEPENDENT_UTILITY_CASES = (
+    dependent(
+        make_utility_case(
+            "",
+            [[[10, 14], [20, 28]], [[5, 7], [10, 14]]],
+            [0, 1, 1],
+            [k % 2 for k in range(12)],
+            [0.7 * k for k in range(12)],
+        ),
+        "typed tasks that wait for others",
+    ),
+)
 
 
 def _typed_bags() -> tuple[Case, ...]:
@@ -283,6 +321,21 @@ def _stochastic_cases() -> tuple[Case, ...]:
 STOCHASTIC_CASES = _stochastic_cases()
 
 
+#: The same, where tasks wait for others.
+DEPENDENT_STOCHASTIC_CASES = (
+    dependent(
+        make_stochastic_case(
+            "",
+            [[[10, 14], [15, 21]], [[20, 28], [12, 17]]],
+            [0, 1],
+            [k % 2 for k in range(10)],
+            [4.5 * k for k in range(10)],
+        ),
+        "uncertain tasks that wait for others",
+    ),
+)
+
+
 def on_each_case(check: Callable[[Scheduler, Case], None]) -> Callable[[Scheduler], None]:
     """Return a check of a scheduler on all its cases; what it finds names scheduler and case."""
 
@@ -296,22 +349,28 @@ def on_each_case(check: Callable[[Scheduler, Case], None]) -> Callable[[Schedule
 
 
 def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
-    """Return the tiny cases that suit the scheduler.
+    """Return the tiny cases that suit the scheduler: all kinds of tasks that its traits allow.
 
-    A policy that is asked only once, at the start, knows nothing of tasks that arrive later.
+    A policy that plans once, at the start, knows nothing of tasks that arrive or are free later.
     """
     traits = scheduler.traits
     if traits.parallel:
-        return PARALLEL_UTILITY_CASES if traits.needs_utility else PARALLEL_CASES
-    cases = UTILITY_CASES if traits.needs_utility else TINY_CASES
+        if traits.needs_utility:
+            return PARALLEL_UTILITY_CASES + DEPENDENT_PARALLEL_UTILITY_CASES
+        return PARALLEL_CASES + DEPENDENT_PARALLEL_CASES + (SHARED_CASES if traits.shares else ())
+    cases = TINY_CASES + DEPENDENT_CASES
+    if traits.needs_utility:
+        cases = UTILITY_CASES + DEPENDENT_UTILITY_CASES
+    elif not traits.by_types:
+        cases += ONE_HOST_CASES
     if traits.by_types:
         cases += TYPED_CASES
     if traits.heeds_power_cap:
         cases += CAPPED_CASES
     if traits.needs_distributions:
-        cases = STOCHASTIC_CASES
+        cases = STOCHASTIC_CASES + DEPENDENT_STOCHASTIC_CASES
     if traits.needs_carbon:
         cases = tuple(replace(case, rules={**case.rules, "carbon": CARBON}) for case in cases)
-    if traits.asked != "start" or traits.delegates:
-        return cases
-    return tuple(case for case in cases if len(set(case.tasks.submit_time_s.tolist())) <= 1)
+    if traits.plans_once:
+        return tuple(case for case in cases if case.tasks.are_one_bag)
+    return cases

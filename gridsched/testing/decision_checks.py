@@ -12,6 +12,8 @@ from gridsched.energy import trace_energy
 from gridsched.errors import IncompleteRun
 from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.estimates import Estimates
+from gridsched.model.dependencies import After
+from gridsched.model.records import time_tolerance
 from gridsched.model.system import System
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import make_tasks
@@ -46,9 +48,29 @@ def check_final_states(scheduler: Scheduler, case: Case) -> None:
 
 @on_each_case
 def check_legal_places(scheduler: Scheduler, case: Case) -> None:
-    """Tasks run on existing hosts and P-states, that are on, one task for each core."""
-    for problem in illegal_places(play(case, scheduler.clone()), case.system().estimates):
+    """Tasks run on existing hosts and P-states, that are on, one task for each core, after what they wait for."""
+    trace = play(case, scheduler.clone())
+    for problem in illegal_places(trace, case.system().estimates) + early_starts(trace):
         raise CheckFailed(problem)
+
+
+def early_starts(trace: Trace) -> list[str]:
+    """Return, in words, which tasks of a trace start before what they wait for lets them."""
+    edges = trace.tasks.dependencies
+    if edges is None:
+        return []
+    start, finish = trace.start_time_s, trace.finish_time_s
+    since = np.where(edges.kind == After.START, start[edges.on], finish[edges.on])
+    free_s = since + edges.delay_s
+    early = start[edges.task] < free_s - time_tolerance(trace.horizon_s)
+    needs = np.isin(edges.kind, (After.START, After.SUCCESS))
+    early |= needs & np.isnan(since) & ~np.isnan(start[edges.task])
+    labels = trace.tasks.labels
+    return [
+        f"task {labels[edges.task[k]]} starts at {start[edges.task[k]]:g} s and waits for task {labels[edges.on[k]]} "
+        f"({After(edges.kind[k]).name.lower()} at {since[k]:g} s) and {edges.delay_s[k]:g} s more."
+        for k in np.flatnonzero(early)
+    ]
 
 
 def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str]:
@@ -64,12 +86,13 @@ def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str
     execution, placed = trace.placed()
     for h, host in enumerate(trace.platform.hosts):
         runs = trace.executions[execution[placed == h]]
+        cores = trace.host_cores[placed == h] if len(trace.host_cores) else np.ones(len(runs), dtype=np.int64)
         changes = trace.host_changes[trace.host_changes["host"] == h]
         if ((runs["pstate"] < 0) | (runs["pstate"] >= len(host.pstates))).any():
             problems.append(f"host {host.name} runs a task in a P-state it does not have.")
         for run in runs:
             there = (runs["start"] <= run["start"]) & (run["start"] < runs["end"])
-            if there.sum() > host.cores:
+            if cores[there].sum() > host.cores:
                 problems.append(f"host {host.name} runs more tasks than its {host.cores} cores.")
             if len(set(runs["pstate"][there].tolist())) > 1:
                 problems.append(f"host {host.name} runs tasks in several P-states at once.")
@@ -77,7 +100,11 @@ def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str
                 problems.append(f"host {host.name} runs a task while it is off.")
     if len(np.setdiff1d(placed, np.arange(len(trace.platform)))):
         problems.append("a task runs on a host that does not exist.")
-    if not trace.tasks.are_serial:
+    if trace.tasks.demand is not None:
+        tasks = trace.executions["task"]
+        if (trace.n_cores != trace.tasks.size[tasks]).any():
+            problems.append("a task runs on more or fewer cores than its parts need.")
+    elif not trace.tasks.are_serial:
         tasks, hosts = trace.executions["task"], trace.executions["host"]
         widths = trace.tasks.n_parts[tasks] if estimates is None else estimates.widths(tasks, hosts)
         if (trace.width != widths).any():

@@ -1,13 +1,15 @@
-"""The tiny systems on which the checks play policies of parallel jobs."""
+"""The tiny systems on which the checks play policies of parallel jobs, and jobs that wait for others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from gridsched.model.jobs import After, Dependencies
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
-from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.tasks import Tasks, make_tasks
@@ -16,6 +18,33 @@ from gridsched.testing.playing import Case
 
 #: Speed of a node in P-state 0 [flop/s].
 _SPEED = 2e9
+
+
+#: Who waits for whom, for what, and how long from then on [s]: a chain (0 to 2), a diamond (3 to 6), a fan-out.
+_WAITS = (
+    (1, 0, After.SUCCESS, 0.0),
+    (2, 1, After.START, 3.0),
+    (4, 3, After.SUCCESS, 0.0),
+    (5, 3, After.END, 4.0),
+    (6, 4, After.SUCCESS, 0.0),
+    (6, 5, After.END, 0.0),
+    (8, 7, After.START, 0.0),
+    (9, 7, After.SUCCESS, 2.5),
+)
+
+
+def dependent(case: Case, name: str) -> Case:
+    """Return a case called `name` in which the first tasks wait for each other, as a chain, a diamond and a fan-out.
+
+    Parameters
+    ----------
+    case : Case
+        Of at least ten tasks.
+    name : str
+    """
+    task, on, kind, delay_s = map(np.array, zip(*_WAITS, strict=True))
+    tasks = replace(case.tasks, dependencies=Dependencies(task, on, kind, delay_s), name=name)
+    return replace(case, name=name, tasks=tasks)
 
 
 def cluster_of(n_nodes: int, *, draws_idle: bool = True) -> Platform:
@@ -32,6 +61,10 @@ def cluster_of(n_nodes: int, *, draws_idle: bool = True) -> Platform:
     hosts = tuple(Host(f"node{k}", pstates, boot_time_s=3.0) for k in range(n_nodes))
     whole = (Cluster("cluster", tuple(range(n_nodes))),) if n_nodes else ()
     return Platform(hosts, whole, name=f"{n_nodes} nodes")
+
+
+def _users(n: int) -> dict[str, list[str]]:
+    return {"user": [("ann", "bob")[k % 2] for k in range(n)]}
 
 
 def make_parallel_case(
@@ -67,7 +100,7 @@ def make_parallel_case(
         submit,
         width=width,
         requested_time_s=estimate,
-        attributes={"user": [("ann", "bob")[k % 2] for k in range(len(jobs))]},
+        attributes=_users(len(jobs)),
         name=name,
     )
     return Case(
@@ -79,6 +112,23 @@ def make_parallel_case(
         logged=run,
         rules=rules,
     )
+
+
+def _shared_case(name: str, width: int | Sequence[int]) -> Case:
+    """Return ten jobs of so many parts, of one to four cores each, on two nodes of four cores in one partition."""
+    pstates = PState(_SPEED, 5.0, 9.0, 40.0), PState(_SPEED / 2, 4.0, 6.0, 13.0)
+    hosts = tuple(Host(f"node{k}", pstates, cores=4, boot_time_s=3.0) for k in range(2))
+    platform = Platform(hosts, (Cluster("cluster", (0, 1)),), name="2 nodes", partitions=(Partition("all", (0, 1)),))
+    times = np.array([6.0, 11.0, 3.0, 9.0, 5.0, 8.0, 2.0, 7.0, 4.0, 10.0])
+    tasks = make_tasks(
+        times * _SPEED,
+        [0.0] * 7 + [5.0] * 3,
+        width=width,
+        demand=np.array([3, 1, 2, 4, 1, 2, 1, 3, 2, 1])[:, None],
+        anywhere=True,
+        attributes=_users(len(times)),
+    )
+    return Case(name, platform, tasks)
 
 
 #: Section I's example: J1 to J4.
@@ -122,6 +172,27 @@ PARALLEL_CASES = (
     make_parallel_case("nodes that are off", 7, _MIXED, hosts_off=(0, 3)),
     make_parallel_case("asked every five seconds", 5, _MIXED, mapping_interval_s=5.0),
 )
+
+
+#: The same, of which some wait for others.
+DEPENDENT_PARALLEL_CASES = (
+    dependent(make_parallel_case("", 5, (*_MIXED, (40, 9, 1, 12))), "jobs that wait for others"),
+)
+_SECONDS = np.array([9.0, 4.0, 7.0, 5.0, 8.0, 3.0, 6.0, 2.0, 10.0, 1.0])
+#: What those that let jobs share nodes must cope with besides: parts that may lie together, and tasks of one core.
+SHARED_CASES = (
+    dependent(_shared_case("", [1, 1, 3, 1, 2, 4, 6, 1, 2, 5]), "jobs that share nodes"),
+    dependent(
+        Case("", cluster_of(3), make_tasks(_SPEED * _SECONDS, [0.0] * 7 + [5.0] * 3, attributes=_users(10))),
+        "serial tasks on nodes",
+    ),
+)
+#: What policies that name one host for each task must cope with.
+ONE_HOST_CASES = (
+    dependent(make_parallel_case("", 3, [(0.0, each, 1, each) for each in _SECONDS.tolist()]), "jobs of one node"),
+    dependent(_shared_case("", 1), "jobs of one part that share nodes"),
+)
+
 
 
 #: Cores of a node, and nodes, of the clusters A and B.
@@ -223,3 +294,5 @@ PARALLEL_UTILITY_CASES = (
         budget=EnergyBudget(4e3, period_s=30.0, first_period_start_s=5.0),
     ),
 )
+#: The same, of which some wait for others.
+DEPENDENT_PARALLEL_UTILITY_CASES = (dependent(UTILITY_WITHOUT_TIES, "parallel tasks that wait for others"),)

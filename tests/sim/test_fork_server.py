@@ -14,10 +14,13 @@ import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
 from gridsched.compiled import tell_compiling, told_of_compiling
+from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.run import run
+from gridsched.runs.scenario import Scenario
 from gridsched.runs.settings import MAX_TIMEOUT_S
 from gridsched.sim import processes
 from gridsched.sim.child import SimulationRequest
@@ -86,6 +89,26 @@ def print_endlessly(state) -> list:
         sys.stderr.write("x" * 1_000_000)
     sys.stderr.flush()
     os.abort()
+
+
+def spoil_the_books(state) -> None:
+    """Count a task more, as a fault of the engine might."""
+    state._run.open_tasks += 1
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_each_step_is_validated_where_the_environment_asks(driver):
+    """As in all tests of this folder: what is kept in two places is compared, in SimGrid's process, too."""
+    with pytest.raises(SimulationError, match="open tasks at t = 0.0 s: 6, not 5"):
+        run(Scenario(ex_a(), SIZES, acting(spoil_the_books), driver=driver))
+
+
+def test_no_step_is_validated_where_nobody_asks(monkeypatch):
+    """Then the fault shows at the end: the one task more is never done."""
+    monkeypatch.setenv(CHECK_INVARIANTS, "0")
+    with pytest.raises(GridschedError) as caught:
+        run(Scenario(ex_a(), SIZES, acting(spoil_the_books), driver="reference"))
+    assert "open tasks at" not in str(caught.value)
 
 
 @pytest.mark.parametrize("act", [leave_a_child, leave_a_daemon])

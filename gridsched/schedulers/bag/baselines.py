@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Floats
+from gridsched.arrays import Floats, Integers
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Assign, Decision, Plan
@@ -229,6 +229,8 @@ class WQR(WorkQueue):
         self.heap_: list[tuple[int, float, int]] | None = None
         #: tasks given out whose start was not looked at yet
         self.given_: list[int] = []
+        #: what nodes have left that jobs share
+        self.left_: Integers | None = None
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Give waiting tasks to idle cores, and copies of running tasks to those left over."""
@@ -242,6 +244,11 @@ class WQR(WorkQueue):
                 return decisions
             if isinstance(decision, Assign):
                 started[decision.task] = [decision.host]
+        if state.tasks.demand is not None:
+            self.heap_ = None  # an idle core may be too little: what was given starts at any time
+            if started:
+                return decisions
+            self.left_ = np.array(state.nodes.left)
         cores = _without(state.idle_cores(), [host for hosts in started.values() for host in hosts])
         if cores:  # nothing waits any more that they could run
             copy = self._copy_random if self.pick == "random" else self._copy_oldest
@@ -253,7 +260,20 @@ class WQR(WorkQueue):
     def _may_copy(self, state: State, task: int, hosts: list[int], host: int) -> bool:
         """Whether a task that runs on `hosts` may have a copy on `host`."""
         runs = len(hosts) < self.max_replicas and host not in hosts
+        if self.left_ is not None and (self.left_[host] < self._need(state, task)).any():
+            return False
         return runs and state.estimates.run_time(task, host, self.pstates_[host]) < np.inf
+
+    def _need(self, state: State, task: int) -> Integers:
+        """Return what a job takes whose parts lie on one node."""
+        jobs = state.tasks.shared
+        need: Integers = jobs.demand[task] * jobs.width[task]
+        return need
+
+    def _copied(self, state: State, task: int, host: int) -> Assign:
+        if self.left_ is not None:
+            self.left_[host] -= self._need(state, task)
+        return Assign(task, host)
 
     def _copy_random(self, state: State, started: dict[int, list[int]], cores: list[int]) -> Iterator[Assign]:
         hosts_of = {task: hosts.copy() for task, hosts in started.items()}
@@ -267,7 +287,7 @@ class WQR(WorkQueue):
             if candidates:
                 task = candidates[int(self.rng_.integers(len(candidates)))]
                 hosts_of[task].append(host)
-                yield Assign(task, host)
+                yield self._copied(state, task, host)
 
     def _copy_oldest(self, state: State, started: dict[int, list[int]], cores: list[int]) -> Iterator[Assign]:
         """Yield copies; only the tasks at the top of the heap are looked at.
@@ -298,7 +318,7 @@ class WQR(WorkQueue):
                 elif self._may_copy(state, task, [h for h, _ in copies], host):
                     copies.append((host, state.now))
                     heappush(self.heap_, (len(copies), copies[0][1], task))
-                    yield Assign(task, host)
+                    yield self._copied(state, task, host)
                     break
                 else:
                     passed_over.append(entry)
