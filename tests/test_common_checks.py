@@ -270,7 +270,7 @@ def test_a_start_before_what_it_waits_for_is_found():
 
 def test_a_policy_that_plans_once_refuses_tasks_that_are_free_later():
     """One line says so, as of tasks that arrive later."""
-    with pytest.raises(CheckFailed, match="plans once.*wait for others") as caught:
+    with pytest.raises(CheckFailed, match=r"plans once.*wait for others") as caught:
         play(DEPENDENT_CASES[0], make_scheduler("lp_max_profit"))
     assert isinstance(caught.value.__cause__, InputError)
 

@@ -207,10 +207,6 @@ def row_of(table: pa.Table, k: int) -> RunRow:
     return row
 
 
-
-
-
-
 def parquet_files(root: Path) -> list[Path]:
     """Return the Parquet files of rows in a store."""
     return sorted(root.glob(f"{_PREFIX}*.parquet"))

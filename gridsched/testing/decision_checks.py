@@ -11,9 +11,9 @@ import numpy as np
 from gridsched.energy import trace_energy
 from gridsched.errors import IncompleteRun
 from gridsched.metrics.run_metrics import makespan_s
-from gridsched.model.estimates import Estimates
 from gridsched.model.dependencies import After
-from gridsched.model.records import time_tolerance
+from gridsched.model.estimates import Estimates
+from gridsched.model.limits import time_tolerance
 from gridsched.model.system import System
 from gridsched.model.task_types import TaskTypes
 from gridsched.model.tasks import make_tasks

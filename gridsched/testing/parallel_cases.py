@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridsched.model.jobs import After, Dependencies
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.rules import EnergyBudget
@@ -192,7 +192,6 @@ ONE_HOST_CASES = (
     dependent(make_parallel_case("", 3, [(0.0, each, 1, each) for each in _SECONDS.tolist()]), "jobs of one node"),
     dependent(_shared_case("", 1), "jobs of one part that share nodes"),
 )
-
 
 
 #: Cores of a node, and nodes, of the clusters A and B.

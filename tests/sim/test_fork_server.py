@@ -99,7 +99,7 @@ def spoil_the_books(state) -> None:
 @pytest.mark.parametrize("driver", ["reference", "simgrid"])
 def test_each_step_is_validated_where_the_environment_asks(driver):
     """As in all tests of this folder: what is kept in two places is compared, in SimGrid's process, too."""
-    with pytest.raises(SimulationError, match="open tasks at t = 0.0 s: 6, not 5"):
+    with pytest.raises(SimulationError, match=r"open tasks at t = 0.0 s: 6, not 5"):
         run(Scenario(ex_a(), SIZES, acting(spoil_the_books), driver=driver))
 
 

@@ -14,7 +14,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Assign, Decision, Plan
-from gridsched.policy.state import State
+from gridsched.policy.state import SharedNodesState, State
 
 #: Waiting tasks that are looked at together.
 _CHUNK = 1024
@@ -248,7 +248,9 @@ class WQR(WorkQueue):
             self.heap_ = None  # an idle core may be too little: what was given starts at any time
             if started:
                 return decisions
-            self.left_ = np.array(state.nodes.left)
+            nodes = state.nodes
+            assert isinstance(nodes, SharedNodesState)  # tasks with a demand share nodes
+            self.left_ = np.array(nodes.left)
         cores = _without(state.idle_cores(), [host for hosts in started.values() for host in hosts])
         if cores:  # nothing waits any more that they could run
             copy = self._copy_random if self.pick == "random" else self._copy_oldest
