@@ -189,6 +189,8 @@ def _machine_name(platform: Platform, hosts: Integers, cores: Integers) -> str:
 def _arrival_note(tasks: Tasks) -> tuple[str, ...]:
     if len(tasks) and tasks.submit_time_s.max() > tasks.submit_time_s.min():
         return ("the tasks arrive over time; the programmes take all of them as one bag.",)
+    if tasks.dependencies is not None:
+        return ("some tasks wait for others; the programmes take all of them as one bag, free from the start.",)
     return ()
 
 

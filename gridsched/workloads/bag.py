@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,10 +18,12 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_te
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, deadline_column, make_tasks
 from gridsched.workloads.generator_keys import MAX_TASKS, GeneratorKeys
+from gridsched.workloads.traces.dependencies import KINDS
 
 
 class BagOfTasks(GeneratorKeys):
@@ -99,9 +103,13 @@ BAG = Format(
         "submit_time_s": Number(default=0.0),
         "deadline_s": Number(default=math.inf),
         "input_files": Text(default=""),
+        **{word: Text(default="") for word in KINDS},
     },
     key=("id",),
 )
+#: A task that is waited for, by its id, and perhaps how long from then on.
+_ON = re.compile(r"(?P<id>-?\d+)(?:\+(?P<minutes>\d\S*))?")
+_MINUTE = 60
 _NOMINAL = re.compile(r"#\s*nominal_heterogeneity\s*=\s*(\S+)\s*\Z")
 
 
@@ -111,7 +119,8 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     Parameters
     ----------
     path : path
-        CSV with the columns above; ``input_files`` names files, separated by ``;``. A first line
+        CSV with the columns above; ``input_files`` names files, separated by ``;``, `KINDS` hold ids
+        of tasks that a task waits for, as ``3 4+2.5``: the latter and 2.5 minutes more. A first line
         ``# nominal_heterogeneity=0.5`` tells the spread the sizes were drawn with (0 to 1).
     files : path, optional
         CSV ``file,size_bytes,location`` of the input files.
@@ -131,7 +140,7 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     data = None if files is None else read_data_files(files)
     table = BAG.read(path, text)
     needs = [_read_needs(table, row, data) for row in range(len(table))]
-    return make_tasks(
+    tasks = make_tasks(
         table["flops"],
         table["submit_time_s"] or 0.0,
         input_bytes=table["input_bytes"] or 0.0,
@@ -143,6 +152,43 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
         nominal_heterogeneity=nominal,
         name=str(path),
     )
+    return replace(tasks, dependencies=_read_dependencies(table, tasks))
+
+
+def _read_dependencies(table: Table, tasks: Tasks) -> Dependencies | None:
+    """Return which tasks wait for which others, that are submitted before them."""
+    place = {label: k for k, label in enumerate(tasks.labels.tolist())}
+    pairs = [
+        (place[table["id"][row]], *_read_wait(table, row, word, text, place), int(kind))
+        for word, kind in KINDS.items()
+        for row, cell in enumerate(table[word])
+        for text in cell.replace(":", " ").split()
+    ]
+    if not pairs:
+        return None
+    task, on, delay_s, kind_of = zip(*sorted(pairs), strict=True)
+    return Dependencies(np.array(task), np.array(on), np.array(kind_of), np.array(delay_s))
+
+
+def _read_wait(table: Table, row: int, word: str, text: str, place: Mapping[int, int]) -> tuple[int, float]:
+    """Return which task is waited for, and the delay [s]."""
+    match, own = _ON.fullmatch(text), table["id"][row]
+    if match is None:
+        raise table.fail(row, word, "ids of tasks are needed, with blanks between them, each perhaps with +MINUTES")
+    try:
+        delay_s = float(_MINUTE * Decimal(match["minutes"] or 0))
+    except ArithmeticError:
+        delay_s = math.nan
+    if not 0 <= delay_s <= LARGEST:
+        raise table.fail(row, word, f"the minutes behind + must be a number >= 0, at most {LARGEST / _MINUTE:g}")
+    on = int(match["id"])
+    if on not in place:
+        raise table.fail(row, word, f"no task of the file has the id {on}")
+    if on == own:
+        raise table.fail(row, word, "a task cannot wait for itself")
+    if place[on] > place[own]:
+        raise table.fail(row, word, f"task {on} is submitted later, or stands below it; wait for tasks before it")
+    return place[on], delay_s
 
 
 def _read_nominal(path: str | Path, text: str) -> float | None:
@@ -189,9 +235,28 @@ def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
         names = tasks.files.names
         _check_names(path, names)
         columns["input_files"] = [";".join(names[f] for f in need) for need in tasks.input_files]
+    columns |= _dependency_columns(tasks)
     nominal = tasks.nominal_heterogeneity
     comment = "" if nominal is None else f"# nominal_heterogeneity={nominal!r}\n"
     write_whole(path, comment + csv_text(columns), force=force)
+
+
+def _dependency_columns(tasks: Tasks) -> dict[str, list[str]]:
+    """Return the cells that tell which tasks wait for which others, column by column."""
+    edges = tasks.dependencies
+    if edges is None:
+        return {}
+    waits: dict[str, list[list[str]]] = {}
+    words = {int(kind): word for word, kind in reversed(KINDS.items())}
+    for task, on, kind, delay_s in zip(*(each.tolist() for each in vars(edges).values()), strict=True):
+        cells = waits.setdefault(words[kind], [[] for _ in range(len(tasks))])
+        cells[task].append(f"{tasks.labels[on]}{_delay(delay_s)}")
+    return {word: [" ".join(cell) for cell in waits[word]] for word in KINDS if word in waits}
+
+
+def _delay(delay_s: float) -> str:
+    """Return a delay in minutes, with so many digits that it reads back exactly."""
+    return f"+{Decimal(delay_s) / _MINUTE:.20g}" if delay_s else ""
 
 
 def _check_names(path: str | Path, names: Iterable[str]) -> None:

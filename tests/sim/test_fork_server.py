@@ -17,6 +17,7 @@ from gridsched.compiled import tell_compiling, told_of_compiling
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
+from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run import run
@@ -99,15 +100,15 @@ def spoil_the_books(state) -> None:
 @pytest.mark.parametrize("driver", ["reference", "simgrid"])
 def test_each_step_is_validated_where_the_environment_asks(driver):
     """As in all tests of this folder: what is kept in two places is compared, in SimGrid's process, too."""
-    with pytest.raises(SimulationError, match=r"open tasks at t = 0.0 s: 6, not 5"):
-        run(Scenario(ex_a(), SIZES, acting(spoil_the_books), driver=driver))
+    with pytest.raises(SimulationError, match=r"open tasks at t = 0\.0 s: 6, not 5"):
+        run(Scenario(ex_a(), make_tasks(SIZES), acting(spoil_the_books), driver=driver))
 
 
 def test_no_step_is_validated_where_nobody_asks(monkeypatch):
     """Then the fault shows at the end: the one task more is never done."""
     monkeypatch.setenv(CHECK_INVARIANTS, "0")
     with pytest.raises(GridschedError) as caught:
-        run(Scenario(ex_a(), SIZES, acting(spoil_the_books), driver="reference"))
+        run(Scenario(ex_a(), make_tasks(SIZES), acting(spoil_the_books), driver="reference"))
     assert "open tasks at" not in str(caught.value)
 
 

@@ -18,6 +18,7 @@ from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.files.csv_files import csv_text
 from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.runs.run import run
@@ -107,6 +108,75 @@ def test_when_a_generated_bag_is_submitted():
     assert abs(quarters - 500).max() < 5 * np.sqrt(2000 * 0.25 * 0.75)
     with pytest.raises(InputError, match="submit_until_s"):
         generate_bag(BagOfTasks(**keys, submit_from_s=1.0))
+
+
+# Tasks of a bag that wait for others.
+
+WAITS = "id,flops,submit_time_s,after,afterany,afterok,afternotok,aftercorr\n"
+
+
+def test_tasks_wait_for_others_by_their_ids(write):
+    """Ids become places in order of submission; minutes become seconds."""
+    text = f"{WAITS}5,10,7,9+0.25 8,,9:8,,\n9,10,0,,,,,\n8,10,0,,9,,9+1,9\n"
+    tasks = read_workload(write("bag.csv", text))
+    assert tasks.labels.tolist() == [9, 8, 5]
+    edges = tasks.dependencies
+    rows = zip(edges.task.tolist(), edges.on.tolist(), edges.kind.tolist(), edges.delay_s.tolist(), strict=True)
+    first = [(1, 0, After.END, 0), (1, 0, After.SUCCESS, 0), (1, 0, After.FAILURE, 60)]
+    second = [(2, 0, After.START, 15), (2, 0, After.SUCCESS, 0), (2, 1, After.START, 0), (2, 1, After.SUCCESS, 0)]
+    assert sorted(rows) == sorted(first + second)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("3,10,0,7,,,,", "line 4: after is '7'; no task .* 7"),
+        ("3,10,0,,3,,,", "line 4: afterany is '3'; .* itself"),
+        ("3,10,0,,,1 4,,", "line 4: afterok is '1 4'; task 4 is submitted later"),
+        ("3,10,0,,,,1+x,", "line 4: afternotok"),
+        ("3,10,0,,,,1+1e999,", "line 4: afternotok .* minutes"),
+        ("3,10,0,,,,1+1e9999999,", "line 4: afternotok .* minutes"),
+        ("3,10,0,,,,1+1e9x,", "line 4: afternotok .* minutes"),
+        ("3,10,0,,,,1+-5,", "line 4: afternotok"),
+        ("3,10,0,,,,,one", "line 4: aftercorr is 'one'; ids"),
+        ("3,10,0,1;2,,,,", "line 4: after is '1;2'; ids"),
+    ],
+)
+def test_damaged_dependencies_are_refused(write, row, message):
+    """By line and column; so no task waits for itself, a later one, or in a circle."""
+    path = write("bag.csv", f"{WAITS}1,10,0,,,,,\n2,10,0,,,,,\n{row}\n4,10,0,,,,,\n")
+    with pytest.raises(InputError, match=message):
+        read_workload(path)
+
+
+def test_a_circle_is_refused(write):
+    """Of tasks that wait for each other one stands below."""
+    with pytest.raises(InputError, match="line 2: afterok is '2'"):
+        read_workload(write("bag.csv", "id,flops,afterok\n1,10,2\n2,10,1\n"))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_dependencies_read_back(data, tmp_path):
+    """Pairs, kinds and delays, whatever the tasks are called."""
+    pair = st.tuples(
+        st.integers(1, 5), st.integers(0, 4), st.sampled_from(After), st.sampled_from([0.0, 1.5, 100.0, 7.7])
+    )
+    pairs = sorted({each for each in data.draw(st.lists(pair, min_size=1)) if each[1] < each[0]})
+    edges = Dependencies(*map(np.array, zip(*pairs, strict=True))) if pairs else None
+    tasks = make_tasks([1.0] * 6, np.arange(6.0), labels=[9, -4, 7, 1, 3, 2], dependencies=edges)
+    write_bag(tasks, tmp_path / "bag.csv", force=True)
+    back = read_workload(tmp_path / "bag.csv").dependencies
+    found = [] if back is None else sorted(zip(*(each.tolist() for each in vars(back).values()), strict=True))
+    assert found == pairs
+
+
+def test_the_example_of_dependent_tasks_by_hand():
+    """MCT takes the fastest host: 10, 5, 20 and 15 s, then the last one, 15 s behind the start of the fourth."""
+    scenario = Scenario("platforms/ex_a.xml", "examples/pipeline.csv", "mct", driver="reference")
+    trace = run(scenario).trace
+    assert trace.start_time_s.tolist() == [0, 10, 15, 35, 50]
+    assert trace.finish_time_s.tolist() == [10, 15, 35, 50, 52.5]
 
 
 # CSV tables of measured run times become distributions.
