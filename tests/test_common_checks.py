@@ -128,7 +128,7 @@ BROKEN = [
     (ByPosition, "host_order", r"set Traits\(platform_order_matters=True\)"),
     (ImportsSimGrid, "without_simgrid", "A policy decides from the state it is given"),
     (DecidesByDriver, "drivers_agree", "reference driver and SimGrid .* differ"),
-    (ReservesBusyNodes, "legal_places", "host 0 is reserved from .*, as state.nodes.reserved tells"),
+    (ReservesBusyNodes, "legal_places", r"host 0 is reserved from .* by task 0"),
     (PlansInThePast, "legal_places", "Plan.starts holds .* it must lie at or after now"),
     (PlansOnce, "final_states", "a place in a Plan, or a Drop. Place-holders"),
     (TakesOneNodeMore, "legal_places", "the task takes 3 nodes, not 4"),

@@ -52,7 +52,7 @@ def check_invariants(
 def _compared(
     system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers | None, now: float
 ) -> Iterator[Comparison]:
-    yield "open tasks", run.open_tasks, np.count_nonzero(run.states < FINISHED)
+    yield "open tasks", run.open_tasks, int(np.count_nonzero(run.states < FINISHED))
     if not run.open_tasks:
         return  # what is over is not cleared up
     yield from _of_run(run, now)

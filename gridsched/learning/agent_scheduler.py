@@ -137,6 +137,8 @@ class PStateChoice(Choice):
         for task in state.waiting():
             options, best = np.zeros((len(self._hosts), 3)), [-1] * len(self._hosts)
             for k, hosts in enumerate(self._hosts):
+                if not len(hosts):
+                    continue
                 on_hosts = _serial(state, task, hosts, k)
                 if on_hosts.legal.any():
                     first = int(np.argmin(np.where(on_hosts.legal, on_hosts.options[:, 0], np.inf)))

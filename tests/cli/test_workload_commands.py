@@ -50,12 +50,11 @@ def test_a_log_runs_as_it_is(gridsched, tmp_path):
 
 def test_serial_schedulers_are_refused_in_one_line(refused):
     """As are options without effect, and values out of range."""
-    assert "accepts serial tasks" in refused("run", "--workload", FOUR, "--scheduler", "mct")
+    assert "accepts tasks of one host" in refused("run", "--workload", FOUR, "--scheduler", "mct")
     fcfs = ("run", "--workload", FOUR, "--scheduler", "fcfs")
     assert "nodes is 0; it must be at least 1" in refused(*fcfs, "--nodes", 0)
     assert "nodes_from is 'x'" in refused(*fcfs, "--nodes-from", "x")
     assert "leave out --files" in refused(*fcfs, "--files", FOUR)
-    assert "leave out --master n0" in refused(*fcfs, "--master", "n0")
     platform = ROOT / "platforms" / "ex_a.xml"
     assert "nodes has no effect" in refused(*fcfs, "--platform", platform, "--nodes", 3)
     assert "a trace of parallel jobs, which" in refused(

@@ -391,7 +391,7 @@ def test_utility_comes_as_tasks_end():
         ({"reward": "-energie_model_j"}, ("energie_model_j", "energy_model_j")),
         ({"reward": "__import__('os').getcwd()"}, ("__import__",)),
         ({"action": "job", "jobs": 0}, ("jobs", "0")),
-        ({"action": "job"}, ("cluster",)),
+        ({"action": "job"}, ("one speed", "partition")),
         ({"reward": "utility"}, ("utility",)),
     ],
 )

@@ -383,7 +383,7 @@ def test_a_server_sleeps_while_a_run_compiles():
 def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
     """On a fresh install a run waits for it; once it is kept, nothing is said."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    modules, told = ["gridsched.schedulers.kernels.backfilling"], []
+    modules, told = ["gridsched.schedulers.kernels.availability"], []
     for said in ([True, False], []):
         told.clear()
         with SimulationServer() as own, told_of_compiling(told.append):

@@ -54,7 +54,7 @@ def scenario(jobs, n_nodes=4, scheduler="easy_backfilling", platform=None, **opt
     platform = platform or machine(n_nodes)
     tasks = make_tasks(length * 1e9, submit, width=width, requested_time_s=length * 2.0)
     options = {"driver": "reference", "power": ("measured",)} | options
-    times = LoggedRunTimes(platform, length, watts.astype(float))
+    times = LoggedRunTimes(platform, length, watts * width.astype(float))
     return Scenario(platform, tasks, scheduler, run_times=times, **options)
 
 
