@@ -197,9 +197,6 @@ class LoadedScenario(Scenario):
     tasks: Tasks
     given_power: GivenPower = field(default_factory=GivenPower)
 
-    def __post_init__(self) -> None:
-        """Leave the check to `load`, which is once for all that was changed."""
-
     @classmethod
     def of_system(cls, whole: SystemWorkload) -> LoadedScenario:
         """Return the scenario of a workload that comes with its machines."""

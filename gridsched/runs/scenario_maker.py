@@ -131,9 +131,7 @@ class ScenarioMaker:
             timeout_s=timeout_s,
             inputs=_digests(spec, world.platform),
         )
-        made = with_keys(scenario, self._settings(spec), spelled)
-        made.check()
-        return made
+        return with_keys(scenario, self._settings(spec), spelled)
 
     def optimization(self, spec: RunSpec) -> Optimization:
         """Return what is to be planned in a described run that executes nothing.
@@ -303,7 +301,6 @@ def load(scenario: Scenario) -> LoadedScenario:
         If a file cannot be read, or the scenario has no platform or two of them.
     """
     if isinstance(scenario, LoadedScenario):
-        scenario.check()
         world = scenario
     else:
         world = scenario.on(ScenarioMaker({}, Path()).make(scenario.described()))

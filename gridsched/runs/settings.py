@@ -146,10 +146,6 @@ class RunSettings(Rules):
     ] = None
 
     def __post_init__(self) -> None:
-        self.check()
-
-    def check(self) -> None:
-        """Raise `InputError` where a value is out of range."""
         check_record(self, RunSettings)
         read_pstates(self.pstate)
 
