@@ -609,7 +609,7 @@ def steps_of(
     m, n = len(queue), len(end)
     if len(nodes) > 0:
         return 20 + m * (left.size + nodes.pool.shape[1] // 8)
-    return 50 + (m * (m + n) if reservations == ALL else (m + n) // 2)
+    return 20 + (m * (m + n) if reservations == ALL else (m + n) // 5)
 
 
 @interpreted_at_first(steps_of)

@@ -14,7 +14,7 @@ from gridsched.model.maintenance import Maintenance
 from gridsched.model.system import System
 from gridsched.model.tasks import CORES, SharedJobs
 from gridsched.policy.decisions import Allocate
-from gridsched.policy.state import SharedNodesState, State
+from gridsched.policy.state import NodesState, SharedNodesState, State
 from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
 from gridsched.schedulers.parallel.predictors import read_only
 
@@ -82,17 +82,24 @@ class CountedNodes:
         end : ndarray of float64, shape (running,), optional
             Ends of what runs, in the order of `State.running` [s], in the place of the estimated.
         """
-        nodes, starts = state.nodes, self._room(queue)
-        freed = nodes.width
+        nodes = state.nodes
+        widths = size[queue]
+        if widths.min() > nodes.n_free:
+            return []
+        if widths.sum() <= nodes.n_free:  # by every rule
+            return self._on_first_nodes(queue, nodes, size)
+        starts, freed = self._room(queue), nodes.width
         if end is None:
             end = nodes.estimated_end
         else:
             freed = read_only(state.running["width"].copy())
         count = starts_now(self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ())
-        if not count:
-            return []
+        return self._on_first_nodes(starts[:count], nodes, size) if count else []
+
+    def _on_first_nodes(self, tasks: Integers, nodes: NodesState, size: Integers) -> list[Allocate]:
+        """Let jobs start, each on the free nodes of the lowest ids."""
         free, begin, decisions = nodes.free.nonzero()[0], 0, []
-        for task in starts[:count].tolist():
+        for task in tasks.tolist():
             until = begin + int(size[task])
             decisions.append(Allocate(task, free[begin:until]))
             begin = until
