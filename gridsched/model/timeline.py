@@ -442,13 +442,15 @@ def spread_evenly(start: Floats, end: Floats, amount: Floats, edges: Floats) -> 
     amount : ndarray of float64, shape (stretches,)
         At least 0, in any unit.
     edges : ndarray of float64, shape (intervals + 1,)
-        Ascending times [s]; what lies outside them is left out.
+        Ascending times [s]; what lies outside them is left out. None or one: no intervals.
 
     Returns
     -------
     ndarray of float64, shape (intervals,)
     """
     n, length = len(edges) - 1, end - start
+    if n < 1:  # a run that ended before its first period has no edges
+        return np.zeros(0)
     begin, stop = np.maximum(start, edges[0]), np.minimum(end, edges[-1])
     inside = stop > begin
     points = (length == 0) & (start >= edges[0]) & (start < edges[-1])

@@ -224,6 +224,13 @@ def test_amounts_are_divided_as_by_a_plain_loop(stretches, edges):
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * largest + 1e-300)
 
 
+@pytest.mark.parametrize("edges", [[], [20.0]])
+def test_no_interval_receives_no_amount(edges):
+    """A run that ended before its first budget period has no edges, one edge bounds nothing."""
+    amounts = spread_evenly(np.array([0.0]), np.array([10.0]), np.array([5.0]), np.array(edges))
+    assert amounts.shape == (0,)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 3), st.integers(0, 40), st.integers(1, 2), st.integers(0, 10**6))
 def test_days_add_up_and_series_end_at_the_totals(n_hosts, n_tasks, cores, seed):
