@@ -147,11 +147,6 @@ class Controller:
         return self._run.open_tasks
 
     @property
-    def busy_cores(self) -> int:
-        """Cores that execute, or wait for the input files of what they will execute."""
-        return int(sum(each.cores.sum() for each in self._run.executing()))
-
-    @property
     def has_sets(self) -> bool:
         """Whether executions have sets of hosts; else each has one core of one host."""
         return self._run.resources.by_host is None

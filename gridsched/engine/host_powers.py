@@ -41,8 +41,6 @@ class HostPowers:
         self._power: dict[tuple[int, int, float], float] = {}
         #: share of its P-state's speed that a host has, where it is another than the whole
         self._share: dict[int, float] = {}
-        # one number changes at a time where executions have one host each, else blocks of them
-        self._by_blocks = run.resources.by_host is None
         self._computing: Any = [0] * len(platform)
         for execution in run.executing():
             if execution.has_begun:
@@ -50,7 +48,7 @@ class HostPowers:
                     self._computing[host] += cores
         self._watts: Any = [self._power_of(host) for host in range(len(platform))]
         self.total_w = math.fsum(self._watts)
-        if self._by_blocks:
+        if run.resources.by_host is None:  # then blocks of them change, else one number at a time
             self._computing = np.array(self._computing, dtype=np.int64)
             self._watts = np.array(self._watts)
 
