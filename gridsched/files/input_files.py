@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,18 @@ from gridsched.errors import InputError
 
 #: Larger texts are refused, unless a caller knows better.
 MAX_TEXT_BYTES = 1 << 30
+#: What a file begins with that gzip has compressed.
+_GZIP = b"\x1f\x8b"
 
 
 def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
-    """Return the text of a UTF-8 file; a byte order mark is skipped.
+    """Return the text of a UTF-8 file, plain or compressed by gzip; a byte order mark is skipped.
 
     Parameters
     ----------
     path : str or Path
     most : int
-        Larger files are refused [byte].
+        Larger files are refused, as they are and unpacked [byte].
 
     Raises
     ------
@@ -29,12 +32,28 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
         If the file cannot be read or is no text.
     """
     try:
-        text = read_bytes(path, most).decode("utf-8-sig")
+        text = _unpacked(path, read_bytes(path, most), most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: no text in UTF-8 (byte {error.start}).") from None
     if "\0" in text:
         raise InputError(f"{path}: no text: it holds NUL characters.")
     return text
+
+
+def _unpacked(path: str | Path, data: bytes, most: int) -> bytes:
+    """Return what gzip has compressed, of at most `most` bytes; other data as it is."""
+    if not data.startswith(_GZIP):
+        return data
+    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: with gzip's header
+    try:
+        content = unpacking.decompress(data, most + 1)
+    except zlib.error as error:
+        raise InputError(f"{path}: a damaged archive of gzip: {error}.") from None
+    if len(content) > most:
+        raise InputError(f"{path}: holds more than {most // 2**20:,} MB; no more is read.")
+    if not unpacking.eof:
+        raise InputError(f"{path}: an archive of gzip that ends too early.")
+    return content
 
 
 def check_size(path: str | Path, most: int) -> None:

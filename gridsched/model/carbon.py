@@ -34,7 +34,7 @@ class Carbon:
     pue : float
         Power usage effectiveness: power drawn from the grid over power of the hosts, at least 1.
     columns : str or None
-        Names of the columns of an hourly table: ``time=NAME,value=NAME[,host=NAME]``.
+        Names of the columns of an hourly table: ``time=NAME,value=NAME[,host=NAME][,zone=ZONE]``.
     fill : {"hold"} or None
         What holds where hours of such a table are missing: the hour before. None: it is refused.
     forecast : SiteSeries or path, optional
@@ -73,7 +73,10 @@ class Carbon:
     columns: Annotated[
         str | None,
         KeyName("carbon_columns"),
-        Field(description="Columns of an hourly table: time=NAME,value=NAME[,host=NAME].", examples=["KEY=NAME,..."]),
+        Field(
+            description="Columns of an hourly table: time=NAME,value=NAME[,host=NAME][,zone=ZONE].",
+            examples=["KEY=NAME,..."],
+        ),
     ] = None
     fill: Annotated[
         Literal["hold"] | None,

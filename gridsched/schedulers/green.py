@@ -6,12 +6,14 @@ import math
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import Signal, begins_of_lines
 from gridsched.model.system import System
@@ -81,6 +83,11 @@ class WaitForGreen(Wrapper):
     then the wrapped scheduler does not see it. Nothing that runs is suspended. With
     ``max_delay_s=0``, or an intensity that never changes, the run is that of the wrapped scheduler.
 
+    A job that may be interrupted is a chain of tasks of equal run time, each of which waits for the end
+    of the one before it and for nothing else. When its first task is seen the whole chain is put into
+    those of the slots from then to its latest end, one after the other and as long as a task each, at
+    which the expected grams are least ([1]_, section 4.3, "interruptible").
+
     References
     ----------
     .. [1] P. Wiesner, I. Behnke, D. Scheinert, K. Gontarska, L. Thamsen, "Let's wait awhile: how
@@ -123,47 +130,100 @@ class WaitForGreen(Wrapper):
         signal = self.forecast_.signal
         by_site = [hosts[rows] for _, rows in signal.by_site(hosts)] if self.site == "best" else [hosts]
         self.pools_ = [Pool(system, each) for each in by_site if len(each)]
-        #: when each task that is held back may start [s]
+        self.chains_ = Chains()
+        #: when each task that is held back may start [s], and the same in order of the starts
         self.start_: dict[int, float] = {}
+        self.due_: list[tuple[float, int]] = []
         #: tasks whose start was chosen
         self.seen_: set[int] = set()
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Ask the wrapped scheduler about the tasks that may start."""
-        expected = None
-        for task in state.mappable.tolist():
+        expected, mappable = None, state.mappable.tolist()
+        for task in mappable:
             if task not in self.seen_:
                 expected = expected or self.forecast_.at(state.now)
-                self.seen_.add(task)
-                self.start_[task] = self._start(task, expected, state)
+                chain = self.chains_.from_task(task, state)
+                self.seen_.update(chain)
+                for each, start in zip(chain, self._starts(chain, expected, state), strict=True):
+                    self.start_[each] = start
+                    heappush(self.due_, (start, each))
         now = state.now + time_tolerance(state.now)
-        self.start_ = {task: start for task, start in self.start_.items() if start > now}
-        held = np.array(sorted(self.start_), dtype=np.int64)
+        while self.due_ and self.due_[0][0] <= now:
+            del self.start_[heappop(self.due_)[1]]
+        held = np.array([task for task in mappable if task in self.start_], dtype=np.int64)
         decisions = list(super().schedule(cast(State, WithoutTasks(state, held)) if len(held) else state) or ())
-        if len(held):
-            decisions.append(WakeAt(min(self.start_.values())))
+        if self.due_:
+            decisions.append(WakeAt(self.due_[0][0]))
         return decisions
 
     def _decided(self, answer: list[Decision], state: State) -> Iterable[Decision]:
         return answer
 
-    def _start(self, task: int, expected: Signal, state: State) -> float:
-        """Choose when a task may start [s], and note that it will take a core then."""
-        latest = self._latest(task, state)
-        options = [pool.option(task, latest, expected, state) for pool in self.pools_]
-        pool, best = min(zip(self.pools_, options, strict=True), key=lambda each: each[1].grams)
-        if best.grams < math.inf:  # it can run somewhere
-            pool.take(best)
-        return best.release
+    def _starts(self, chain: list[int], expected: Signal, state: State) -> list[float]:
+        """Choose when each task of a chain may start [s], and note that it will take a core then."""
+        latest = self._latest(chain[0], state)
+        if len(chain) == 1:
+            options = [[pool.option(chain[0], latest, expected, state)] for pool in self.pools_]
+        else:
+            options = [pool.slots(chain, latest, expected, state) for pool in self.pools_]
+        pool, best = min(
+            zip(self.pools_, options, strict=True), key=lambda each: sum(option.grams for option in each[1])
+        )
+        for option in best:
+            if option.grams < math.inf:  # it can run somewhere
+                pool.take(option)
+        return [option.release for option in best]
 
     def _latest(self, task: int, state: State) -> float:
-        """Return the latest start of a task [s]."""
+        """Return the latest start of a task [s], were it not interrupted."""
         latest = float(state.tasks.submit_time_s[task]) + self.max_delay_s
         if state.tasks.deadline_s is not None:
             times = state.estimates.etc([task], np.arange(self.system_.n_hosts), self.system_.pstates)[0]
             longest = float(times[np.isfinite(times)].max(initial=0.0))
             latest = min(latest, float(state.tasks.deadline_s[task]) - longest)
         return latest
+
+
+class Chains:
+    """Tasks of equal size, each of which waits for the end of the one before it and for nothing else."""
+
+    def __init__(self) -> None:
+        self._read = 0
+        #: tasks that wait for each other task, and what each waits for: positions in the dependencies
+        self._waiting: dict[int, list[int]] = {}
+        self._awaited: dict[int, list[int]] = {}
+
+    def from_task(self, task: int, state: State) -> list[int]:
+        """Return the chain of submitted tasks that begins with one that waits: it alone, where there is none."""
+        chain, flops, dependencies = [task], state.tasks.flops, state.tasks.dependencies
+        if dependencies is None:
+            return chain
+        self._read_new(dependencies)
+        blocked = state.blocked
+        while (after := self._follower(chain[-1], dependencies)) is not None:
+            k = int(np.searchsorted(blocked, after))
+            if k == len(blocked) or blocked[k] != after or flops[after] != flops[task]:
+                break
+            chain.append(after)
+        return chain
+
+    def _read_new(self, dependencies: Dependencies) -> None:
+        """Take over the dependencies of tasks that were submitted since."""
+        for k in range(self._read, len(dependencies)):
+            self._waiting.setdefault(dependencies.on.item(k), []).append(k)
+            self._awaited.setdefault(dependencies.task.item(k), []).append(k)
+        self._read = len(dependencies)
+
+    def _follower(self, task: int, dependencies: Dependencies) -> int | None:
+        """Return the task that waits for the end of this one alone, and nothing else does; None without one."""
+        pairs = self._waiting.get(task, ())
+        if len(pairs) != 1:
+            return None
+        k = pairs[0]
+        follower = dependencies.task.item(k)
+        is_end = dependencies.kind[k] in (After.END, After.SUCCESS) and dependencies.delay_s[k] == 0
+        return follower if is_end and len(self._awaited[follower]) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -210,6 +270,30 @@ class Pool:
         least = int(np.flatnonzero(grams <= grams.min() * (1 + 1e-12))[0])
         release = starts.item(least) if least else state.now  # the first waits for a core, not for grams
         return Option(grams.item(least), release, starts.item(least), run_time)
+
+    def slots(self, chain: list[int], latest: float, expected: Signal, state: State) -> list[Option]:
+        """Return the slots of a chain of equal tasks that are expected to cost the least grams here, in order.
+
+        `latest` is the latest start [s] of its last task. Where too few slots have a core, or no host can run
+        the tasks, nothing is put off.
+        """
+        times = state.estimates.etc(chain[:1], self._hosts, self._pstates)[0]
+        fits = np.isfinite(times)
+        if not fits.any():
+            return [Option(math.inf, state.now, state.now, 0.0)] * len(chain)
+        hosts, times = self._hosts[fits], times[fits]
+        energies = state.estimates.eec(chain[:1], hosts, self._pstates[fits])[0]
+        run_time = float(times.mean())
+        count = max(len(chain), 1 + int((latest - state.now + time_tolerance(latest)) // run_time))
+        starts = state.now + run_time * np.arange(count, dtype=np.float64)
+        starts = starts[self._has_core(starts, run_time)]
+        if len(starts) < len(chain):
+            starts = state.now + run_time * np.arange(len(chain), dtype=np.float64)
+        of_host, of_start = np.repeat(hosts, len(starts)), np.tile(starts, len(hosts))
+        weights = expected.at_hosts(of_host, of_start, np.repeat(times, len(starts))).reshape(len(hosts), -1)
+        grams = (energies[:, None] * weights).mean(axis=0)
+        chosen = np.sort(np.argsort(grams, kind="stable")[: len(chain)]).tolist()
+        return [Option(grams.item(k), starts.item(k), starts.item(k), run_time) for k in chosen]
 
     def _soonest(self, now: float) -> float:
         """Return when a task that is not put off finds a core [s]."""

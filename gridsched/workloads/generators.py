@@ -110,6 +110,9 @@ GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
     "rigid_jobs": SystemGenerator(
         "rigid_jobs", "RigidJobs", "generate_rigid_jobs", is_parallel=True, document="docs/traces.md"
     ),
+    "deferrable_jobs": SystemGenerator(
+        "deferrable_jobs", "DeferrableJobs", "generate_deferrable_jobs", document="docs/carbon.md"
+    ),
     "parallel": SystemGenerator(
         "parallel_tasks",
         "ParallelDay",

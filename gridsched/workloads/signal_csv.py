@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -133,11 +133,12 @@ class _HourlyTable:
 
     def __init__(self, path: Path, carbon: Carbon) -> None:
         self._fills = carbon.fill == "hold"
-        self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start")
         names = _named_columns(carbon.columns or "")
+        self._zone = _zone(names)
+        self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start", self._zone)
         text = read_text(path)
         present = _header(path, text)
-        for name in names.values():
+        for name in (name for key, name in names.items() if key != "zone"):
             if name not in present:
                 raise InputError(f"{path}: no column {name!r} (carbon_columns); its columns are {', '.join(present)}.")
         self._table = Format({name: Text() for name in present}, rows="rows", trailing_commas=True).read(path, text)
@@ -145,25 +146,28 @@ class _HourlyTable:
         self._host = names.get("host")
 
     @staticmethod
-    def _stamp(text: str, owner: str, *, is_utc: bool = False) -> datetime:
+    def _stamp(text: str, owner: str, zone: tzinfo | None) -> datetime:
         try:
             stamp = datetime.fromisoformat(text)
         except ValueError:
             raise InputError(f"{owner} is {text!r}; it must be a time stamp, as 2026-01-31T00:00+01:00.") from None
         if stamp.tzinfo is None:
-            if not is_utc:
-                raise InputError(f"{owner} is {text!r}; its time zone is missing, as in 2026-01-31T00:00+01:00.")
-            stamp = stamp.replace(tzinfo=UTC)
+            if zone is None:
+                raise InputError(
+                    f"{owner} is {text!r}; its time zone is missing, as in 2026-01-31T00:00+01:00, or name it in "
+                    "carbon_columns, as zone=UTC."
+                )
+            stamp = stamp.replace(tzinfo=zone)
         return stamp
 
     def read(self) -> SiteSeries:
         """Return the series of each host, from the run's begin on."""
-        table, is_utc = self._table, "UTC" in self._time
+        table = self._table
         hosts = table[self._host] if self._host else [_EVERYONE] * len(table)
         stamps, values = [], []
         for row, text in enumerate(table[self._time]):
             try:
-                stamps.append(self._stamp(text, "", is_utc=is_utc).timestamp())
+                stamps.append(self._stamp(text, "", self._zone).timestamp())
             except InputError as error:
                 raise table.fail(row, self._time, str(error).partition("; ")[2].rstrip(".")) from None
             try:
@@ -199,11 +203,26 @@ class _HourlyTable:
 
 
 def _named_columns(text: str) -> Mapping[str, str]:
-    """Return the columns that ``time=NAME,value=NAME[,host=NAME]`` names."""
+    """Return what ``time=NAME,value=NAME[,host=NAME][,zone=ZONE]`` names."""
     names = {key.strip(): name.strip() for key, _, name in (item.partition("=") for item in text.split(","))}
-    if not {"time", "value"} <= set(names) <= {"time", "value", "host"} or not all(names.values()):
-        raise InputError(f"carbon_columns is {text!r}; time=NAME,value=NAME[,host=NAME] is legal.")
+    if not {"time", "value"} <= set(names) <= {"time", "value", "host", "zone"} or not all(names.values()):
+        raise InputError(
+            f"carbon_columns is {text!r}; it must read time=NAME,value=NAME[,host=NAME][,zone=UTC or +HH:MM]."
+        )
     return names
+
+
+def _zone(names: Mapping[str, str]) -> tzinfo | None:
+    """Return the zone of stamps that have none: the one that is named, or UTC where the column's name has it."""
+    text = names.get("zone", "UTC" if "UTC" in names["time"] else None)
+    if text is None or text == "UTC":
+        return None if text is None else UTC
+    try:
+        return datetime.strptime(text, "%z").tzinfo
+    except ValueError:
+        raise InputError(
+            f"carbon_columns has the zone {text!r}; it must be UTC, or hours and minutes as +01:00."
+        ) from None
 
 
 Priced = TypeVar("Priced", Tariff | None, EnergyBudget | None)

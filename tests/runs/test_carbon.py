@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -240,6 +241,23 @@ def test_hourly_tables(tmp_path: Path):
         with_carbon_read(Carbon(path, columns="time=Datetime (UTC),value=Y"))
     with pytest.raises(InputError, match="carbon_columns"):
         with_carbon_read(Carbon(path, fill="hold"))
+
+
+@pytest.mark.parametrize(("zone", "begin"), [("UTC", "23:00"), ("+01:00", "22:00"), ("-05:30", "04:30")])
+def test_a_zone_may_be_named_and_a_table_packed(tmp_path: Path, zone: str, begin: str):
+    """Stamps without a zone have that of the columns; the run begins at 23:00 UTC, the second row's first hour."""
+    path = tmp_path / "hours.csv.gz"
+    path.write_bytes(gzip.compress("\n".join(HOURLY.replace(" (UTC)", "").splitlines()[:4]).encode()))
+    day = "2026-02-01" if begin == "04:30" else "2026-01-31"
+    carbon = Carbon(
+        path, columns=f"time=Datetime,value=Carbon intensity,zone={zone}", start=f"{day}T{begin}+00:00", period_s=np.inf
+    )
+    assert with_carbon_read(carbon).intensity.series[0].value == (200.0, 300.0)
+    with pytest.raises(InputError, match="zone"):
+        with_carbon_read(Carbon(path, columns="time=Datetime,value=Carbon intensity,zone=Berlin"))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(InputError, match="gzip"):
+        with_carbon_read(carbon)
 
 
 @pytest.mark.parametrize("header_commas", ["", ",", ",,"])

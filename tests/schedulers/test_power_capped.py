@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
 from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.policy.registry import make_scheduler
@@ -213,6 +215,19 @@ def test_a_core_that_gets_free_is_there_for_the_next_start():
     carbon = everywhere((0.0, 40.0, 50.0, 60.0), (400.0, 100.0, 150.0, 400.0))
     wait = WaitForGreen("min_min", max_delay_s=100.0)
     assert starts(make_tasks([10.0] * 4), wait, carbon) == [40.0, 40.0, 50.0, 50.0]
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_an_interrupted_job_takes_the_cheapest_slots(driver):
+    """A chain of three tasks of 10 s, due at 80 s: the slots from 20, 40 and 70 s cost least, though they are apart."""
+    carbon = everywhere((0.0, 20.0, 30.0, 40.0, 50.0, 70.0, 80.0), (400.0, 100.0, 300.0, 150.0, 350.0, 200.0, 50.0))
+    chain = Dependencies(np.array([1, 2]), np.array([0, 1]), np.array([After.END] * 2), np.zeros(2))
+    tasks = replace(make_tasks([10.0] * 3, deadline_s=[80.0] * 3), dependencies=chain)
+    scenario = Scenario(EQUAL_PAIR, tasks, WaitForGreen("min_min", max_delay_s=1e3), carbon=carbon, driver=driver)
+    assert run(scenario).trace.start_time_s.tolist() == pytest.approx([20.0, 40.0, 70.0])
+    # tasks of several lengths are no interrupted job: each is put off when the one before it has ended
+    uneven = replace(make_tasks([10.0, 20.0], deadline_s=[80.0] * 2), dependencies=chain.first(2))
+    assert starts(uneven, WaitForGreen("min_min", max_delay_s=1e3), carbon)[0] == 20.0
 
 
 def test_a_run_may_end_where_it_gets_dear():
