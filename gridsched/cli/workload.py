@@ -44,7 +44,7 @@ from gridsched.workloads.parallel_csv import PARALLEL_PARTS, write_parallel_file
 from gridsched.workloads.parallel_day import ParallelDay
 from gridsched.workloads.parallel_tasks import draw_or_read_system
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
-from gridsched.workloads.traces.formats import LEGAL, WRITTEN, check_written, write_jobs
+from gridsched.workloads.traces.formats import check_written, endings, write_jobs, written_endings
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.typed_csv import MACHINE_PARTS, file_names, write_workload_files
 
@@ -135,8 +135,8 @@ def generate(
     makes parallel jobs, which are written as a log (docs/traces.md).
     """
     keys = {name: value for name, value in vars(options).items() if value is not None}
-    if output.suffix.lower() not in (".csv", *WRITTEN):
-        raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}.")
+    if output.suffix.lower() not in (".csv", *written_endings()):
+        raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(written_endings())}.")
     if generator is not None and keys:
         option = option_name(next(iter(keys)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
@@ -202,7 +202,7 @@ def describe(
     workload: Annotated[
         Path,
         typer.Argument(
-            metavar="WORKLOAD", help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz)."
+            metavar="WORKLOAD", help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({endings()}; also .gz)."
         ),
     ],
     files: Annotated[

@@ -25,6 +25,7 @@ from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
 from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Note
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import energy_multiplier
+from gridsched.schedulers.kernels import called_once
 
 #: Column of the chance to meet the deadline of the pair that was chosen, as known at that time.
 CHANCE = "predicted_chance"
@@ -366,3 +367,18 @@ class RandomImmediate(DeadlineScheduler):
     def _choose(self, candidates: Candidates) -> int:
         pairs = np.flatnonzero(candidates.allowed)
         return int(pairs[self.rng_.integers(len(pairs))])
+
+
+@called_once
+def _call_once() -> None:
+    """Call the kernels of uncertain run times once."""
+    from gridsched.model import pmf_kernels
+    from gridsched.model.pmf import PmfGrid, point_mass
+
+    table = PmfGrid(1.0, np.ones((1, 1, 1)), lambda *place: point_mass(1.0, 1.0)).table(0)
+    hosts, host_type = pmf_kernels.empty_host_table(1), np.zeros(1, dtype=np.int64)
+    pmf_kernels.let_pass(hosts, table, 0.0)
+    pmf_kernels.mean_ready(hosts, table, 0.0)
+    pmf_kernels.late_masses(hosts, table, host_type, 0, 0.0, 1.0)
+    pmf_kernels.late_mass_of_sum(np.ones(1), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
+    pmf_kernels.convolved(np.ones(1), np.ones(1))

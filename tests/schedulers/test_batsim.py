@@ -415,9 +415,9 @@ def test_nobody_waits_for_a_scheduler_that_runs(address, scripted):
     peer = subprocess.Popen(shlex.split(scripted([execute(1, "0")]).replace("{address}", address)))
     try:
         deadline = time.monotonic() + 20.0
-        while ours.awaited() is not None and time.monotonic() < deadline:
+        while ours.awaited() and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert ours.awaited() is None
+        assert not ours.awaited()
         one = scenario(nodes(1), [(0, 1, 10)], "", parameters={"address": address})
         assert schedule(run(one)) == [(0, 0.0, 10.0, [0])]
     finally:

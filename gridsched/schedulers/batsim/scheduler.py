@@ -134,13 +134,10 @@ class Batsim(Scheduler):
         self.system_ = system
         self.peer_: Peer | None = None
 
-    def awaited(self) -> str | None:
-        """Return in words for whom a run would wait, and how long; None where nobody keeps it waiting.
-
-        The parameters are those that `prepare` accepts.
-        """
+    def awaited(self) -> str:
+        """Return in words for whom a run would wait, and how long; empty where nobody keeps it waiting."""
         if self.start or is_heard(self.address):
-            return None
+            return ""
         return (
             f"nothing listens at {self.address} yet: the run waits up to {self.answer_timeout_s:g} s for a scheduler "
             f"there. {HOW_TO_START}"

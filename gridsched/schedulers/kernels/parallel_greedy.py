@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels import inner, kernel
+from gridsched.schedulers.kernels import called_once, inner, kernel
 from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
 from gridsched.schedulers.kernels.node_profile import ClusterNodes, with_room
 from gridsched.schedulers.kernels.parallel_options import (
@@ -361,3 +361,28 @@ def placed_energy_j(nodes: ClusterNodes, rows: ParallelRows, placed: Placed, lim
             placed.starts[i], rows.time_s[n, c, k], rows.energy_j[n, c, k], limits.day_end, limits.weights
         )
     return energy_j
+
+
+@called_once
+def _call_once() -> None:
+    """Call the kernels of parallel tasks with utility functions once."""
+    from gridsched.model.utility import UtilityFunctions
+    from gridsched.schedulers.kernels import parallel_queues
+    from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
+    from gridsched.schedulers.kernels.parallel_options import UPE, ParallelLimits, ParallelRows
+    from gridsched.schedulers.kernels.utility_value import utility_tables, utility_values
+
+    one, whole = np.ones(1), np.ones(1, dtype=np.int64)
+    matrix, row = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
+    functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
+    nodes, rows = cluster_nodes([row], 1), ParallelRows(matrix, matrix, matrix, whole[None], one, whole)
+    reserved = Reserved(one + 1, one + 2, np.arange(2), row)
+    limits = ParallelLimits(1.0, 1.0, 1.0, 1.0, 1.0, np.empty((3, 0)))
+    profile = node_profile(nodes, one, reserved)
+    utility_values(functions, row, one)
+    about = nodes, profile, rows
+    placed = map_parallel(UPE, UPE, 0.0, 1.0, 1.0, *about, functions, limits)
+    placed_energy_j(nodes, rows, placed, limits)
+    parallel_queues.place_in_cycles(*about, row, whole, limits, False)
+    parallel_queues.place_easily(*about, False, limits, False)
+    parallel_queues.place_randomly(*about, np.zeros((1, 1)), limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels import inner, kernel
+from gridsched.schedulers.kernels import called_once, inner, kernel
 from gridsched.schedulers.kernels.tables import TypeTables
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
 from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j
@@ -115,3 +115,23 @@ def map_randomly(
         mapped[count], hosts[count], pstates[count] = tasks[n], host, k
         count += 1
     return mapped[:count], hosts[:count], pstates[:count], reasons
+
+
+@called_once
+def _call_once() -> None:
+    """Call the kernels of utility workloads once."""
+    from gridsched.model.utility import UtilityFunctions
+    from gridsched.schedulers.kernels import two_stage
+    from gridsched.schedulers.kernels.tables import UPE, type_tables
+    from gridsched.schedulers.kernels.utility_value import falls_short, utility_tables, worth_postponing
+
+    matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
+    tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)
+    tables = type_tables(matrix, matrix, np.zeros(1, dtype=np.int64), UPE)
+    functions = utility_tables(UtilityFunctions.exponential([1.0], 0.1))
+    about = tables, functions, task_type, arrival
+    limits = 1.0, 1.0, 1.0, np.empty((3, 0))
+    falls_short(*about, tasks, ready, 0.5)
+    worth_postponing(*about, tasks, 1.0, 0.5)
+    two_stage.map_two_stage(UPE, *about, tasks, ready, *limits)
+    map_randomly(tables, task_type, tasks, np.zeros(1), ready, *limits)

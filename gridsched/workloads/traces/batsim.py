@@ -16,11 +16,18 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
 from gridsched.workloads.traces.log_lines import whole_text
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 KNOWN = "delays, parallel tasks, and sequences of them"
 NO_TIME = "profile that only moves bytes, whose time is the network's"
 #: Sequences within sequences go no deeper.
 _DEEPEST = 50
+
+
+def read_with_options(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
+    """Read a workload, as `read_batsim`, refusing options that do not fit it."""
+    options.refuse({"nodes_from"}, path, "in Batsim's JSON 'res' is the number of nodes")
+    return read_batsim(path, speed=speed)
 
 
 def read_batsim(path: str | Path, *, speed: float) -> JobTable:

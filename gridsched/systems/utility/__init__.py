@@ -1,0 +1,48 @@
+"""Papers 000 and 001: tasks whose value falls with time, serial and parallel, under a day's energy budget."""
+
+from gridsched.plugins import Plugin, WorkloadKind, of_class
+
+_serial = of_class("gridsched.schedulers.utility", ("utility",))
+_greedy = of_class("gridsched.schedulers.parallel.heuristics", ("parallel_utility",))
+_aware = of_class("gridsched.schedulers.parallel.arrival_aware", ("parallel_utility",))
+_permanent = of_class("gridsched.schedulers.parallel.permanent", ("parallel_utility",))
+
+plugin = Plugin(
+    "utility",
+    schedulers=(
+        _serial("max_max_upe", "MaxMaxUtilityPerEnergy", "paper 000, section III-B"),
+        _serial("max_max_upt", "MaxMaxUtilityPerTime", "paper 000, section III-B"),
+        _serial("max_max_util", "MaxMaxUtility", "paper 000, section III-B"),
+        _serial("min_min_completion_time", "MinMinCompletionTime", "paper 000, section III-B"),
+        _serial("random_mapping", "RandomMapping", "paper 000, section III-B"),
+        _greedy("max_util", "MaxUtility", "paper 001, section 3.5"),
+        _greedy("max_upt", "MaxUtilityPerTime", "paper 001, section 3.5"),
+        _greedy("max_upr", "MaxUtilityPerResource", "paper 001, section 3.5"),
+        _greedy("max_upe", "MaxUtilityPerEnergy", "paper 001, section 3.5"),
+        _greedy("event_based", "EventBased", "paper 001, section 3.6"),
+        _greedy("task_based", "TaskBased", "paper 001, section 3.6"),
+        _aware("arrival_aware", "ArrivalAware", "paper 001, section 3.6, and beyond it: our own"),
+        _permanent("fcfs_multiple_queues", "MultipleQueues", "paper 001, section 3.4"),
+        _permanent("random_parallel", "RandomParallel", "paper 001, section 3.4"),
+    ),
+    workloads=(
+        WorkloadKind(
+            "utility",
+            "gridsched.workloads.utility_day:UtilityDay",
+            "gridsched.workloads.utility_day:generate_utility_day",
+            makes_system=True,
+            has_utility=True,
+            document="docs/utility_workloads.md",
+        ),
+        WorkloadKind(
+            "parallel",
+            "gridsched.workloads.parallel_day:ParallelDay",
+            "gridsched.workloads.parallel_tasks:generate_parallel_day",
+            makes_system=True,
+            has_utility=True,
+            is_parallel=True,
+            document="docs/parallel_workloads.md",
+        ),
+    ),
+    kernels=("gridsched.schedulers.kernels.parallel_greedy", "gridsched.schedulers.kernels.random_mapping"),
+)
