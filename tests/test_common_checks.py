@@ -88,7 +88,7 @@ VARIANTS = (
     ("task_based", {"counts_place_holders": True}),
     ("max_upr", {"mode": "reservation", "energy_filter": "energy_per_task"}),
 )
-#: those that are programs of their own are in schedulers/test_batsim.py
+#: those that are programs of their own are in systems/batsim
 OWN = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.external]
 ALL = OWN + [make_scheduler(id, given) for id, given in VARIANTS]
 

@@ -7,7 +7,7 @@ plugin = Plugin(
     schedulers=(
         SchedulerEntry(
             "batsim",
-            "gridsched.schedulers.batsim.scheduler:Batsim",
+            "gridsched.systems.batsim.scheduler:Batsim",
             ("parallel",),
             "the protocol of Batsim 4; docs/batsim.md",
             "address",
@@ -17,8 +17,8 @@ plugin = Plugin(
         JobFormat(
             "batsim",
             (".json",),
-            "gridsched.workloads.traces.batsim:read_with_options",
-            "gridsched.workloads.traces.batsim:write_batsim",
+            "gridsched.systems.batsim.workload_json:read_with_options",
+            "gridsched.systems.batsim.workload_json:write_batsim",
         ),
     ),
 )

@@ -33,7 +33,7 @@ from gridsched.runs.run import check
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.study import Study
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PEER = Path(__file__).parent / "batsim_peer.py"
 #: pybatsim's scheduler that switches hosts, for states that are texts as Batsim's documents say. It compares
 #: states with numbers, and waits for no message after the last.

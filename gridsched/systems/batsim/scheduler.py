@@ -18,9 +18,10 @@ from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_number
 from gridsched.policy.decisions import Allocate, Cancel, Decision, Drop, Note, WakeAt
 from gridsched.policy.state import State
-from gridsched.schedulers.batsim.host_states import HostStates
-from gridsched.schedulers.batsim.job_book import JobBook
-from gridsched.schedulers.batsim.protocol import (
+from gridsched.schedulers.parallel.backfilling import check_one_cluster
+from gridsched.systems.batsim.host_states import HostStates
+from gridsched.systems.batsim.job_book import JobBook
+from gridsched.systems.batsim.protocol import (
     BEGIN,
     HOW_TO_START,
     Event,
@@ -33,7 +34,6 @@ from gridsched.schedulers.batsim.protocol import (
     load_zmq,
     time_of,
 )
-from gridsched.schedulers.parallel.backfilling import check_one_cluster
 
 #: Column of the waiting times that the scheduler expects [s].
 EXPECTED = "expected_wait_s"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from gridsched.arrays import Integers
 from gridsched.files.csv_files import interval_set
 from gridsched.policy.state import State
-from gridsched.schedulers.batsim.protocol import WORKLOAD, Event, Request, event, job_description
+from gridsched.systems.batsim.protocol import WORKLOAD, Event, Request, event, job_description
 
 _ESTIMATE = "estimate_waiting_time"
 

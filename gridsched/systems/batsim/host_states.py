@@ -10,7 +10,7 @@ from gridsched.model.limits import time_tolerance
 from gridsched.model.system import System
 from gridsched.policy.decisions import Decision, PowerOff, PowerOn
 from gridsched.policy.state import State
-from gridsched.schedulers.batsim.protocol import Event, Request, event
+from gridsched.systems.batsim.protocol import Event, Request, event
 
 
 @dataclass
