@@ -15,7 +15,6 @@ from gridsched.engine import Controller, Execution
 from gridsched.engine.policy_calls import check_policy
 from gridsched.engine.reference import simulate_with_answers
 from gridsched.errors import InputError
-from gridsched.learning.agent_scheduler import AgentScheduler, Choice, Question, make_choice, observation_of
 from gridsched.metrics import RunFacts
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S
 from gridsched.metrics.table import METRICS
@@ -29,6 +28,7 @@ from gridsched.runs.run import RunResult, prepare, request_of
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.scenario_maker import load
 from gridsched.sim.child import SimulationRequest
+from gridsched.systems.learning.agent_scheduler import AgentScheduler, Choice, Question, make_choice, observation_of
 
 
 class Meter:
@@ -154,7 +154,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         itself each episode has another seed, which draws what the scenario leaves to it, as
         failures of hosts. The driver is the reference driver.
     action : {"host", "pstate", "job"} or Choice
-        What is chosen; see `gridsched.learning.agent_scheduler`.
+        What is chosen; see `gridsched.systems.learning.agent_scheduler`.
     observation : {"estimates", "scaled"}
         What is known of each option, in its units, or each column over its greatest value.
     reward : str

@@ -14,10 +14,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import MissingDependency
-from gridsched.learning.agent_scheduler import AgentScheduler, Choice, HostChoice, JobChoice, PStateChoice, Question
+from gridsched.systems.learning.agent_scheduler import (
+    AgentScheduler,
+    Choice,
+    HostChoice,
+    JobChoice,
+    PStateChoice,
+    Question,
+)
 
 if TYPE_CHECKING:
-    from gridsched.learning.environment import Episodes, SchedulingEnvironment
+    from gridsched.systems.learning.environment import Episodes, SchedulingEnvironment
 
 __all__ = ["AgentScheduler", "Choice", "HostChoice", "JobChoice", "PStateChoice", "Question", "make"]
 
@@ -30,7 +37,7 @@ def make(scenario: Episodes, **options: Any) -> SchedulingEnvironment:
     scenario : Scenario, or callable
         Of each episode; ``scenario(seed)`` may make another workload of every seed.
     **options
-        See `gridsched.learning.environment.SchedulingEnvironment`.
+        See `gridsched.systems.learning.environment.SchedulingEnvironment`.
 
     Raises
     ------
@@ -40,7 +47,7 @@ def make(scenario: Episodes, **options: Any) -> SchedulingEnvironment:
         As the run of the scenario would.
     """
     try:
-        from gridsched.learning.environment import SchedulingEnvironment
+        from gridsched.systems.learning.environment import SchedulingEnvironment
     except ModuleNotFoundError as error:
         if error.name != "gymnasium":
             raise

@@ -34,8 +34,8 @@ from gridsched.testing.repetition import same_run, with_other_future
 gymnasium = pytest.importorskip("gymnasium", reason="the extra 'learning' is not installed")
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-PLATFORMS = Path(__file__).parents[2] / "platforms"
+EXAMPLES = Path(__file__).parents[3] / "examples"
+PLATFORMS = Path(__file__).parents[3] / "platforms"
 
 
 def platform(seed: int, n_hosts: int = 4) -> Platform:
@@ -466,7 +466,7 @@ def test_jobs_need_one_cluster():
 def test_a_missing_extra_is_one_line(monkeypatch):
     """Without Gymnasium `make` says what to install; agents as schedulers do without it."""
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    monkeypatch.delitem(sys.modules, "gridsched.learning.environment", raising=False)
+    monkeypatch.delitem(sys.modules, "gridsched.systems.learning.environment", raising=False)
     with pytest.raises(MissingDependency, match=r"pip install 'gridsched\[learning\]'"):
         learning.make(bag(1))
     assert run(replace(bag(1), scheduler=AgentScheduler())).metrics()["tasks_finished"] == 30
@@ -486,7 +486,7 @@ def test_what_is_given_up_is_gone():
 
 # An agent as a scheduler: common checks, both drivers, comparisons and studies.
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
 
 
