@@ -17,13 +17,13 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.pareto_front import least_energy, weighted_point
-from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.scenario import make_system
-from gridsched.schedulers.linear_programmes import LPPareto
+from gridsched.systems.profit.linear_programmes import LPPareto
+from gridsched.systems.profit.profit_lp import most_profit
+from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts, generate_profit_bag
 from gridsched.testing import trace_differences
-from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts, generate_profit_bag
 
 # Plans by linear programmes: E5 of the algorithms by hand, and SimGrid meters what was planned.
 

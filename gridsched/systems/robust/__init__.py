@@ -2,7 +2,7 @@
 
 from gridsched.plugins import Plugin, WorkloadKind, of_class
 
-_of = of_class("gridsched.schedulers.deadline", ("stochastic",))
+_of = of_class("gridsched.systems.robust.deadline", ("stochastic",))
 
 plugin = Plugin(
     "robust",
@@ -16,11 +16,11 @@ plugin = Plugin(
     workloads=(
         WorkloadKind(
             "robust",
-            "gridsched.workloads.robust_trial:RobustTrial",
-            "gridsched.workloads.robust_trial:generate_robust_trial",
+            "gridsched.systems.robust.robust_trial:RobustTrial",
+            "gridsched.systems.robust.robust_trial:generate_robust_trial",
             makes_system=True,
             document="docs/robust_workloads.md",
         ),
     ),
-    kernels=("gridsched.schedulers.deadline",),
+    kernels=("gridsched.systems.robust.deadline",),
 )

@@ -23,8 +23,8 @@ from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Drop
 from gridsched.policy.registry import make_scheduler, scheduler_class
-from gridsched.schedulers.deadline import LightestLoad, reaches
 from gridsched.schedulers.filters import energy_multiplier
+from gridsched.systems.robust.deadline import LightestLoad, reaches
 from gridsched.testing.cases import make_stochastic_case
 from gridsched.testing.playing import play
 
