@@ -22,6 +22,7 @@ from gridsched.model.limits import (
 )
 from gridsched.model.records import keys_of, with_fields, with_keys
 from gridsched.model.rules import DAY_S, Rules
+from gridsched.model.task_types import CountedBag
 from gridsched.model.utility import UtilityClasses
 from gridsched.workloads.arrivals import Bursts
 from gridsched.workloads.drawn_utility import JOINT_PERCENT, URGENCIES, draw_classes
@@ -99,6 +100,10 @@ class SystemKeys(GeneratorKeys):
     @abstractmethod
     def rules(self) -> Rules:
         """The rules of the run."""
+
+    def counted_bag(self) -> CountedBag | None:
+        """Return the tasks by their counts, for plans that list none of them; None where they must be generated."""
+        return None
 
 
 #: More bursts than this are refused: each is drawn by itself.

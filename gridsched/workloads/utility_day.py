@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -13,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.limits import AtLeastZero, Count, Cov, Positive
 from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.seeds import random_stream
-from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
+from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, host_names, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityClasses
 from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
@@ -218,18 +217,6 @@ def _task_type_names(spec: UtilityDay) -> tuple[str, ...]:
     special = [f"special{j + 1}_{k + 1}" for j, n in enumerate(spec.special_task_types) for k in range(n)]
     general = [f"general_{k + 1}" for k in range(spec.task_types - len(special))]
     return (*special, *general)
-
-
-def host_names(types: TaskTypes) -> list[str]:
-    """Return ``TYPE-1``, ``TYPE-2``, ... for the hosts of each machine type."""
-    seen: dict[str, int] = {}
-    names = []
-    for j in types.host_type.tolist():
-        # SimGrid gives some characters a meaning of their own
-        name = re.sub(r"[^\w.-]+", "_", types.host_type_names[j])
-        seen[name] = seen.get(name, 0) + 1
-        names.append(f"{name}-{seen[name]}")
-    return names
 
 
 def generate_utility_day(spec: UtilityDay) -> SystemWorkload:

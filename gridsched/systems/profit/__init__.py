@@ -2,8 +2,8 @@
 
 from gridsched.plugins import Command, Plugin, WorkloadKind, of_class
 
-_plans = of_class("gridsched.schedulers.linear_programmes", ("typed",))
-_rolls = of_class("gridsched.schedulers.lp_rolling", ("typed", "arrivals"))
+_plans = of_class("gridsched.systems.profit.linear_programmes", ("typed",))
+_rolls = of_class("gridsched.systems.profit.lp_rolling", ("typed", "arrivals"))
 
 plugin = Plugin(
     "profit",
@@ -16,16 +16,17 @@ plugin = Plugin(
     workloads=(
         WorkloadKind(
             "profit",
-            "gridsched.workloads.profit_system:ProfitBag",
-            "gridsched.workloads.profit_system:generate_profit_bag",
+            "gridsched.systems.profit.profit_system:ProfitBag",
+            "gridsched.systems.profit.profit_system:generate_profit_bag",
             makes_system=True,
             document="docs/profit.md",
         ),
     ),
+    figures=("gridsched.systems.profit.front_figure",),
     commands=(
         Command(
             "optimize",
-            "gridsched.cli.optimize",
+            "gridsched.systems.profit.commands",
             "What is possible at best: profit, energy and makespan by linear programming.",
         ),
     ),

@@ -24,11 +24,11 @@ from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import LineLook
 from gridsched.metrics import METRICS
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.answers import Landscape, front_answer, landscape, profit_answer
 from gridsched.runs.claims_schema import DeclaredFigure
 from gridsched.runs.optimization import optimize
 from gridsched.runs.run_spec import OPTIMIZE, RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.systems.profit.answers import Landscape, front_answer, landscape, profit_answer
 
 _POINT = ["energy_j", "makespan_s", "profit_rate"]
 #: Columns of the data of plans: divided tasks, then whole ones.

@@ -15,9 +15,12 @@ from typed_bags import changed, every_schedule, exact_idle_w, example, random_ba
 from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import exact_front, least_energy
-from gridsched.optimize.profit_lp import _Programme, most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
+from gridsched.systems.profit.profit_lp import _Programme, most_profit, relative_decrease
+
+# Typed bags and their bounds.
+# Bags by type: their formulas by hand, and what is refused.
 
 SEEDS = st.integers(0, 2**32 - 1)
 #: Prices in units of the least energy's cost.
@@ -382,3 +385,23 @@ def test_a_cap_equal_to_the_idle_power_leaves_nothing_to_run_with(idle):
             most_profit(bag, tariff, power_cap_w=cap, least_rate_per_s=rate)
     with pytest.raises(InputError, match="idle"):
         most_profit(bag, tariff, power_cap_w=cap * (1 - 1e-12))
+
+
+def test_a_plan_that_does_not_run_is_not_rounded():
+    """Nothing is placed: said, not invented."""
+    plan = most_profit(example(), Tariff(price=108))
+    with pytest.raises(InputError, match=r"12.*0"):
+        recover(example(), plan.x)
+
+
+def test_the_capped_row_of_e5():
+    """(7.2, 4.8) becomes (7, 5): 14 s and 20 s, 190 J, profit rate 5.5, mean power 9.5 W."""
+    bag, tariff = example(), Tariff(price=300)
+    plan = most_profit(bag, tariff, power_cap_w=10)
+    found = recover(bag, plan.x)
+    assert found.x.tolist() == [[7, 5]]
+    assert [m.loads_s.tolist() for m in found.machines] == [[14], [20]]
+    earned = earnings(found, tariff, power_cap_w=10)
+    assert (earned.makespan_s, earned.energy_j) == (20, 190)
+    assert (earned.profit_rate, earned.mean_power_w) == (5.5, 9.5)
+    assert earned.profit_rate <= plan.bound

@@ -13,13 +13,13 @@ from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.grouped_bag import GroupedBag, grouped_bag
 from gridsched.optimize.pareto_front import exact_front, least_energy, weighted_point
-from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import BagPlan, TypedBag
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_number
 from gridsched.policy.decisions import Decision, Drop, Plan, PowerOff
 from gridsched.policy.state import State
 from gridsched.schedulers.weighing import mean_weights, signals_of_groups, weighing_signal
+from gridsched.systems.profit.profit_lp import most_profit
 
 #: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
 #: the front (paper 003, V-B).

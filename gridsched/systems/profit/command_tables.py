@@ -10,8 +10,8 @@ from rich.console import Console
 
 from gridsched.cli.tables import print_table, print_values
 from gridsched.metrics.columns import Column
-from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
 from gridsched.optimize.carbon_bound import CarbonAnswer
+from gridsched.systems.profit.answers import FrontAnswer, ProfitAnswer
 
 #: Rows of a table, at most; files have all.
 MOST_ROWS = 20

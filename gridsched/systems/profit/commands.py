@@ -18,9 +18,9 @@ from gridsched.model.tariff import Tariff
 from gridsched.runs.settings import RunSettings
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
-    from gridsched.optimize.answers import FrontAnswer, ProfitAnswer
     from gridsched.optimize.carbon_bound import CarbonAnswer
     from gridsched.optimize.typed_bag import TypedBag
+    from gridsched.systems.profit.answers import FrontAnswer, ProfitAnswer
 
 optimize_app = command_group(
     "The programmes look at types of tasks and machines and at their numbers, not at single "
@@ -197,8 +197,8 @@ def pareto(
 
     Exit status: 0 fine, 2 bad input.
     """
-    from gridsched.cli.optimize_tables import print_front, print_written
-    from gridsched.optimize.answers import front_answer
+    from gridsched.systems.profit.answers import front_answer
+    from gridsched.systems.profit.command_tables import print_front, print_written
 
     outputs.check(options.inputs, plot)
     bag = options.bag()
@@ -253,8 +253,8 @@ def profit(
 
     Exit status: 0 fine, 1 "do not run": every bag would lose more than standing still, 2 bad input.
     """
-    from gridsched.cli.optimize_tables import print_profit, print_written
-    from gridsched.optimize.answers import front_answer, profit_answer
+    from gridsched.systems.profit.answers import front_answer, profit_answer
+    from gridsched.systems.profit.command_tables import print_profit, print_written
 
     outputs.check(options.inputs, plot)
     bag = options.bag()
@@ -278,7 +278,7 @@ def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *
     if plot is None:
         return
     from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
-    from gridsched.optimize.answers import landscape
+    from gridsched.systems.profit.answers import landscape
 
     title = answer.bag.describe()
     draw_figure("front", "landscape", landscape(answer, profit), plot, title=title, force=force)
@@ -312,7 +312,7 @@ def carbon(
 
     Exit status: 0 fine, 2 bad input.
     """
-    from gridsched.cli.optimize_tables import print_least_carbon, print_written
+    from gridsched.systems.profit.command_tables import print_least_carbon, print_written
 
     outputs.check([options.platform, options.workload])
     answer = options.answer(within_s or [])

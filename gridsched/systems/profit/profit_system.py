@@ -18,12 +18,18 @@ from gridsched.errors import InputError
 from gridsched.model.limits import Cov, Positive, Seed
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
-from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, typed_platform
+from gridsched.model.task_types import (
+    TYPED_TASK_FLOPS,
+    CountedBag,
+    SystemWorkload,
+    TaskTypes,
+    host_names,
+    typed_platform,
+)
 from gridsched.model.tasks import make_tasks
 from gridsched.workloads.etc_matrices import cvb
 from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys, keys_between
 from gridsched.workloads.typed_csv import read_machines_and_idle_power, read_task_counts, read_task_types
-from gridsched.workloads.utility_day import host_names
 
 _FILES = ("machines_csv", "etc_csv", "apc_csv")
 
@@ -67,6 +73,13 @@ class ProfitBag(SystemKeys):
     def rules(self) -> Rules:
         """The rules of the run: the usual ones."""
         return Rules()
+
+    def counted_bag(self) -> CountedBag:
+        """Return the first bag by its counts."""
+        system = draw_or_read_profit_system(self)
+        counts = draw_task_counts(self, system)
+        names = system.task_type_names, system.machine_type_names
+        return CountedBag(system.etc, system.apc, counts, system.machines, system.idle_w, *names)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -10,9 +10,9 @@ import numpy as np
 from gridsched.arrays import Floats
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import ParetoFront, exact_front, feasible_energies
-from gridsched.optimize.profit_lp import ProfitPlan, most_profit, relative_decrease
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import BagPlan, TypedBag
+from gridsched.systems.profit.profit_lp import ProfitPlan, most_profit, relative_decrease
 
 #: Makespans at which the edge of the feasible region is computed.
 REGION_POINTS = 40

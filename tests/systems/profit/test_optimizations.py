@@ -35,7 +35,7 @@ from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 
 # Bounds beside runs: which ones are taken, and the fields that `compare` shows.
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 EX_A = Scenario(ex_a_platform(), ex_a_tasks(), driver="reference")
 
 

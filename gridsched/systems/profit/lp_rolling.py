@@ -15,12 +15,12 @@ from gridsched.model.prices import PriceSeries
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.grouped_bag import GroupedBag, grouped_bag
-from gridsched.optimize.profit_lp import ProfitPlan, most_profit
 from gridsched.optimize.recovery import recover
 from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Assign, Decision, Drop, Plan, WakeAt
 from gridsched.policy.state import State
-from gridsched.schedulers.linear_programmes import possible_tasks, priced
+from gridsched.systems.profit.linear_programmes import possible_tasks, priced
+from gridsched.systems.profit.profit_lp import ProfitPlan, most_profit
 
 
 class LPRolling(Scheduler):
