@@ -25,9 +25,9 @@ from numba import njit
 from gridsched import __version__
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import least_energy
-from gridsched.systems.profit.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import typed_bag
+from gridsched.systems.profit.profit_lp import most_profit
 from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 
 GAMMA = 1.2

@@ -154,11 +154,12 @@ class Variant:
     Attributes
     ----------
     of : str
-        Id of the scheduler, or what several share.
+        The parameter: ``reservations`` of backfilling.
     name : str
-        The value of the parameter.
+        The choice.
     target : str
-        ``"module:Class"``.
+        ``"module:name"`` of what is called in its place: for ``reservations`` with the scheduler's id, the
+        `System`, the dropping threshold and the choice of clusters.
     """
 
     of: str
@@ -340,6 +341,27 @@ class Table(MutableMapping[Key, Entry]):
         for key, entry in self._parts(plugin):
             if self._entries.setdefault(key, entry) is not entry:
                 report(f"Plugin {plugin.name!r}: there is a {self._what} {key!r} already, which stays.")
+
+
+def _variants(plugin: Plugin) -> Iterator[tuple[tuple[str, str], str]]:
+    yield from (((each.of, each.name), each.target) for each in plugin.variants)
+
+
+_VARIANTS: Table[tuple[str, str], str] = Table("variant", _variants, {})
+
+
+def variant(of: str, name: str, owner: str) -> Any:
+    """Return what a plugin adds as the choice `name` of a parameter; see `Variant`.
+
+    Raises
+    ------
+    InputError
+        Naming the `owner` of the parameter, if there is none.
+    """
+    target = _VARIANTS.get((of, name))
+    if target is None:
+        raise InputError(f"{owner} is {name!r}, which none of the plugins that are installed adds.")
+    return loaded(target, owner)
 
 
 def loaded(target: str, owner: str) -> Any:

@@ -1,11 +1,11 @@
 """Papers 000 and 001: tasks whose value falls with time, serial and parallel, under a day's energy budget."""
 
-from gridsched.plugins import Plugin, WorkloadKind, of_class
+from gridsched.plugins import Plugin, Variant, WorkloadKind, of_class
 
-_serial = of_class("gridsched.schedulers.utility", ("utility",))
-_greedy = of_class("gridsched.schedulers.parallel.heuristics", ("parallel_utility",))
-_aware = of_class("gridsched.schedulers.parallel.arrival_aware", ("parallel_utility",))
-_permanent = of_class("gridsched.schedulers.parallel.permanent", ("parallel_utility",))
+_serial = of_class("gridsched.systems.utility.serial_heuristics", ("utility",))
+_greedy = of_class("gridsched.systems.utility.parallel_heuristics", ("parallel_utility",))
+_aware = of_class("gridsched.systems.utility.arrival_aware", ("parallel_utility",))
+_permanent = of_class("gridsched.systems.utility.permanent", ("parallel_utility",))
 
 plugin = Plugin(
     "utility",
@@ -28,21 +28,22 @@ plugin = Plugin(
     workloads=(
         WorkloadKind(
             "utility",
-            "gridsched.workloads.utility_day:UtilityDay",
-            "gridsched.workloads.utility_day:generate_utility_day",
+            "gridsched.systems.utility.utility_day:UtilityDay",
+            "gridsched.systems.utility.utility_day:generate_utility_day",
             makes_system=True,
             has_utility=True,
             document="docs/utility_workloads.md",
         ),
         WorkloadKind(
             "parallel",
-            "gridsched.workloads.parallel_day:ParallelDay",
-            "gridsched.workloads.parallel_tasks:generate_parallel_day",
+            "gridsched.systems.utility.parallel_day:ParallelDay",
+            "gridsched.systems.utility.parallel_tasks:generate_parallel_day",
             makes_system=True,
             has_utility=True,
             is_parallel=True,
             document="docs/parallel_workloads.md",
         ),
     ),
-    kernels=("gridsched.schedulers.kernels.parallel_greedy", "gridsched.schedulers.kernels.random_mapping"),
+    variants=(Variant("reservations", "permanent", "gridsched.systems.utility.permanent:permanent_backfilling"),),
+    kernels=("gridsched.systems.utility.kernels.parallel_greedy", "gridsched.systems.utility.kernels.random_mapping"),
 )

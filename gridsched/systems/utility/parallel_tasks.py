@@ -14,14 +14,19 @@ from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.rules import DAY_S
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes
-from gridsched.model.tasks import make_tasks
+from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.arrivals import busy_hours_profile, draw_intervals, draw_waves, profile_arrivals, wave_arrivals
-from gridsched.workloads.drawn_utility import draw_priorities
-from gridsched.workloads.etc_matrices import gamma
-from gridsched.workloads.parallel_csv import read_parallel_system, read_parallel_tasks
-from gridsched.workloads.parallel_day import HOURS, ParallelDay
-from gridsched.workloads.parallel_system import (
+from gridsched.systems.utility.arrivals import (
+    busy_hours_profile,
+    draw_intervals,
+    draw_waves,
+    profile_arrivals,
+    wave_arrivals,
+)
+from gridsched.systems.utility.drawn_utility import draw_priorities
+from gridsched.systems.utility.parallel_csv import read_parallel_system, read_parallel_tasks, write_parallel_files
+from gridsched.systems.utility.parallel_day import HOURS, ParallelDay
+from gridsched.systems.utility.parallel_system import (
     Clusters,
     Demand,
     DrawnTypes,
@@ -31,6 +36,7 @@ from gridsched.workloads.parallel_system import (
     draw_types,
     stream_of_types,
 )
+from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import read_swf
 
@@ -62,6 +68,13 @@ def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
     nodes = system.clusters.nodes_for(demand.cores)
     time_s = system.times.time_s(demand.task_type, nodes)
     return _assembled(spec, system.typical(), demand, time_s)
+
+
+def generate_files(spec: ParallelDay, output: Path, *, force: bool) -> tuple[Tasks, list[Path]]:
+    """Generate a day and write it, clusters and estimates beside the tasks; return the tasks and the files."""
+    settings = spec.settings_beside_files()
+    tasks = generate_parallel_day(spec).tasks
+    return tasks, write_parallel_files(draw_or_read_system(spec), tasks, output, settings, force=force)
 
 
 def draw_or_read_system(spec: ParallelDay) -> ParallelSystem:

@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels import called_once, inner, kernel
-from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
-from gridsched.schedulers.kernels.node_profile import ClusterNodes, with_room
-from gridsched.schedulers.kernels.parallel_options import (
+from gridsched.systems.utility.kernels import called_once, inner, kernel
+from gridsched.systems.utility.kernels.node_gaps import NodeProfile, earliest
+from gridsched.systems.utility.kernels.node_profile import ClusterNodes, with_room
+from gridsched.systems.utility.kernels.parallel_options import (
     NEVER,
     Objective,
     Options,
@@ -38,9 +38,9 @@ from gridsched.schedulers.kernels.parallel_options import (
     place,
     room_for,
 )
-from gridsched.schedulers.kernels.two_stage import heapify, leads, sift_best
-from gridsched.schedulers.kernels.two_stage_options import quotient
-from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, least_inside_j, utility_of
+from gridsched.systems.utility.kernels.two_stage import heapify, leads, sift_best
+from gridsched.systems.utility.kernels.two_stage_options import quotient
+from gridsched.systems.utility.kernels.utility_value import UtilityTables, inside_j, least_inside_j, utility_of
 
 _INF = np.inf
 
@@ -367,10 +367,10 @@ def placed_energy_j(nodes: ClusterNodes, rows: ParallelRows, placed: Placed, lim
 def _call_once() -> None:
     """Call the kernels of parallel tasks with utility functions once."""
     from gridsched.model.utility import UtilityFunctions
-    from gridsched.schedulers.kernels import parallel_queues
-    from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
-    from gridsched.schedulers.kernels.parallel_options import UPE, ParallelLimits, ParallelRows
-    from gridsched.schedulers.kernels.utility_value import utility_tables, utility_values
+    from gridsched.systems.utility.kernels import parallel_queues
+    from gridsched.systems.utility.kernels.node_profile import Reserved, cluster_nodes, node_profile
+    from gridsched.systems.utility.kernels.parallel_options import UPE, ParallelLimits, ParallelRows
+    from gridsched.systems.utility.kernels.utility_value import utility_tables, utility_values
 
     one, whole = np.ones(1), np.ones(1, dtype=np.int64)
     matrix, row = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)

@@ -19,11 +19,11 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import EnergyState
-from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
-from gridsched.schedulers.kernels.parallel_options import UPE, UPR, ParallelLimits, ParallelRows, passes_filter
-from gridsched.schedulers.parallel.mapping_event import EnergyPerResource, EnergyPerTask, resources_remaining
-from gridsched.schedulers.parallel.permanent import mean_resources
 from gridsched.sim.library import is_installed
+from gridsched.systems.utility.kernels.node_profile import Reserved, cluster_nodes, node_profile
+from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, ParallelLimits, ParallelRows, passes_filter
+from gridsched.systems.utility.mapping_event import EnergyPerResource, EnergyPerTask, resources_remaining
+from gridsched.systems.utility.permanent import mean_resources
 from gridsched.workloads.generators import checked_parameters, generator_of
 
 DRIVERS = ("reference", "simgrid") if is_installed() else ("reference",)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import NodeProfile, earliest
-from gridsched.schedulers.kernels.node_profile import ClusterNodes
-from gridsched.schedulers.kernels.parallel_options import (
+from gridsched.systems.utility.kernels import inner, kernel
+from gridsched.systems.utility.kernels.node_gaps import NodeProfile, earliest
+from gridsched.systems.utility.kernels.node_profile import ClusterNodes
+from gridsched.systems.utility.kernels.parallel_options import (
     ParallelLimits,
     ParallelRows,
     Placed,
@@ -22,7 +22,7 @@ from gridsched.schedulers.kernels.parallel_options import (
     passes_filter,
     place,
 )
-from gridsched.schedulers.kernels.utility_value import inside_j
+from gridsched.systems.utility.kernels.utility_value import inside_j
 
 _INF = np.inf
 

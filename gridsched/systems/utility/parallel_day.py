@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from gridsched.errors import InputError
 from gridsched.model.limits import MAX_ENTRIES, AtLeastZero, AtLeastZeroRange, Count, Cov, Positive, PositiveRange
 from gridsched.model.rules import DAY_S, Rules
-from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, MAX_TASKS, DayKeys, keys_between
+from gridsched.model.tasks import Tasks
+from gridsched.systems.utility.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
+from gridsched.workloads.generator_keys import MAX_TASKS, keys_between
 
 #: Hours in a day, for keys in hours.
 HOURS = 24.0
@@ -35,6 +38,7 @@ class ParallelDay(DayKeys):
     drawn otherwise.
     """
 
+    parts: ClassVar = ("clusters", "etc", "task_types", "classes")
     kind: Literal["parallel"] = "parallel"
     # clusters and task types
     general_clusters: tuple[ClusterSize, ...] = ((250, 64), (500, 32), (400, 40), (200, 80))
@@ -132,6 +136,12 @@ class ParallelDay(DayKeys):
         if self.utility_classes == "plateau_linear" and self.plateau_times[1] <= 0:
             raise InputError("plateau_times ends at 0; its second number must be greater than 0.")
         return self
+
+    def write_files(self, output: Path, *, force: bool) -> tuple[Tasks, list[Path]]:
+        """Generate the day and write it; return the tasks and the files."""
+        from gridsched.systems.utility.parallel_tasks import generate_files  # reads these keys itself
+
+        return generate_files(self, output, force=force)
 
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files.

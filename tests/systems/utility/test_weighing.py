@@ -24,10 +24,10 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.policy.state import EnergyState
 from gridsched.runs.scenario import make_system
-from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
-from gridsched.schedulers.parallel.arrival_aware import DemandPattern, energy_weight, least_energy_j
 from gridsched.schedulers.weighing import WEIGHS
 from gridsched.sim.library import is_installed
+from gridsched.systems.utility.arrival_aware import DemandPattern, energy_weight, least_energy_j
+from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, Objective
 
 # What energies weigh: joules, money or grams, in the objective of each scheduler that has `weigh`.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Floats, Integers, Words
-from gridsched.schedulers.kernels import inner
+from gridsched.systems.utility.kernels import inner
 
 _INF = np.inf
 _ZERO, _ONE = np.uint64(0), np.uint64(1)

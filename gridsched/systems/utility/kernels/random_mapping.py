@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.schedulers.kernels import called_once, inner, kernel
 from gridsched.schedulers.kernels.tables import TypeTables
-from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
-from gridsched.schedulers.kernels.utility_value import cheapest_inside_j, inside_j
+from gridsched.systems.utility.kernels import called_once, inner, kernel
+from gridsched.systems.utility.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS
+from gridsched.systems.utility.kernels.utility_value import cheapest_inside_j, inside_j
 
 _INF = np.inf
 
@@ -121,9 +121,9 @@ def map_randomly(
 def _call_once() -> None:
     """Call the kernels of utility workloads once."""
     from gridsched.model.utility import UtilityFunctions
-    from gridsched.schedulers.kernels import two_stage
     from gridsched.schedulers.kernels.tables import UPE, type_tables
-    from gridsched.schedulers.kernels.utility_value import falls_short, utility_tables, worth_postponing
+    from gridsched.systems.utility.kernels import two_stage
+    from gridsched.systems.utility.kernels.utility_value import falls_short, utility_tables, worth_postponing
 
     matrix, task_type = np.ones((1, 1, 1)), np.zeros(1, dtype=np.int64)
     tasks, ready, arrival = np.zeros(1, dtype=np.int64), np.zeros(1), np.zeros(1)

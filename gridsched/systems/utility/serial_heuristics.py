@@ -19,11 +19,11 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision, Drop, Plan, Postpone
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold, energy_filter
-from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
-from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, map_two_stage
-from gridsched.schedulers.kernels.utility_value import UtilityTables, falls_short, utility_tables, worth_postponing
 from gridsched.schedulers.weighing import signals_of_groups, weighed_j, weighing_signal
+from gridsched.systems.utility.kernels.random_mapping import map_randomly
+from gridsched.systems.utility.kernels.two_stage import IMPOSSIBLE, map_two_stage
+from gridsched.systems.utility.kernels.utility_value import UtilityTables, falls_short, utility_tables, worth_postponing
 
 #: Tasks, hosts and P-states in the order of assignment, and what becomes of each mappable task.
 Mapping = tuple[Integers, Integers, Integers, Integers]

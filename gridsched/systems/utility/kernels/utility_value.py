@@ -15,8 +15,8 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import energy_inside
 from gridsched.model.signals import WEIGHT, counted_s
 from gridsched.model.utility import LINEAR, UtilityFunctions
-from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.tables import TypeTables
+from gridsched.systems.utility.kernels import inner, kernel
 
 #: More than a few roundings add.
 _ROUNDED_UP = 1.0 + 1e-12

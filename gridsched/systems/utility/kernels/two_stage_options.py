@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels import inner
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, TypeTables
-from gridsched.schedulers.kernels.utility_value import UtilityTables, inside_j, utility_of
+from gridsched.systems.utility.kernels import inner
+from gridsched.systems.utility.kernels.utility_value import UtilityTables, inside_j, utility_of
 
 #: Columns of an option's numbers, and of its places.
 ETC, DIVISOR, EEC = 0, 1, 2

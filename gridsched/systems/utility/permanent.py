@@ -16,10 +16,10 @@ from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
-from gridsched.schedulers.kernels.parallel_options import ParallelRows, Placed
-from gridsched.schedulers.kernels.parallel_queues import place_easily, place_in_cycles, place_randomly
-from gridsched.schedulers.parallel.heuristics import parallel_estimates
-from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent
+from gridsched.systems.utility.kernels.parallel_options import ParallelRows, Placed
+from gridsched.systems.utility.kernels.parallel_queues import place_easily, place_in_cycles, place_randomly
+from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent
+from gridsched.systems.utility.parallel_heuristics import parallel_estimates
 
 #: Places the tasks of an event; is told whether reservations exist, and whether the first cluster
 #: on which a task starts earliest is taken.
@@ -85,7 +85,15 @@ def easily(maker: EventMaker, event: MappingEvent, exist: bool, first_cluster: b
 
 
 #: Rules of the schedulers that make such reservations on request, by their ids.
-RULES: dict[str, Rule] = {"conservative_backfilling": conservatively, "easy_backfilling": easily}
+_RULES: dict[str, Rule] = {"conservative_backfilling": conservatively, "easy_backfilling": easily}
+
+
+def permanent_backfilling(
+    owner: str, system: System, dropping_threshold: float, cluster_choice: str
+) -> PermanentReservations:
+    """Return what EASY or conservative backfilling, by its id, does with permanent reservations."""
+    return PermanentReservations(owner, system, dropping_threshold, _RULES[owner], cluster_choice)
+
 
 _TRAITS = Traits(
     asked="event", parallel=True, may_drop=True, needs_utility=True, heeds_budget=True, platform_order_matters=True

@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels import inner, kernel
 from gridsched.schedulers.kernels.tables import COMP, UTIL, TypeTables
-from gridsched.schedulers.kernels.two_stage_options import (
+from gridsched.systems.utility.kernels import inner, kernel
+from gridsched.systems.utility.kernels.two_stage_options import (
     DIVISOR,
     EEC,
     ETC,
@@ -33,7 +33,7 @@ from gridsched.schedulers.kernels.two_stage_options import (
     utility_at,
     value_of,
 )
-from gridsched.schedulers.kernels.utility_value import UtilityTables, cheapest_inside_j, inside_j, most_weight
+from gridsched.systems.utility.kernels.utility_value import UtilityTables, cheapest_inside_j, inside_j, most_weight
 
 #: What becomes of a task: mapped; may be possible at the next event; nothing is possible today.
 MAPPED, STAYS, IMPOSSIBLE = 0, 1, 2

@@ -17,7 +17,7 @@ from gridsched.compiled import forget_stale_kernels
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.schedulers.kernels import availability, batch, tables
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE
-from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value, utility_values
+from gridsched.systems.utility.kernels.utility_value import utility_tables, utility_value, utility_values
 
 # Utility in compiled code, and what is compiled when.
 
@@ -92,8 +92,11 @@ def test_second_process_compiles_nothing_and_importing_neither():
     program = """
 import numpy as np
 from gridsched import make_scheduler, run
-import gridsched.schedulers.utility
-from gridsched.schedulers.kernels import random_mapping, two_stage, utility_value, warm_up
+import gridsched.systems.utility.serial_heuristics
+from gridsched.systems.utility.kernels import random_mapping
+from gridsched.systems.utility.kernels import utility_value
+from gridsched.systems.utility.kernels import two_stage
+from gridsched.schedulers.kernels import warm_up
 kernels = (two_stage.map_two_stage, random_mapping.map_randomly, utility_value.falls_short,
            utility_value.worth_postponing)
 assert not any(kernel.signatures for kernel in kernels)
@@ -106,8 +109,8 @@ for name in ("max_max_upe", "max_max_upt", "max_max_util", "min_min_completion_t
 assert all(len(kernel.signatures) == 1 for kernel in kernels)
 print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
 """
-    here = Path(__file__).resolve().parent
-    environment = {"PYTHONPATH": f"{here.parents[1]}:{here}"}
+    root = Path(__file__).resolve().parents[3]
+    environment = {"PYTHONPATH": f"{root}:{root / 'tests/schedulers'}"}
     for words in (["-m", "gridsched", "kernels", "compile"], ["-c", program]):
         command = [sys.executable, *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

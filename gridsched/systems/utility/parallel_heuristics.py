@@ -16,10 +16,10 @@ from gridsched.policy.base import Scheduler, Traits, check_choice
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import EnergyState, State
 from gridsched.schedulers.filters import check_dropping_threshold
-from gridsched.schedulers.kernels.parallel_greedy import map_parallel, placed_energy_j
-from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, Objective, Placed, chosen_of
-from gridsched.schedulers.parallel.mapping_event import EventMaker, MappingEvent, parallel_filter
 from gridsched.schedulers.weighing import weighing_signal
+from gridsched.systems.utility.kernels.parallel_greedy import map_parallel, placed_energy_j
+from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, UPT, UTIL, Objective, Placed, chosen_of
+from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent, parallel_filter
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.

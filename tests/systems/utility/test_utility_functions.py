@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
-from gridsched.workloads.drawn_utility import JOINT_PERCENT, PRIORITIES, URGENCIES, draw_classes, draw_utility_functions
+from gridsched.systems.utility.drawn_utility import (
+    JOINT_PERCENT,
+    PRIORITIES,
+    URGENCIES,
+    draw_classes,
+    draw_utility_functions,
+)
 
 B1 = ((0.0, 20.0, 40.0, 60.0), (1.0, 0.6, 0.2, 0.0), (1.0, 0.5, 2.0, 1.0))
 

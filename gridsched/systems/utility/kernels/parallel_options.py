@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers, Words
-from gridsched.schedulers.kernels import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import NodeProfile, take, write_hosts
-from gridsched.schedulers.kernels.node_profile import ClusterNodes, first_starts, with_room
+from gridsched.systems.utility.kernels import inner, kernel
+from gridsched.systems.utility.kernels.node_gaps import NodeProfile, take, write_hosts
+from gridsched.systems.utility.kernels.node_profile import ClusterNodes, first_starts, with_room
 
 _INF = np.inf
 #: More nodes than any cluster has.

@@ -23,16 +23,16 @@ from gridsched.model.trace import TaskState
 from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
 from gridsched.runs.scenario import make_system
 from gridsched.runs.scenario_maker import load
-from gridsched.schedulers.kernels import utility_value
-from gridsched.schedulers.kernels.random_mapping import map_randomly
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
-from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage
-from gridsched.schedulers.kernels.utility_value import utility_tables
 from gridsched.sim.library import is_installed
+from gridsched.systems.utility.kernels import utility_value
+from gridsched.systems.utility.kernels.random_mapping import map_randomly
+from gridsched.systems.utility.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage
+from gridsched.systems.utility.kernels.utility_value import utility_tables
 
 # The utility heuristics of paper 000 on the worked examples of algorithms B4 to B6, by hand.
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEURISTICS = ("max_max_util", "max_max_upt", "max_max_upe", "min_min_completion_time")
 A, B, C = 0, 1, 2
 drivers = pytest.mark.parametrize(

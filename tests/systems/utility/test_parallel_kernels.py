@@ -17,12 +17,12 @@ from parallel_oracle import INF, Event
 from scheduler_cases import random_weights, weights_of
 
 from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
-from gridsched.schedulers.kernels import parallel_queues
-from gridsched.schedulers.kernels.node_gaps import earliest
-from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
-from gridsched.schedulers.kernels.parallel_greedy import map_parallel
-from gridsched.schedulers.kernels.parallel_options import UPE, UPR, UPT, UTIL, ParallelLimits, ParallelRows
-from gridsched.schedulers.kernels.utility_value import utility_tables
+from gridsched.systems.utility.kernels import parallel_queues
+from gridsched.systems.utility.kernels.node_gaps import earliest
+from gridsched.systems.utility.kernels.node_profile import Reserved, cluster_nodes, node_profile
+from gridsched.systems.utility.kernels.parallel_greedy import map_parallel
+from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, UPT, UTIL, ParallelLimits, ParallelRows
+from gridsched.systems.utility.kernels.utility_value import utility_tables
 
 OBJECTIVES = {"util": UTIL, "upt": UPT, "upr": UPR, "upe": UPE}
 NOW = 30.0

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS
-from gridsched.workloads.arrivals import Bursts, Waves, burst_arrivals, draw_intervals, wave_arrivals
+from gridsched.systems.utility.arrivals import Bursts, Waves, burst_arrivals, draw_intervals, wave_arrivals
+from gridsched.systems.utility.utility_day import UtilityDay, draw_task_types, generate_utility_day
 from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
-from gridsched.workloads.utility_day import UtilityDay, draw_task_types, generate_utility_day
 
 DAY_S = 86_400.0
 SMALL = {

@@ -16,8 +16,8 @@ from gridsched.model.system import System
 from gridsched.policy.base import check_choice
 from gridsched.policy.decisions import Decision, Drop
 from gridsched.policy.state import EnergyState, State
-from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
-from gridsched.schedulers.parallel.heuristics import (
+from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, Objective
+from gridsched.systems.utility.parallel_heuristics import (
     Objectives,
     ParallelUtilityScheduler,
     goal_energy_j,

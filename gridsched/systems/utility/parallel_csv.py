@@ -16,10 +16,10 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.workloads.drawn_utility import draw_priorities
+from gridsched.systems.utility.drawn_utility import draw_priorities
+from gridsched.systems.utility.parallel_day import ParallelDay
+from gridsched.systems.utility.parallel_system import Clusters, Demand, ParallelSystem, stream_of_types
 from gridsched.workloads.generator_keys import MAX_MACHINES
-from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.parallel_system import Clusters, Demand, ParallelSystem, stream_of_types
 from gridsched.workloads.typed_csv import MAX_PSTATES, TASKS, class_columns, task_columns, write_tables
 
 #: Task type, cluster -> numbers of nodes, ascending, and times [s], shape (P-states, numbers).
@@ -245,10 +245,6 @@ def read_parallel_tasks(spec: ParallelDay, system: ParallelSystem) -> Demand:
     return Demand(submit, types[order], cores, ids, utility, str(spec.tasks_csv))
 
 
-#: What `write_parallel_files` writes beside the tasks.
-PARALLEL_PARTS = ("clusters", "etc", "task_types", "classes")
-
-
 def write_parallel_files(
     system: ParallelSystem, tasks: Tasks, path: str | Path, settings: dict[str, object], *, force: bool = False
 ) -> list[Path]:
@@ -288,7 +284,7 @@ def write_parallel_files(
     )
     columns = {**task_columns(tasks, system.type_names), "cores": tasks.width}
     return write_tables(
-        columns, dict(zip(PARALLEL_PARTS, tables, strict=True)), path, {"kind": "parallel", **settings}, force=force
+        columns, dict(zip(ParallelDay.parts, tables, strict=True)), path, {"kind": "parallel", **settings}, force=force
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -15,12 +16,19 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload, TaskTypes, host_names, typed_platform
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityClasses
-from gridsched.workloads.arrivals import burst_arrivals, draw_waves, wave_arrivals
-from gridsched.workloads.drawn_utility import PRIORITIES, draw_utility_functions
+from gridsched.systems.utility.arrivals import burst_arrivals, draw_waves, wave_arrivals
+from gridsched.systems.utility.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
+from gridsched.systems.utility.drawn_utility import PRIORITIES, draw_utility_functions
 from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
-from gridsched.workloads.generator_keys import BURST_KEYS, CLASS_KEYS, DayKeys, keys_between
+from gridsched.workloads.generator_keys import keys_between
 from gridsched.workloads.measured_times import read_measurements
-from gridsched.workloads.typed_csv import read_machines, read_task_types, read_typed_tasks
+from gridsched.workloads.typed_csv import (
+    MACHINE_PARTS,
+    read_machines,
+    read_task_types,
+    read_typed_tasks,
+    write_workload_files,
+)
 
 
 class UtilityDay(DayKeys):
@@ -31,6 +39,7 @@ class UtilityDay(DayKeys):
     draw. The keys that end with ``_csv`` read measured values instead of drawing them.
     """
 
+    parts: ClassVar = MACHINE_PARTS
     kind: Literal["utility"] = "utility"
     # machines and task types
     special_machine_counts: tuple[Count, ...] = (2, 2, 3, 3)
@@ -136,6 +145,13 @@ class UtilityDay(DayKeys):
         per_type = self.tasks_per_type + self.tasks_per_type_deviation
         factor = self.arrival_factor * self.horizon_s / self.tasks_per_type_in_s
         self.check_arrivals(self.task_types * per_type * factor, rates_in_bursts=special)
+
+    def write_files(self, output: Path, *, force: bool) -> tuple[Tasks, list[Path]]:
+        """Generate the day and write it; return the tasks and the files."""
+        made = generate_utility_day(self)
+        assert made.types is not None  # tasks with utility functions have types
+        settings = self.settings_beside_files()
+        return made.tasks, write_workload_files(made.tasks, made.types, output, settings, force=force)
 
     def settings_beside_files(self) -> dict[str, object]:
         """Return the keys that still have an effect where all else is read from files."""

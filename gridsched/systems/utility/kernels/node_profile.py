@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Floats, Integers, Words
-from gridsched.schedulers.kernels import inner, kernel
-from gridsched.schedulers.kernels.node_gaps import WORD, NodeProfile, add_gap
+from gridsched.systems.utility.kernels import inner, kernel
+from gridsched.systems.utility.kernels.node_gaps import WORD, NodeProfile, add_gap
 
 _INF = np.inf
 _FIRST_ROOM = 64

@@ -23,11 +23,11 @@ from gridsched.model.utility import UtilityClasses
 from gridsched.policy.base import check_choice, check_number
 from gridsched.policy.decisions import Allocate, Decision, Drop, Plan
 from gridsched.policy.state import EnergyState, NodesState, State
-from gridsched.schedulers.kernels.node_gaps import NodeProfile
-from gridsched.schedulers.kernels.node_profile import Reserved, cluster_nodes, node_profile
-from gridsched.schedulers.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
-from gridsched.schedulers.kernels.utility_value import UtilityTables, utility_tables, utility_values
 from gridsched.schedulers.weighing import signals_of_groups, weighed_j
+from gridsched.systems.utility.kernels.node_gaps import NodeProfile
+from gridsched.systems.utility.kernels.node_profile import Reserved, cluster_nodes, node_profile
+from gridsched.systems.utility.kernels.parallel_options import ParallelLimits, ParallelRows, Placed
+from gridsched.systems.utility.kernels.utility_value import UtilityTables, utility_tables, utility_values
 
 #: The leniencies that paper 001 chose (section 5.1).
 PAPER_LENIENCY = {"energy_per_task": 2.0, "energy_per_resource": 4.0}
