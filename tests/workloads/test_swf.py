@@ -208,4 +208,3 @@ def test_preceding_jobs_and_think_times(tmp_path):
     assert trace.start_time_s.tolist() == [0, 40, 50, 3, 4, 5, 6]
 
 
-# Days of a log as parallel tasks (paper 001, 4.3; algorithms C2's Curie variant).
