@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hypothesis import settings
+from systems_there import SYSTEMS, is_there
 
 from gridsched.campaign.store import Store
 from gridsched.engine.dispatch import Dispatch
@@ -21,7 +22,6 @@ from gridsched.runs import claims_schema
 from gridsched.runs.study import Study
 from gridsched.sim import client
 
-ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # a shell without job control has Ctrl-C ignored in what it starts in the background, and the
@@ -58,15 +58,11 @@ def _validated(request: pytest.FixtureRequest) -> None:
         client.server().close()  # it keeps the environment in which it started
 
 
-#: The systems of `gridsched/systems`, one folder each.
-SYSTEMS = ("batsim", "learning", "profit", "robust", "utility")
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a system that is not there: its folder may be deleted (`test_systems_apart.py`)."""
+    """Skip what needs a system that is not there: its folder may be deleted."""
     for marker in item.iter_markers("systems"):
         for name in marker.args or SYSTEMS:
-            if not (ROOT / "gridsched" / "systems" / name).is_dir():
+            if not is_there(name):
                 pytest.skip(f"it needs the system {name!r}")
 
 

@@ -30,8 +30,8 @@ from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.claims_schema import figure_kinds
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker
-from gridsched.systems.profit.profit_system import ProfitBag, generate_profit_bag
 from gridsched.testing.playing import CARBON
+from gridsched.workloads.generators import checked_parameters, generator_of
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 
@@ -199,7 +199,8 @@ def test_a_run_without_prices_has_no_such_figure():
 
 
 def test_a_system_without_utility_functions_is_told_to_have_none() -> None:
-    bag = generate_profit_bag(ProfitBag(tasks=5))
+    keys = checked_parameters({"kind": "profit", "tasks": 5}, "test")
+    bag = generator_of(keys).generate(keys)
     with pytest.raises(InputError, match="utility"):
         gridsched.plot_workload(bag)
     assert gridsched.plot_workload(bag.tasks).axes

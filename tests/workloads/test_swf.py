@@ -206,5 +206,3 @@ def test_preceding_jobs_and_think_times(tmp_path):
     assert any(note.startswith("2 dependencies") for note in found.jobs.notes)
     trace = run(Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=8))).trace
     assert trace.start_time_s.tolist() == [0, 40, 50, 3, 4, 5, 6]
-
-
