@@ -32,13 +32,13 @@ from gridsched.engine import reference
 from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.schedulers.kernels import warm_up
-from gridsched.schedulers.kernels.parallel_greedy import map_parallel
-from gridsched.schedulers.kernels.parallel_options import divisor_of, first_of, no_placements, place
-from gridsched.schedulers.kernels.parallel_queues import start_of
-from gridsched.schedulers.kernels.two_stage_options import quotient
-from gridsched.schedulers.kernels.utility_value import inside_j, utility_value
-from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.parallel_tasks import generate_parallel_day
+from gridsched.systems.utility.kernels.parallel_greedy import map_parallel
+from gridsched.systems.utility.kernels.parallel_options import divisor_of, first_of, no_placements, place
+from gridsched.systems.utility.kernels.parallel_queues import start_of
+from gridsched.systems.utility.kernels.two_stage_options import quotient
+from gridsched.systems.utility.kernels.utility_value import inside_j, utility_value
+from gridsched.systems.utility.parallel_day import ParallelDay
+from gridsched.systems.utility.parallel_tasks import generate_parallel_day
 
 BUDGET_J = {5_000: 12e9, 10_000: 15e9}
 #: Mean of a mapping event [ms], and a trial [s].

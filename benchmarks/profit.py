@@ -25,10 +25,10 @@ from numba import njit
 from gridsched import __version__
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.pareto_front import least_energy
-from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import recover
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts
+from gridsched.systems.profit.profit_lp import most_profit
+from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 
 GAMMA = 1.2
 GOALS_MS = {10**exponent: 15.0 if exponent <= 6 else 20.0 for exponent in range(4, 10)}

@@ -22,9 +22,9 @@ from numba import njit
 from gridsched import __version__
 from gridsched.model.signals import EVEN
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
-from gridsched.schedulers.kernels.two_stage import map_two_stage
-from gridsched.schedulers.kernels.utility_value import utility_tables, utility_value
-from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
+from gridsched.systems.utility.kernels.two_stage import map_two_stage
+from gridsched.systems.utility.kernels.utility_value import utility_tables, utility_value
+from gridsched.systems.utility.utility_day import UtilityDay, generate_utility_day
 
 HEURISTICS = {"max_max_util": UTIL, "max_max_upt": UPT, "max_max_upe": UPE, "min_min_completion_time": COMP}
 NOON_S, DAY_END_S = 43_200.0, 86_400.0

@@ -41,8 +41,8 @@ TRIALS = [
 ONE = """
 import json, resource, sys, time
 from gridsched import Scenario, run
-from gridsched.workloads.utility_day import UtilityDay
-from gridsched.workloads.utility_day import generate_utility_day
+from gridsched.systems.utility.utility_day import UtilityDay
+from gridsched.systems.utility.utility_day import generate_utility_day
 
 scheduler, driver = sys.argv[1], sys.argv[3]
 leniency, factor = float(sys.argv[2]), float(sys.argv[4])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from hypothesis import settings
+from systems_there import SYSTEMS, is_there
 
 from gridsched.campaign.store import Store
 from gridsched.engine.dispatch import Dispatch
@@ -55,6 +56,14 @@ def _validated(request: pytest.FixtureRequest) -> None:
         else:
             del os.environ[CHECK_INVARIANTS]
         client.server().close()  # it keeps the environment in which it started
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a system that is not there: its folder may be deleted."""
+    for marker in item.iter_markers("systems"):
+        for name in marker.args or SYSTEMS:
+            if not is_there(name):
+                pytest.skip(f"it needs the system {name!r}")
 
 
 @pytest.fixture(autouse=True)

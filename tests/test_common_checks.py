@@ -77,18 +77,12 @@ VARIANTS = (
     ("slowest_pstates", {"scheduler": "min_min", "within": 1.5}),
     ("idle_off", {"scheduler": "wqr", "timeout_s": 2.0}),
     ("wait_for_green", {"scheduler": "follow_sites", "max_delay_s": 30.0, "forecast": "persistence", "site": "best"}),
-    ("lightest_load", {"energy_fair_share": True, "remap": True}),
-    ("easy_backfilling", {"reservations": "permanent"}),
-    ("conservative_backfilling", {"reservations": "permanent"}),
     ("fcfs", {"order": "f3", "depth": 2}),
     ("easy_backfilling", {"order": "wfp3", "estimate": "last_two_of_user"}),
     ("easy_backfilling", {"order": "multifactor(PriorityWeightFairshare=1000, PriorityWeightAge=1000)"}),
     ("conservative_backfilling", {"order": "unicef", "estimate": "last_two_of_user", "depth": 3}),
-    ("fcfs_multiple_queues", {"cluster_choice": "first"}),
-    ("task_based", {"counts_place_holders": True}),
-    ("max_upr", {"mode": "reservation", "energy_filter": "energy_per_task"}),
 )
-#: those that are programs of their own are in schedulers/test_batsim.py
+#: those that are programs of their own are in systems/batsim
 OWN = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.external]
 ALL = OWN + [make_scheduler(id, given) for id, given in VARIANTS]
 

@@ -18,7 +18,7 @@ from typer import Exit
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from gridsched import compiled
+from gridsched import compiled, plugins
 from gridsched.errors import GridschedError, InputError, text_of
 from gridsched.version import __version__
 
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 _COMPLETION = "_GRIDSCHED_COMPLETE"
 
 #: The module of this room that each command lives in, and the first line of its help.
-_COMMANDS = {
+_CORE = {
     "schedulers": ("schedulers", "List the schedulers: what they do, workloads they accept, parameters, sources."),
     "run": ("run", "Run one scheduler on a platform and a workload."),
     "compare": ("compare", "Compare schedulers on one platform and workload by energy and makespan, or by utility."),
@@ -37,10 +37,14 @@ _COMMANDS = {
     "workload": ("workload", "Make and describe workloads."),
     "plot": ("plot", "Draw figures from an export (`gridsched run ... --export DIR`)."),
     "view": ("plot", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
-    "optimize": ("optimize", "What is possible at best: profit, energy and makespan by linear programming."),
     "study": ("study", "Run campaigns of many runs from one study file; interrupted ones continue."),
     "kernels": ("kernels", "Compile the loops of schedulers ahead of their first use."),
 }
+_COMMANDS: plugins.Table[str, plugins.Command] = plugins.Table(
+    "command",
+    lambda plugin: ((each.name, each) for each in plugin.commands),
+    {name: plugins.Command(name, f"gridsched.cli.{module}", line) for name, (module, line) in _CORE.items()},
+)
 
 
 class _PlainFlags:
@@ -86,10 +90,14 @@ class Application(typer.Typer):
 class Commands(Group):
     """The commands by name; each is imported when it is called, and not to be listed."""
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        for name, (_, help_line) in _COMMANDS.items():
-            self.add_command(Command(name, help=help_line))
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command that stands for the one of this name in lists; None if there is none."""
+        entry = _COMMANDS.get(cmd_name)
+        return None if entry is None else Command(cmd_name, help=entry.help)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command that the words call, the command, and the other words."""
@@ -105,14 +113,14 @@ def load_command(name: str) -> Any:
     click.Command
         Of typer's copy of click.
     """
-    module_name, help_line = _COMMANDS[name]
+    entry = _COMMANDS[name]
     gc.disable()  # what is imported stays, and would be scanned again and again
-    module = vars(import_module(f"gridsched.cli.{module_name}"))
+    module = vars(import_module(entry.module))
     gc.freeze()
     gc.enable()
     if f"{name}_app" in module:
         group = get_group(module[f"{name}_app"])
-        group.help = help_line
+        group.help = entry.help
         return group
     alone = Application(add_completion=False)
     alone.command(name)(module.get(f"{name}_command") or module[name])
@@ -164,6 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     compiled.watchers[:] = [_Compilation()]
+    plugins.reporters[:] = [_say]
     try:
         status = get_command(app).main(args=words, prog_name="gridsched", standalone_mode=False)
         sys.stdout.flush()

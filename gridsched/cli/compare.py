@@ -22,7 +22,7 @@ from gridsched.metrics.columns import Column, amount
 from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
-from gridsched.policy.registry import BATSIM, PAPER_004, entries, find, scheduler_class, usual_ids
+from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usable, usual_ids
 from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, check
 from gridsched.runs.run_many import check_energy_agreement
@@ -95,12 +95,9 @@ def run_each(
 def say_whom_runs_await(scenarios: Sequence[Scenario]) -> None:
     """Say for which programs runs would wait that are not there yet; raise what is wrong with such a run first."""
     for each in scenarios:
-        if find(each.scheduler_name).id == BATSIM:
-            from gridsched.schedulers.batsim.scheduler import Batsim  # only then
-
+        if scheduler_class(each.scheduler_name).traits.external:
             check(each)
-            scheduler = each.make_scheduler()
-            if isinstance(scheduler, Batsim) and (line := scheduler.awaited()) is not None:
+            if line := each.make_scheduler().awaited():
                 say(line)
 
 
@@ -139,7 +136,7 @@ def _that_take(base: LoadedScenario, ids: Sequence[str]) -> list[str]:
         Saying why none does.
     """
     takers, refusals = [], {}
-    for id in ids:
+    for id in usable(ids):
         if scheduler_class(id).traits.external:
             continue
         try:
@@ -182,7 +179,7 @@ def sort_metric(id: str | None, own: Sequence[Metric] = ()) -> Metric | None:
     """
     if id is None:
         return None
-    metrics = METRICS | {each.id: each for each in own}
+    metrics = {**METRICS} | {each.id: each for each in own}
     if id not in metrics or metrics[id].better is None:
         legal = [name for name, metric in metrics.items() if metric.better is not None]
         raise InputError(f"--sort {id!r}: is no metric with a best. {did_you_mean(id, legal)}")

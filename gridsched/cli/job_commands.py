@@ -25,14 +25,14 @@ from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import check_kind, read_generator
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 from gridsched.workloads.traces.formats import (
-    LEGAL,
     NODE_SPEED,
-    WRITTEN,
     check_written,
+    endings,
     is_trace,
     read_jobs,
     stays_behind,
     write_jobs,
+    written_endings,
 )
 from gridsched.workloads.traces.job_table import JobTable, reasons
 from gridsched.workloads.traces.trace_options import NODE_POWER_W, OF_MACHINE, TraceOptions
@@ -50,7 +50,7 @@ class LogOptions:
 class LogConversion:
     """The log that a command reads, and how it tells of what was left out, as options."""
 
-    log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {LEGAL}; also with .gz at the end.")]
+    log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {endings()}; also with .gz at the end.")]
     report: Annotated[
         Path | None,
         listed_with_outputs(metavar="FILE", help="Write what was left out, and all its lines, to this .json file."),
@@ -192,7 +192,7 @@ def import_command(
 def convert(
     options: LogOptions,
     conversion: LogConversion,
-    output: Annotated[Path, output_option(help=f"Jobs to write ({' or '.join(WRITTEN)}).")],
+    output: Annotated[Path, output_option(help=f"Jobs to write ({' or '.join(written_endings())}).")],
 ) -> None:
     """Write the jobs of a log that can be run in another format: SWF, Batsim's JSON, a table.
 

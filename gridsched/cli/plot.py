@@ -14,6 +14,7 @@ from gridsched.errors import InputError
 from gridsched.export.archive import Export
 from gridsched.export.export import read_export
 from gridsched.model.tariff import Tariff
+from gridsched.runs.claims_schema import FigureKind, figure_kinds
 
 plot_app = command_group("Each figure is saved with its data: `gantt.png` and `gantt.csv`.")
 
@@ -114,6 +115,22 @@ def carbon(options: FigureOptions) -> None:
     gridsched plot carbon out -o carbon.png
     """
     _draw("carbon", options)
+
+
+def _add_command(kind: FigureKind) -> None:
+    """Add the command of a kind of figures of runs that a plugin adds."""
+
+    @with_options(FigureOptions, before=2)
+    def command(options: FigureOptions) -> None:
+        _draw(kind.name, options)
+
+    plot_app.command(kind.name, help=kind.sentence)(command)
+
+
+_OWN = {gantt, power, trace, prices, carbon}
+for _kind in figure_kinds("run").values():
+    if _kind.name not in {each.__name__ for each in _OWN}:
+        _add_command(_kind)
 
 
 def _draw(kind: str, options: FigureOptions, **others: Any) -> None:

@@ -18,13 +18,13 @@ from gridsched.errors import InputError, SimulationError, did_you_mean
 from gridsched.model.records import keys_of
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
-from gridsched.policy.registry import BATSIM, find, scheduler_class
+from gridsched.policy.registry import scheduler_class
 from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario import LoadedScenario
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
-from gridsched.workloads.traces.formats import LEGAL
+from gridsched.workloads.traces.formats import endings
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 
@@ -44,7 +44,7 @@ class ScenarioOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz). [required]",
+            help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({endings()}; also .gz). [required]",
         ),
     ] = None
     files: Annotated[
@@ -106,7 +106,7 @@ class ScenarioOptions:
         """
         chosen: dict[str, dict[str, Any]] = {id: {} for id in schedulers}
         if self.batsim_start is not None:
-            programs = [id for id in schedulers if find(id).id == BATSIM]
+            programs = [id for id in schedulers if scheduler_class(id).traits.external]
             if not programs:
                 raise InputError("--batsim-start needs a scheduler batsim:ADDRESS, as batsim:tcp://127.0.0.1:0.")
             chosen |= {id: {"start": self.batsim_start} for id in programs}

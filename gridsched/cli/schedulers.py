@@ -16,7 +16,7 @@ from gridsched.cli.output import JsonOption
 from gridsched.cli.tables import console, print_trimmed
 from gridsched.files.json_files import json_text
 from gridsched.policy.policy_files import load_with_siblings, named_file, scheduler_ids
-from gridsched.policy.registry import entries, find, scheduler_class
+from gridsched.policy.registry import entries, find, scheduler_class, usable
 from gridsched.sim.client import check_policies
 
 #: A kind of workload -> options of an example of it, among the shipped files.
@@ -69,7 +69,7 @@ def schedulers(
     rows = [{**row, **_explanation(row)} for row in _rows(ids)]
     check_policies(files, None)
     own = [id for file in files for id in scheduler_ids(load_with_siblings(file)).values()]
-    listed = _rows(own if names else [entry.id for entry in entries()])
+    listed = _rows(own if names else list(usable(entry.id for entry in entries())))
     if json:
         print(json_text({"schedulers": [*rows, *listed]}), end="")
         return

@@ -37,16 +37,11 @@ from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, write_bag
-from gridsched.workloads.generator_keys import DayKeys, GeneratorKeys
-from gridsched.workloads.generators import GENERATORS, SystemGenerator, checked_parameters, generator_of
+from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
+from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_generator, read_system_workload, read_workload
-from gridsched.workloads.parallel_csv import PARALLEL_PARTS, write_parallel_files
-from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.parallel_tasks import draw_or_read_system
-from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
-from gridsched.workloads.traces.formats import LEGAL, WRITTEN, check_written, write_jobs
+from gridsched.workloads.traces.formats import endings, written_endings
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.typed_csv import MACHINE_PARTS, file_names, write_workload_files
 
 if TYPE_CHECKING:
     from gridsched.figures.figure_file import Subject
@@ -135,8 +130,8 @@ def generate(
     makes parallel jobs, which are written as a log (docs/traces.md).
     """
     keys = {name: value for name, value in vars(options).items() if value is not None}
-    if output.suffix.lower() not in (".csv", *WRITTEN):
-        raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(WRITTEN)}.")
+    if output.suffix.lower() not in (".csv", *written_endings()):
+        raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(written_endings())}.")
     if generator is not None and keys:
         option = option_name(next(iter(keys)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
@@ -153,35 +148,15 @@ def generate(
 def _write_generated(parameters: GeneratorKeys, output: Path, generator: Path | None, *, force: bool) -> list[str]:
     """Generate from checked keys, write it, and return what was written, in words."""
     kind_of = generator_of(parameters)
-    is_jobs = isinstance(parameters, RigidJobs)
-    if is_jobs:
-        check_written(output)
-    elif output.suffix.lower() != ".csv":
-        raise InputError(f"{output}: tasks are written as .csv.")
-    is_typed = isinstance(kind_of, SystemGenerator) and not is_jobs
-    parts = PARALLEL_PARTS if isinstance(parameters, ParallelDay) else MACHINE_PARTS
-    targets = list(file_names(output, parts).values()) if is_typed else [output]
     inputs = [generator, *kind_of.input_files(parameters)]
-    check_targets({"-o": targets}, inputs, force=force)
-    if isinstance(parameters, RigidJobs):
-        jobs = draw_rigid_jobs(parameters)
-        write_jobs(jobs, output, force=force)
-        return [f"Wrote {output}: {len(jobs):,} jobs."]
-    settings = parameters.settings_beside_files() if isinstance(parameters, DayKeys) else {}
+    if isinstance(parameters, SystemKeys):
+        check_targets({"-o": parameters.written(output)}, inputs, force=force)
+        return parameters.write(output, force=force)
+    if output.suffix.lower() != ".csv":
+        raise InputError(f"{output}: tasks are written as .csv.")
+    check_targets({"-o": [output]}, inputs, force=force)
     made = kind_of.generate(parameters)
-    if isinstance(made, SystemWorkload):
-        _check_has_utility(made)
-        if isinstance(parameters, ParallelDay):
-            system = draw_or_read_system(parameters)
-            paths = write_parallel_files(system, made.tasks, output, settings, force=force)
-        else:
-            assert made.types is not None  # tasks with utility functions have types
-            paths = write_workload_files(made.tasks, made.types, output, settings, force=force)
-        names = ", ".join(path.name for path in paths[1:-1])
-        return [
-            f"Wrote {output}: {len(made.tasks):,} tasks; beside it {names}.",
-            f"{paths[-1]} joins them: use it as --workload.",
-        ]
+    assert isinstance(made, Tasks)  # only keys of systems make more
     write_bag(made, output, force=force)
     return [f"Wrote {output}: {len(made):,} tasks."]
 
@@ -202,7 +177,7 @@ def describe(
     workload: Annotated[
         Path,
         typer.Argument(
-            metavar="WORKLOAD", help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz)."
+            metavar="WORKLOAD", help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({endings()}; also .gz)."
         ),
     ],
     files: Annotated[

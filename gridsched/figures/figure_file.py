@@ -131,6 +131,22 @@ def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | byte
     return contents
 
 
+def kind_of(kind: str, of: Subject) -> FigureKind:
+    """Return the kind of figures of this name and subject.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    kinds = figure_kinds(of)
+    if kind not in kinds:
+        raise InputError(
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, kinds)}Legal: {', '.join(kinds)}."
+        )
+    return kinds[kind]
+
+
 def draw_figure(
     kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "", force: bool = False, **options: Any
 ) -> None:
@@ -160,14 +176,10 @@ def draw_figure(
         written.
     """
     image, table = check_target(path, force=force)
-    kinds = figure_kinds(of)
-    if kind not in kinds:
-        raise InputError(
-            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, kinds)}Legal: {', '.join(kinds)}."
-        )
+    function = kind_of(kind, of).draw
     suffix = image.suffix.lower()
     with style():
-        drawn = kinds[kind].draw(subject, **options)
+        drawn = function(subject, **options)
         set_title(drawn.figure, title)
         contents = file_contents(drawn, [suffix])
     write_whole(table, contents[".csv"], force=force)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError, did_you_mean
-from gridsched.figures.figure_file import Subject
+from gridsched.figures.figure_file import Subject, kind_of
 from gridsched.figures.figure_style import Place, drawn_in, set_title, style
 from gridsched.figures.study_figure import layout_of
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
-from gridsched.optimize.answers import Landscape
 from gridsched.runs.claims_schema import figure_kinds
 from gridsched.workloads.traces.job_table import JobTable
 
@@ -162,13 +161,13 @@ def plot_workload(
     return _drawn("sizes", "tasks", workload, ax, title)
 
 
-def plot_front(landscape: Landscape, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
+def plot_front(landscape: Any, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw makespan over energy: what is possible, the front, and what its places earn.
 
     Parameters
     ----------
     landscape : Landscape
-        As `gridsched.optimize.answers.landscape` gives it.
+        What is possible of a bag; docs/profit.md shows how to get it.
     ax : Axes, SubFigure or Figure, optional
         Where it is drawn; by default in a figure of its own.
     title : str
@@ -228,6 +227,6 @@ def _drawn(kind: str, of: Subject, subject: Any, ax: Place | None, title: str, *
     if of == "run" and not isinstance(subject, Trace):
         subject = subject.trace
     with style(), drawn_in(ax):
-        figure: Figure | SubFigure = figure_kinds(of)[kind].draw(subject, **options).figure
+        figure: Figure | SubFigure = kind_of(kind, of).draw(subject, **options).figure
         set_title(figure, title)
     return figure

@@ -33,5 +33,4 @@ __all__ = [
     "summary",
 ]
 
-for _entry in (*CARBON_ENTRIES, *RUN_ENTRIES, *VALUE_ENTRIES, *DERIVED_ENTRIES):
-    register_metric(_entry)
+METRICS.update({_entry.id: _entry for _entry in (*CARBON_ENTRIES, *RUN_ENTRIES, *VALUE_ENTRIES, *DERIVED_ENTRIES)})

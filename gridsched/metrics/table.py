@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ from gridsched.metrics.columns import Column
 from gridsched.metrics.facts import PlanFacts, RunFacts
 from gridsched.model.records import check_choices
 from gridsched.model.trace import Trace
+from gridsched.plugins import Plugin, Table
 from gridsched.power import kept_power
 
 #: Units by the ends of names, of metrics and of axes alike.
@@ -207,8 +209,17 @@ def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: A
 
 #: Names of the other columns of stored runs.
 RESERVED = ("run_id", "status", "error", "scenario", "provenance", "scheduler", "replicate")
+
+
+def _registered(plugin: Plugin) -> tuple[()]:
+    """Import the modules of a plugin, which register metrics; nothing is left to add then."""
+    for module in plugin.metrics:
+        import_module(module)
+    return ()
+
+
 #: Every metric by id, in the order of a report.
-METRICS: dict[str, Metric] = {}
+METRICS: Table[str, Metric] = Table("metric", _registered, {})
 #: Those of them that only describe columns: see `declare_metric`.
 _DECLARED: set[str] = set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -118,6 +119,42 @@ class SystemWorkload:
     run_times: RunTimes | None = None
     estimates: Estimates | None = None
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class CountedBag:
+    """Task types on machine types, and how many tasks and machines are of each.
+
+    Attributes
+    ----------
+    etc, apc : ndarray of float64, shape (task types, machine types)
+        Estimated time to compute [s] and average power consumption [W].
+    tasks : ndarray of int64, shape (task types,)
+    machines : ndarray of int64, shape (machine types,)
+    idle_w : ndarray of float64, shape (machine types,)
+        Idle power of one machine [W].
+    task_type_names, machine_type_names : tuple of str
+    """
+
+    etc: Floats
+    apc: Floats
+    tasks: Integers
+    machines: Integers
+    idle_w: Floats
+    task_type_names: tuple[str, ...]
+    machine_type_names: tuple[str, ...]
+
+
+def host_names(types: TaskTypes) -> list[str]:
+    """Return ``TYPE-1``, ``TYPE-2``, ... for the hosts of each machine type."""
+    seen: dict[str, int] = {}
+    names = []
+    for j in types.host_type.tolist():
+        # SimGrid gives some characters a meaning of their own
+        name = re.sub(r"[^\w.-]+", "_", types.host_type_names[j])
+        seen[name] = seen.get(name, 0) + 1
+        names.append(f"{name}-{seen[name]}")
+    return names
 
 
 def typed_platform(

@@ -16,9 +16,8 @@ from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.typed_bag import TypedBag, typed_bag
-from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
 from gridsched.workloads.generators import generator_of
-from gridsched.workloads.profit_system import ProfitBag, draw_or_read_profit_system, draw_task_counts
 from gridsched.workloads.typed_csv import (
     read_machine_type_names,
     read_machines_and_idle_power,
@@ -36,8 +35,8 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
     Parameters
     ----------
     parameters : GeneratorKeys
-        Of a kind with task types, such as ``profit`` or ``utility``. A bag of kind ``profit`` is
-        taken by its counts, however many its tasks are.
+        Of a kind with task types, such as ``profit`` or ``utility``. A `SystemKeys.counted_bag` is
+        taken as it is, however many its tasks are.
     name : str
         What the bag is called.
     pstate : int
@@ -48,12 +47,11 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
     InputError
         If the generator makes no machines, or has no such P-state.
     """
-    if isinstance(parameters, ProfitBag):
+    counted = parameters.counted_bag() if isinstance(parameters, SystemKeys) else None
+    if counted is not None:
         _check_pstate(name, pstate, 1)
-        system = draw_or_read_profit_system(parameters)
-        counts = draw_task_counts(parameters, system)
-        bag = typed_bag(system.etc, system.apc, counts, system.machines, system.idle_w)
-        return _named(bag, name, system.task_type_names, system.machine_type_names)
+        bag = typed_bag(counted.etc, counted.apc, counted.tasks, counted.machines, counted.idle_w)
+        return _named(bag, name, counted.task_type_names, counted.machine_type_names)
     whole = generator_of(parameters).generate(parameters)
     if not isinstance(whole, SystemWorkload):
         raise InputError(f"{name}: a bag of this kind has no machines of its own; add --platform.")

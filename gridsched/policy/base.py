@@ -180,6 +180,13 @@ class Scheduler(ABC):
     def finish(self, state: State) -> None:  # noqa: B027
         """Take leave of a run that has come to its end; asked of `Traits.external` alone."""
 
+    def awaited(self) -> str:
+        """Return in words for whom a run would wait; empty: for nobody. Asked of `Traits.external` alone.
+
+        The parameters are those that `prepare` accepts.
+        """
+        return ""
+
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
         """Return the keyword parameters of ``__init__`` with their defaults."""

@@ -1,52 +1,19 @@
-"""All schedulers by id. Entries are ``"module:Class"`` strings, so listing imports nothing."""
+"""All schedulers by id. Entries are ``"module:Class"`` strings, so listing imports nothing; plugins add theirs."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean, policy_at_work
+from gridsched.plugins import SchedulerEntry, Table, loaded, report
 from gridsched.policy.base import Scheduler
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What the registry knows of a scheduler without importing it.
-
-    Attributes
-    ----------
-    id : str
-        Name on the command line and in study files.
-    target : str
-        ``"module:Class"``.
-    accepts : tuple of str
-        Workloads it takes, first the kind that it is made for: ``bag``, ``arrivals``, ``typed`` (a
-        bag of tasks with types, or without), ``utility``, ``stochastic``, ``parallel`` (rigid
-        jobs), ``parallel_utility`` (parallel tasks with utility functions, on clusters).
-    source : str
-        Publication or definition it follows.
-    parameter : str
-        Its parameter that may follow the id after a colon, as in ``batsim:tcp://HOST:PORT``; empty:
-        none.
-    """
-
-    id: str
-    target: str
-    accepts: tuple[str, ...]
-    source: str
-    parameter: str = ""
-
 
 _BAG = ("bag", "arrivals")
 #: Kinds of workload, the most particular first.
 _KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", *_BAG)
 #: The schedulers that paper 004 compares.
 PAPER_004 = ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
-#: Id of the scheduler that is another program.
-BATSIM = "batsim"
-_ENTRIES: dict[str, Entry] = {}
 
 
 def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: str = "", parameter: str = "") -> None:
@@ -75,10 +42,10 @@ def register(id: str, target: str, *, accepts: tuple[str, ...] = _BAG, source: s
     entry = _ENTRIES.get(id)
     if entry is not None and entry.target != target:
         raise InputError(f"Scheduler id {id!r} is already taken by {entry.target}.")
-    _ENTRIES[id] = Entry(id, target, accepts, source, parameter)
+    _ENTRIES[id] = SchedulerEntry(id, target, accepts, source, parameter)
 
 
-def entries() -> list[Entry]:
+def entries() -> list[SchedulerEntry]:
     """Return all entries, sorted by id."""
     return [_ENTRIES[id] for id in sorted(_ENTRIES)]
 
@@ -101,7 +68,7 @@ def usual_ids(kinds: Container[str]) -> tuple[str, ...]:
     return PAPER_004 if kind in _BAG else tuple(each.id for each in _ENTRIES.values() if kind in each.accepts[:1])
 
 
-def find(id: str) -> Entry:
+def find(id: str) -> SchedulerEntry:
     """Return the entry called `id`, which may have a parameter after a colon.
 
     Raises
@@ -109,10 +76,9 @@ def find(id: str) -> Entry:
     InputError
         If there is none; the message proposes the nearest id.
     """
-    if id in _ENTRIES:
-        return _ENTRIES[id]
-    entry = _ENTRIES.get(id.partition(":")[0])
-    if entry is None or not entry.parameter:
+    first, colon, _ = id.partition(":")
+    entry = _ENTRIES.get(first)
+    if entry is None or (colon and not entry.parameter):
         raise InputError(f"No scheduler {id!r}. {_proposal(id)}See 'gridsched schedulers'.")
     return entry
 
@@ -135,11 +101,26 @@ def scheduler_class(id: str) -> type[Scheduler]:
     InputError
         If the id is unknown or the class cannot be imported.
     """
-    module, _, name = find(id).target.partition(":")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"Scheduler {id!r}: cannot import {find(id).target!r}: {error}.") from None
+    return loaded(find(id).target, f"Scheduler {id!r}")
+
+
+def usable(ids: Iterable[str]) -> Iterator[str]:
+    """Yield those of some ids whose classes can be imported, and report those of plugins that cannot.
+
+    Raises
+    ------
+    InputError
+        If one of gridsched's own cannot.
+    """
+    for id in ids:
+        try:
+            scheduler_class(id)
+        except InputError as error:
+            if find(id).is_ours:
+                raise
+            report(f"{error} It is left out.")
+        else:
+            yield id
 
 
 def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Scheduler:
@@ -163,8 +144,8 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
     WQR(max_replicas=3, pick='oldest')
     """
     cls = scheduler_class(id)
-    if id not in _ENTRIES:
-        first, _, value = id.partition(":")
+    first, colon, value = id.partition(":")
+    if colon:
         parameters = {_ENTRIES[first].parameter: value, **(parameters or {})}
     legal = cls.parameter_defaults()
     for name in parameters or {}:
@@ -177,7 +158,7 @@ def make_scheduler(id: str, parameters: Mapping[str, Any] | None = None) -> Sche
         return cls(**(parameters or {}))
 
 
-#: Module of each family, what its schedulers accept, and (id, class, source) of each.
+#: Of the families that no system adds: the module, what its schedulers accept, and (id, class, source) of each.
 _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], ...] = (
     (
         "bag.baselines",
@@ -218,42 +199,6 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
     ),
     ("auto_bag", _BAG, (("auto_bag", "AutoBag", "the best of all bag schedulers, by trial runs; our own"),)),
     (
-        "utility",
-        ("utility",),
-        (
-            ("max_max_upe", "MaxMaxUtilityPerEnergy", "paper 000, section III-B"),
-            ("max_max_upt", "MaxMaxUtilityPerTime", "paper 000, section III-B"),
-            ("max_max_util", "MaxMaxUtility", "paper 000, section III-B"),
-            ("min_min_completion_time", "MinMinCompletionTime", "paper 000, section III-B"),
-            ("random_mapping", "RandomMapping", "paper 000, section III-B"),
-        ),
-    ),
-    (
-        "linear_programmes",
-        ("typed",),
-        (
-            ("lp_max_profit", "LPMaxProfit", "paper 003, section IV"),
-            ("lp_pareto", "LPPareto", "paper 003, section III"),
-            ("lp_pareto_profit", "LPParetoProfit", "paper 003, section IV"),
-        ),
-    ),
-    (
-        "lp_rolling",
-        ("typed", "arrivals"),
-        (("lp_rolling", "LPRolling", "paper 003, section IV, for varying prices: our own"),),
-    ),
-    (
-        "deadline",
-        ("stochastic",),
-        (
-            ("shortest_queue", "ShortestQueue", "paper 002, section V"),
-            ("minimum_expected_completion_time", "MinimumExpectedCompletionTime", "paper 002, section V"),
-            ("lightest_load", "LightestLoad", "paper 002, section V"),
-            ("random_immediate", "RandomImmediate", "paper 002, section V"),
-            ("cheapest_in_time", "CheapestInTime", "beyond paper 002: our own"),
-        ),
-    ),
-    (
         "parallel.backfilling",
         ("parallel",),
         (
@@ -262,40 +207,14 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
             ("conservative_backfilling", "ConservativeBackfilling", "textbook; algorithms I"),
         ),
     ),
-    (
-        "parallel.heuristics",
-        ("parallel_utility",),
-        (
-            ("max_util", "MaxUtility", "paper 001, section 3.5"),
-            ("max_upt", "MaxUtilityPerTime", "paper 001, section 3.5"),
-            ("max_upr", "MaxUtilityPerResource", "paper 001, section 3.5"),
-            ("max_upe", "MaxUtilityPerEnergy", "paper 001, section 3.5"),
-            ("event_based", "EventBased", "paper 001, section 3.6"),
-            ("task_based", "TaskBased", "paper 001, section 3.6"),
-        ),
-    ),
-    (
-        "parallel.arrival_aware",
-        ("parallel_utility",),
-        (("arrival_aware", "ArrivalAware", "paper 001, section 3.6, and beyond it: our own"),),
-    ),
-    (
-        "parallel.permanent",
-        ("parallel_utility",),
-        (
-            ("fcfs_multiple_queues", "MultipleQueues", "paper 001, section 3.4"),
-            ("random_parallel", "RandomParallel", "paper 001, section 3.4"),
-        ),
-    ),
 )
 
-register(
-    BATSIM,
-    "gridsched.schedulers.batsim.scheduler:Batsim",
-    accepts=("parallel",),
-    source="the protocol of Batsim 4; docs/batsim.md",
-    parameter="address",
+_ENTRIES: Table[str, SchedulerEntry] = Table(
+    "scheduler",
+    lambda plugin: ((each.id, each) for each in plugin.schedulers),
+    {
+        id: SchedulerEntry(id, f"gridsched.schedulers.{module}:{name}", accepts, source)
+        for module, accepts, schedulers in _FAMILIES
+        for id, name, source in schedulers
+    },
 )
-for _module, _accepts, _schedulers in _FAMILIES:
-    for _id, _class, _source in _schedulers:
-        register(_id, f"gridsched.schedulers.{_module}:{_class}", accepts=_accepts, source=_source)

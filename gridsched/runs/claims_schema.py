@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
 
 from gridsched.errors import InputError
+from gridsched.plugins import Table, loaded, source_of
 from gridsched.runs.run_spec import NAME, Section
 
 # ----------------------
@@ -65,8 +65,7 @@ class FigureKind:
     @property
     def draw(self) -> Callable[..., Any]:
         """The function that draws it, which may take long to load."""
-        module, _, function = self.target.partition(":")
-        return self.function or getattr(import_module(module), function)
+        return self.function or loaded(self.target, f"Figure {self.name!r}")
 
 
 def figure_kinds(of: str) -> dict[str, FigureKind]:
@@ -93,20 +92,27 @@ def register_kind(kind: FigureKind) -> None:
 
 
 @cache
-def _table() -> dict[tuple[str, str], FigureKind]:
+def _table() -> Table[tuple[str, str], FigureKind]:
     """Return all kinds by subject and name: those of gridsched, to which users' own are added."""
-    return {(kind.of, kind.name): kind for path in sorted(_FIGURES.glob("*_figure.py")) for kind in _kinds_in(path)}
+    modules = (f"gridsched.figures.{path.stem}" for path in sorted(_FIGURES.glob("*_figure.py")))
+    return Table("figure", lambda plugin: _kinds_in(plugin.figures), dict(_kinds_in(modules)))
 
 
-def _kinds_in(path: Path) -> Iterator[FigureKind]:
-    """Yield what the decorators ``@register_figure(...)`` in a module say."""
-    functions = (each for each in ast.parse(path.read_text("utf-8")).body if isinstance(each, ast.FunctionDef))
+def _kinds_in(modules: Iterable[str]) -> Iterator[tuple[tuple[str, str], FigureKind]]:
+    """Yield what the decorators ``@register_figure(...)`` in modules say."""
+    for module in modules:
+        text = source_of(module).read_text("utf-8")
+        yield from (((kind.of, kind.name), kind) for kind in _kinds_of(module, text))
+
+
+def _kinds_of(module: str, text: str) -> Iterator[FigureKind]:
+    functions = (each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef))
     for function in functions:
         for call in function.decorator_list:
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "register_figure":
                 name, of, sentence = map(ast.literal_eval, call.args)
                 details = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-                yield FigureKind(name, of, sentence, f"gridsched.figures.{path.stem}:{function.name}", **details)
+                yield FigureKind(name, of, sentence, f"{module}:{function.name}", **details)
 
 
 # ----------------------

@@ -19,7 +19,7 @@ from gridsched.metrics.table import MetricValue
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import BagPlan, Planner, TypedBag
-from gridsched.policy.registry import entries, make_scheduler, scheduler_class
+from gridsched.policy.registry import entries, make_scheduler, scheduler_class, usable
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +117,8 @@ def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:
 
 def no_planner(scheduler: str) -> str:
     """Return the complaint about a scheduler that plans by no programme."""
-    ids = [each.id for each in entries() if each.id.startswith("lp_")]
-    planners = [id for id in ids if hasattr(scheduler_class(id), "divided")]
+    ids = [each.id for each in entries() if "typed" in each.accepts]
+    planners = [id for id in usable(ids) if hasattr(scheduler_class(id), "divided")]
     return (
         f"scheduler {scheduler!r} follows no programme, and the driver 'optimize' executes "
         f"nothing; it takes planners as {', '.join(planners)}. Take another driver"

@@ -38,8 +38,8 @@ from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.runs.settings import RunSettings
-from gridsched.workloads.generators import GENERATORS, SystemGenerator
-from gridsched.workloads.traces.formats import LEGAL
+from gridsched.workloads.generators import GENERATORS
+from gridsched.workloads.traces.formats import endings
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
@@ -95,7 +95,9 @@ def _keys_as_fields(record: type, without: Collection[str] = ()) -> dict[str, An
 class WorkloadFile(Section):
     """A workload file; for a bag of tasks its input files, for a log how it is read."""
 
-    file: InputPath = Field(description=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({LEGAL}; also .gz).")
+    file: InputPath = Field(
+        description=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({endings()}; also .gz)."
+    )
     files: InputPath | None = Field(default=None, description="Input files of tasks (.csv: file,size_bytes,location).")
 
 
@@ -188,10 +190,8 @@ def drawn_workload(name: str) -> type[DrawnSection]:
     return section
 
 
-#: Generators whose workload comes with its platform.
-SYSTEM_GENERATORS = tuple(name for name, each in GENERATORS.items() if isinstance(each, SystemGenerator))
 #: Generators of a section.
-SECTION_GENERATORS = {"platform": ("table",), "workload": tuple(GENERATORS)}
+SECTION_GENERATORS: dict[str, Collection[str]] = {"platform": ("table",), "workload": GENERATORS}
 
 
 def model_of(part: str, generator: str = "") -> type[Section]:

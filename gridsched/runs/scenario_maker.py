@@ -21,7 +21,6 @@ from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.policy.policy_files import load_policies
 from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
-    SYSTEM_GENERATORS,
     DrawnSection,
     FileReference,
     NoPlatform,
@@ -38,7 +37,7 @@ from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_inputs import checked_file, file_digest
 from gridsched.workloads.generator_keys import GeneratorKeys
-from gridsched.workloads.generators import GENERATORS, generator_of
+from gridsched.workloads.generators import GENERATORS, brings_machines, generator_of
 from gridsched.workloads.load import check_kind, input_files, read_system_workload, read_workload
 from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
 from gridsched.workloads.traces.formats import is_trace
@@ -191,7 +190,7 @@ class ScenarioMaker:
         from gridsched.optimize import named_bag
 
         workload, pstate = spec.workload, self._settings(spec).get("pstate")
-        if isinstance(workload, DrawnSection) and workload.generator in SYSTEM_GENERATORS:
+        if isinstance(workload, DrawnSection) and brings_machines(workload.generator):
             return self._listed_bag(
                 self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(pstate)
             )
@@ -211,7 +210,7 @@ class ScenarioMaker:
         workload = spec.workload
         if isinstance(workload, WorkloadFile):
             return self._of_file(spec, workload, needs_file)
-        if isinstance(workload, DrawnSection) and workload.generator in SYSTEM_GENERATORS:
+        if isinstance(workload, DrawnSection) and brings_machines(workload.generator):
             return self._system(spec, workload, needs_file)
         platform, file = self._platform(spec, needs_file)
         tasks = self._drawn(self._keys(workload, spec)) if isinstance(workload, DrawnSection) else workload

@@ -62,7 +62,7 @@ def study_keys() -> str:
     lines += ["", "| generator | keys |", "|---|---|"]
     lines.append(f'| `platform.generator = "table"` | {_listed(PlatformTable.model_fields)} |')
     for name, generator in GENERATORS.items():
-        document = generator.document
+        document = generator.declared.document
         keys = _listed(drawn_workload(name).model_fields)
         if document:
             keys = f"[{document}]({document.removeprefix('docs/')}) lists them"

@@ -18,7 +18,6 @@ from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
     OPTIMIZE,
     SECTION_GENERATORS,
-    SYSTEM_GENERATORS,
     DrawnSection,
     FileReference,
     NoPlatform,
@@ -32,7 +31,7 @@ from gridsched.runs.run_spec import (
 from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_document import KeyPath, StudyDocument
 from gridsched.runs.study_inputs import StudyInputs
-from gridsched.workloads.generators import GENERATORS
+from gridsched.workloads.generators import GENERATORS, brings_machines
 from gridsched.workloads.traces.formats import is_trace
 
 #: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
@@ -120,11 +119,11 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
 def makes_system(document: StudyDocument) -> bool:
     """Whether the workload's generator makes the platform, too."""
     names = _generators(document)
-    of_systems = [name in SYSTEM_GENERATORS for name in names]
+    of_systems = [brings_machines(name) for name in names]
     if any(of_systems) and not all(of_systems):
         document.refuse(
             ("workload", "generator"),
-            f"varies between generators that make their platform ({', '.join(SYSTEM_GENERATORS)}) "
+            f"varies between generators that make their platform ({', '.join(filter(brings_machines, GENERATORS))}) "
             "and others; make two studies of it.",
         )
     return any(of_systems)
@@ -140,9 +139,9 @@ def workload_kinds(document: StudyDocument) -> set[str]:
     """Return what the workloads are, in the words of `gridsched.metrics.Condition.workload`."""
     makes_system(document)  # refuses a mixture
     known = [GENERATORS[name] for name in _generators(document)]
-    kinds = {"system"} if any(each.has_utility for each in known) else set()
+    kinds = {"system"} if any(each.declared.has_utility for each in known) else set()
     logs = [file for file in _files(document) if isinstance(file, str) and is_trace(file)]
-    kinds |= {"parallel"} if logs or any(each.is_parallel for each in known) else set()
+    kinds |= {"parallel"} if logs or any(each.declared.is_parallel for each in known) else set()
     return kinds or {"bag"}
 
 
@@ -356,7 +355,7 @@ class VariedSection:
         section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
         if isinstance(section, Settings):
             self._check_settings(section, paths)
-        elif isinstance(section, DrawnSection) and section.generator in SYSTEM_GENERATORS:
+        elif isinstance(section, DrawnSection) and brings_machines(section.generator):
             self._check_system(section)
         files = {
             name: FileReference(**self._files.file(paths[name], getattr(section, name)).reference)

@@ -15,6 +15,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
 from gridsched.model.records import by_gravity, complaint, gravest, key_name, shown_value
+from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
 from gridsched.runs.claims_schema import Claim, DeclaredFigure, Explanation, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
@@ -233,13 +234,23 @@ def shipped_study_file(name: str) -> Path:
     InputError
         If there is none of that name.
     """
-    files = {path.stem: path for path in sorted(studies_folder().glob("*.toml"))}
+    files: Table[str, Path] = Table("study", _studies_of, _study_files(studies_folder()))
     if name not in files:
         raise InputError(
             f"No study {name!r}. {did_you_mean(name, files)}Give a file, or one that comes "
-            f"with gridsched: {', '.join(files)}."
+            f"with gridsched or a plugin: {', '.join(files)}."
         )
     return files[name]
+
+
+def _studies_of(plugin: Plugin) -> Iterator[tuple[str, Path]]:
+    """Yield the study files of a plugin by name."""
+    if plugin.studies:
+        yield from _study_files(source_of(plugin.studies).parent).items()
+
+
+def _study_files(folder: Path) -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def _parent_file(name: Any, path: str) -> Path:

@@ -190,10 +190,10 @@ class AutoBag(Scheduler):
         return [each if isinstance(each, Scheduler) else scheduler_class(each)() for each in names]
 
     def _registered(self) -> list[type[Scheduler]]:
-        """All registered bag schedulers by id, those left out that it cannot follow."""
+        """All of gridsched's own bag schedulers by id, those left out that it cannot follow."""
         registry = getattr(self, "registered_", None)
         if registry is None:
-            ids = [entry.id for entry in entries() if _WORKLOAD in entry.accepts]
+            ids = [entry.id for entry in entries() if _WORKLOAD in entry.accepts and entry.is_ours]
             registry = [cls for cls in map(scheduler_class, ids) if self.traits.covers(cls.traits)]
         return registry
 

@@ -1,4 +1,4 @@
-"""Workloads: generators (one module for each paper) and files."""
+"""Workloads: generators and files."""
 
 from __future__ import annotations
 
@@ -8,27 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gridsched.workloads.bag import BagOfTasks, generate_bag, read_bag, read_data_files, write_bag
     from gridsched.workloads.load import read_generator, read_system_workload, read_workload
-    from gridsched.workloads.parallel_day import ParallelDay
-    from gridsched.workloads.parallel_tasks import generate_parallel_day
-    from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
 
 #: Names and the modules they live in; imported when first used.
 _HOME = {
     "bag": ("BagOfTasks", "generate_bag", "read_bag", "read_data_files", "write_bag"),
     "load": ("read_generator", "read_system_workload", "read_workload"),
-    "parallel_day": ("ParallelDay",),
-    "parallel_tasks": ("generate_parallel_day",),
-    "utility_day": ("UtilityDay", "generate_utility_day"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "BagOfTasks",
-    "ParallelDay",
-    "UtilityDay",
     "generate_bag",
-    "generate_parallel_day",
-    "generate_utility_day",
     "read_bag",
     "read_data_files",
     "read_generator",

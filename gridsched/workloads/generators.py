@@ -1,4 +1,4 @@
-"""One table of workload generators: a new kind is one model, one function and one entry here.
+"""One table of workload generators: a new kind is one model, one function and one entry, here or in a plugin.
 
 Files of generators (``kind = "bag"``), sections of studies (``generator = "bag"``) and the
 commands ``workload generate`` and ``describe`` go by this table.
@@ -7,9 +7,7 @@ commands ``workload generate`` and ``describe`` go by this table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
@@ -17,6 +15,7 @@ from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.records import complaint, gravest, key_name
+from gridsched.plugins import Table, WorkloadKind, loaded
 
 if TYPE_CHECKING:
     from gridsched.model.task_types import SystemWorkload
@@ -28,49 +27,27 @@ Keys = TypeVar("Keys", bound="GeneratorKeys")
 Made = TypeVar("Made", bound="Tasks | SystemWorkload")
 
 
-@dataclass(frozen=True)
 class Generator(Generic[Keys, Made]):
-    """One kind of generator, whose module is imported when it is first used.
+    """One kind of generator, whose modules are imported when it is first used.
 
-    Attributes
+    Parameters
     ----------
-    module : str
-        The one of this room that it lives in.
-    keys : str
-        The model of its keys there. Those that end with ``_csv`` or ``_swf`` name files; ``seed``
-        and ``replicate`` decide what is drawn.
-    function : str
-        What draws from the checked keys.
-    has_utility : bool
-        Whether the tasks have utility functions. This and `is_parallel` decide which metrics a
-        study of such runs may name: those of a bag of tasks, those of utility, those of parallel
-        jobs.
-    is_parallel : bool
-        Whether the tasks are parallel.
-    document : str
-        Where the keys are listed, if they are too many for a message.
+    declared : WorkloadKind
     """
 
-    module: str
-    keys: str
-    function: str
-    has_utility: bool = False
-    is_parallel: bool = False
-    document: str = ""
-
-    def _found(self, name: str) -> Any:
-        return getattr(import_module(f"gridsched.workloads.{self.module}"), name)
+    def __init__(self, declared: WorkloadKind) -> None:
+        self.declared = declared
 
     @cached_property
     def model(self) -> type[Keys]:
         """The model of its keys."""
-        model: type[Keys] = self._found(self.keys)
+        model: type[Keys] = loaded(self.declared.keys, f"Workload {self.declared.name!r}")
         return model
 
     @cached_property
     def generate(self) -> Callable[[Any], Made]:
         """Draws from the checked keys."""
-        function: Callable[[Any], Made] = self._found(self.function)
+        function: Callable[[Any], Made] = loaded(self.declared.function, f"Workload {self.declared.name!r}")
         return function
 
     @property
@@ -88,40 +65,47 @@ class Generator(Generic[Keys, Made]):
         return [Path(value) for value in values if value is not None]
 
 
-@dataclass(frozen=True)
 class BagGenerator(Generator["GeneratorKeys", "Tasks"]):
     """One that makes a bag of tasks, which needs a platform."""
 
 
-@dataclass(frozen=True)
 class SystemGenerator(Generator["SystemKeys", "SystemWorkload"]):
     """One that makes tasks with their platform and rules."""
 
 
-GENERATORS: dict[str, BagGenerator | SystemGenerator] = {
-    "bag": BagGenerator("bag", "BagOfTasks", "generate_bag"),
-    "utility": SystemGenerator(
-        "utility_day", "UtilityDay", "generate_utility_day", has_utility=True, document="docs/utility_workloads.md"
-    ),
-    "profit": SystemGenerator("profit_system", "ProfitBag", "generate_profit_bag", document="docs/profit.md"),
-    "robust": SystemGenerator(
-        "robust_trial", "RobustTrial", "generate_robust_trial", document="docs/robust_workloads.md"
-    ),
-    "rigid_jobs": SystemGenerator(
-        "rigid_jobs", "RigidJobs", "generate_rigid_jobs", is_parallel=True, document="docs/traces.md"
-    ),
-    "deferrable_jobs": SystemGenerator(
-        "deferrable_jobs", "DeferrableJobs", "generate_deferrable_jobs", document="docs/carbon.md"
-    ),
-    "parallel": SystemGenerator(
-        "parallel_tasks",
-        "ParallelDay",
-        "generate_parallel_day",
-        has_utility=True,
+def _generator(declared: WorkloadKind) -> BagGenerator | SystemGenerator:
+    return SystemGenerator(declared) if declared.makes_system else BagGenerator(declared)
+
+
+#: The kinds that no system adds.
+_CORE = (
+    WorkloadKind("bag", "gridsched.workloads.bag:BagOfTasks", "gridsched.workloads.bag:generate_bag"),
+    WorkloadKind(
+        "rigid_jobs",
+        "gridsched.workloads.rigid_jobs:RigidJobs",
+        "gridsched.workloads.rigid_jobs:generate_rigid_jobs",
+        makes_system=True,
         is_parallel=True,
-        document="docs/parallel_workloads.md",
+        document="docs/traces.md",
     ),
-}
+    WorkloadKind(
+        "deferrable_jobs",
+        "gridsched.workloads.deferrable_jobs:DeferrableJobs",
+        "gridsched.workloads.deferrable_jobs:generate_deferrable_jobs",
+        makes_system=True,
+        document="docs/carbon.md",
+    ),
+)
+GENERATORS: Table[str, BagGenerator | SystemGenerator] = Table(
+    "kind of workload",
+    lambda plugin: ((each.name, _generator(each)) for each in plugin.workloads),
+    {each.name: _generator(each) for each in _CORE},
+)
+
+
+def brings_machines(name: object) -> bool:
+    """Whether a kind of this name makes its platform, too; what is no name of one does not."""
+    return isinstance(name, str) and name in GENERATORS and isinstance(GENERATORS[name], SystemGenerator)
 
 
 def generator_of(parameters: GeneratorKeys) -> BagGenerator | SystemGenerator:
@@ -174,7 +158,7 @@ def _checked(
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = gravest(error)
-        reason = complaint(first, model.model_fields, generator.document)
+        reason = complaint(first, model.model_fields, generator.declared.document)
         raise InputError(f"{owner}: {spelled(key_name(first['loc']))} {reason}") from None
     except InputError as error:  # keys that contradict each other
         raise InputError(f"{owner}: {error}") from None

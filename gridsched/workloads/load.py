@@ -13,7 +13,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import read_bag
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import SystemGenerator, checked_parameters, generator_of
-from gridsched.workloads.traces.formats import LEGAL, is_trace
+from gridsched.workloads.traces.formats import endings, is_trace
 from gridsched.workloads.traces.log_lines import numbered_lines
 from gridsched.workloads.traces.sacct import JOB
 
@@ -71,7 +71,7 @@ def check_kind(path: str | Path) -> None:
         if set(JOB).intersection(names := re.split(r"[|,]", head)) and "Submit" in names:
             said = "is the output of sacct; as 'sacct -P' prints it, with | between columns, it is read as *.sacct."
     elif said is None:
-        said = f"a workload is a .csv (tasks), a .toml (generator) or a trace ({LEGAL})."
+        said = f"a workload is a .csv (tasks), a .toml (generator) or a trace ({endings()})."
     if said is not None:
         raise InputError(f"{path}: {said}")
 

@@ -7,6 +7,7 @@ enough that other simulators draw the same.
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
 from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
-from gridsched.workloads.traces.formats import NODE_SPEED
+from gridsched.workloads.traces.formats import NODE_SPEED, check_written, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.trace_options import NODE_POWER_W
 from gridsched.workloads.traces.trace_system import rigid_system
@@ -78,6 +79,17 @@ class RigidJobs(SystemKeys):
     def rules(self) -> Rules:
         """The rules of the run: the usual ones."""
         return Rules()
+
+    def written(self, output: Path) -> list[Path]:
+        """Return the log that is written; `InputError` where its name says no format."""
+        check_written(output)
+        return [output]
+
+    def write(self, output: Path, *, force: bool) -> list[str]:
+        """Draw the jobs and write them as a log."""
+        jobs = draw_rigid_jobs(self)
+        write_jobs(jobs, output, force=force)
+        return [f"Wrote {output}: {len(jobs):,} jobs."]
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -26,14 +26,13 @@ from gridsched.figures.power_figure import money_steps
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
-from gridsched.optimize.answers import front_answer, landscape
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.claims_schema import figure_kinds
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.testing.playing import CARBON
+from gridsched.workloads.generators import checked_parameters, generator_of
 from gridsched.workloads.load import read_system_workload
-from gridsched.workloads.profit_system import ProfitBag, generate_profit_bag
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 
 # Public plot functions: all return their figure, and draw where they are told.
@@ -61,6 +60,8 @@ def ex_a() -> RunResult:
 
 def a_landscape() -> Any:
     """Return what is possible with twelve tasks of a type on two machines."""
+    from gridsched.systems.profit.answers import front_answer, landscape
+
     bag = typed_bag([[2, 4]], [[10, 2.5]], tasks=[12], machines=[1, 1], idle_w=1.0)
     return landscape(front_answer(replace(bag, name="a bag", task_types=("t",), machine_types=("fast", "slow"))))
 
@@ -198,7 +199,8 @@ def test_a_run_without_prices_has_no_such_figure():
 
 
 def test_a_system_without_utility_functions_is_told_to_have_none() -> None:
-    bag = generate_profit_bag(ProfitBag(tasks=5))
+    keys = checked_parameters({"kind": "profit", "tasks": 5}, "test")
+    bag = generator_of(keys).generate(keys)
     with pytest.raises(InputError, match="utility"):
         gridsched.plot_workload(bag)
     assert gridsched.plot_workload(bag.tasks).axes

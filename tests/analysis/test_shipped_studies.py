@@ -7,7 +7,6 @@ import sys
 import tomllib
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +14,12 @@ import pytest
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
-from gridsched.optimize.named_bag import bag_of_parameters
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.tables import read_machine_table
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import read_document, shipped_study_file, studies_folder
-from gridsched.schedulers.deadline import CheapestInTime
-from gridsched.workloads.profit_system import ProfitBag
-from gridsched.workloads.robust_trial import RobustTrial, draw_robust_system
 
 # The platforms that the shipped LECSA studies draw.
 
@@ -202,113 +197,7 @@ def test_no_tolerance_of_a_paper_s_range_is_wider():
 # The study of paper 003: its runs, its claims, and the measured machines that come with it.
 
 
-@cache
-def study() -> Study:
-    """The shipped study; two bags are enough to see what is run."""
-    path = studies_folder() / "profit.toml"
-    text = path.read_text(encoding="utf-8")
-    assert "replicates = 100" in text
-    return Study.from_text(text.replace("replicates = 100", "replicates = 2"), path)
-
-
-def test_the_runs_of_the_study():
-    """Optimisations of every kind of bags, and two executions of a plan on each system."""
-    runs = list(study().scenarios())
-    kinds = Counter((run.axes["driver"], run.axes["bags"]) for run in runs)
-    sizes = [f"{number} per machine" for number in (5, 10, 30)]
-    assert all(kinds["optimize", size] == 2 * 3 for size in sizes)
-    for bags in ("paper", "idle power", "measured"):
-        assert kinds["reference", bags] == kinds["simgrid", bags] == 1
-        assert kinds["optimize", bags] >= 2 * 40
-    assert len({run.run_id for run in runs}) == len(runs) == study().n_runs
-
-
-def test_every_claim_of_the_paper_has_a_row():
-    """F-003 but for row 4, which is the run time: benchmarks/profit.py measures it."""
-    rows = {claim.id.partition("-")[0] for claim in study().claims}
-    assert {"F1", "F2", "F3", "F5", "F6", "F7"} <= rows
-
-
-def test_the_measured_machines():
-    """7 machines x 10 programs; 12 of the 70 pairs were not measured and cannot run."""
-    files = {
-        f"{name}_csv": str(studies_folder() / f"profit_measured_{name}.csv") for name in ("machines", "etc", "apc")
-    }
-    bag = bag_of_parameters(ProfitBag(**files), "measured")
-    assert bag.etc.shape == (10, 7)
-    assert np.isinf(bag.etc).sum() == 12
-    assert bag.machines.tolist() == [40] * 7
-    assert not bag.idle_w.any()
-    at = bag.task_types.index("bt"), bag.machine_types.index("xeon")
-    assert (bag.etc[at], bag.apc[at]) == (123.63, 130.166)
-    assert bag.tasks.sum() == 11_000
-
-
-@pytest.mark.parametrize("bags", ["paper", "measured"])
-def test_bags_of_a_replicate_are_the_same_for_all_schedulers(bags: str):
-    """Their scenarios differ in the scheduler and the driver alone."""
-    runs = [run.scenario for run in study().scenarios(lambda axes: axes["bags"] == bags)]
-    assert len({(run["replicate"], str(run["workload"]), run["seed"]) for run in runs}) == 2
-
-
 # The study of paper 002: its runs, and the numbers that the paper prints of its system.
-
-
-def system_of(seed: int):
-    """Return the system of a seed."""
-    return draw_robust_system(RobustTrial(system_seed=seed))
-
-
-def has_the_papers_numbers(seed: int) -> bool:
-    """Claim F-002, row 10: mean run time, power of P4 over P0, least frequency over the largest."""
-    system = system_of(seed)
-    share = system.power_w[:, -1] / system.power_w[:, 0]
-    frequency = system.slowdown[:, 0] / system.slowdown[:, -1]
-    return bool(
-        system.t_avg_s == pytest.approx(1353.0, rel=0.03) and 0.22 <= share.mean() <= 0.29 and frequency.min() >= 0.40
-    )
-
-
-def test_the_runs_of_the_robust_study():
-    """50 trials of 20 variants, and one trial of each on SimGrid; every claim of F-002."""
-    study = Study.shipped("robust")
-    assert len(study.schedulers) == 20
-    assert study.n_runs == 50 * 20 + 20
-    rows = {claim.id.partition("-")[0] for claim in study.claims}
-    assert rows == {f"F{k}" for k in range(1, 11)}
-
-
-def test_remap_is_judged_on_the_same_trials():
-    """Its runs without remap are those of the study, with the same ids: one store serves both."""
-    ids = {run.run_id for run in Study.shipped("robust").scenarios()}
-    runs = list(Study.shipped("robust_remap").scenarios())
-    without = [run.run_id for run in runs if "remap=False" in run.axes["scheduler"]]
-    assert len(runs) == 2 * len(without) == 400
-    assert ids.issuperset(without)
-
-
-def test_the_least_chance_was_chosen_on_other_seeds():
-    """The study that judges has the trials of robust; the one that chooses has other ones."""
-    judging, choosing = (Study.shipped(f"robust_in_time{name}") for name in ("", "_choice"))
-    robust = Study.shipped("robust")
-    assert (judging.seed, judging.replicates) == (robust.seed, robust.replicates)
-    assert choosing.seed != judging.seed
-    made = [make_scheduler(each.id, each.parameters) for each in choosing.schedulers]
-    assert CheapestInTime().least_chance in {each.parameters.get("least_chance") for each in made}
-
-
-def test_the_system_is_the_first_with_the_papers_numbers():
-    """As the study's file says: no seed before it has them."""
-    seed = Study.shipped("robust").document.content.workload["system_seed"]
-    assert [has_the_papers_numbers(k) for k in range(seed + 1)] == [False] * seed + [True]
-
-
-def test_all_variants_of_a_trial_meet_the_same():
-    """Their scenarios differ in the scheduler and the driver alone."""
-    runs = list(Study.shipped("robust").with_replicates(2).scenarios())
-    texts = {(each.axes["replicate"], str(each.scenario["workload"])) for each in runs}
-    seeds = {(each.axes["replicate"], each.scenario["seed"]) for each in runs}
-    assert len(texts) == len(seeds) == 2
 
 
 # The study of sites: its made intensities, and what it asks.

@@ -399,7 +399,7 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
     code = (
         "import sys; from gridsched.schedulers.kernels import warm_up; "
         "import gridsched.sim.server, gridsched.sim.child; "
-        "import gridsched.schedulers.bag.batch, gridsched.schedulers.utility; "
+        "import gridsched.schedulers.bag.batch, gridsched.schedulers.parallel.backfilling; "
         "warm_up(); "
         "sys.exit(bool({'pyarrow', 'pandas'} & set(sys.modules)))"
     )

@@ -50,13 +50,13 @@ metric = "profit_rate"
 along = "gamma"
 """
 POLICY = """
-from gridsched.schedulers.linear_programmes import LPMaxProfit
+from gridsched.policy.registry import scheduler_class
 
 with open({marker!r}, "a") as stream:
     stream.write("imported")
 
 
-class Forged(LPMaxProfit):
+class Forged(scheduler_class("lp_max_profit")):
     '''A planner of somebody's own.'''
 """
 
@@ -87,7 +87,7 @@ def store(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.chdir(made)
     monkeypatch.syspath_prepend(str(made))
     known = (METRICS, _DECLARED, registry._ENTRIES)
-    before = [each.copy() for each in known]
+    before = [dict(METRICS), set(_DECLARED), dict(registry._ENTRIES)]
     yield copy
     sys.modules.pop("forged_policy", None)
     for each, kept in zip(known, before, strict=True):

@@ -18,13 +18,12 @@ from gridsched.energy import host_energy_004, relative_difference, task_energy, 
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric, run_metrics
 from gridsched.metrics.derived_entries import share_above
-from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts, series_of_notes
+from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts
 from gridsched.metrics.table import shown_metrics, summary
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.timeline import host_timeline
 from gridsched.power import host_power
-from gridsched.workloads.robust_trial import RobustTrial, generate_robust_trial
 
 # The power and energy formulas, by hand.
 
@@ -335,18 +334,3 @@ def test_tasks_are_counted_by_their_chance():
     assert found["chance_sum"][-1] == pytest.approx(1.97)
     assert found["chance_in_time"][-1] == 1.0
     assert found["chance_tasks"].sum() == 2.0
-
-
-def test_a_campaign_stores_the_counts_of_what_was_noted():
-    """Of a heuristic with deadlines: every task that the budget's end leaves decided is counted."""
-    made = generate_robust_trial(RobustTrial(nodes=2, total_cores=5, phases=((40, 60.0),), budget_tasks=30.0))
-    scenario = Scenario(None, made.tasks, "shortest_queue", driver="reference").with_system(made)
-    trace = run(scenario).trace
-    found = series_of_notes(trace)
-    decided = made.tasks.deadline_s <= trace.horizon_s
-    assert 10 < decided.sum() == sum(found["chance_tasks"])
-    in_time = trace.finish_time_s <= made.tasks.deadline_s
-    assert sum(found["chance_in_time"]) == (in_time & decided).sum()
-    assert 0 < sum(found["chance_sum"]) < decided.sum()
-    other = Scenario(None, made.tasks, "mct", driver="reference").with_system(made)
-    assert series_of_notes(run(other).trace) == {}

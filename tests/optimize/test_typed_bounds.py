@@ -12,7 +12,6 @@ from gridsched.errors import InputError
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
-from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover, whole_tasks
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.optimize.typed_bounds import typed_bounds
@@ -224,26 +223,6 @@ def test_rounding_keeps_off_where_a_type_cannot_run():
     """The missing task goes to a machine that can run it."""
     bag = typed_bag([[np.inf, 1, 1]], [[1, 1, 1]], [3], [1, 1, 1])
     assert whole_tasks(bag, np.array([[0.0, 1.5, 1.5]])).tolist() == [[0, 2, 1]]
-
-
-def test_a_plan_that_does_not_run_is_not_rounded():
-    """Nothing is placed: said, not invented."""
-    plan = most_profit(example(), Tariff(price=108))
-    with pytest.raises(InputError, match=r"12.*0"):
-        recover(example(), plan.x)
-
-
-def test_the_capped_row_of_e5():
-    """(7.2, 4.8) becomes (7, 5): 14 s and 20 s, 190 J, profit rate 5.5, mean power 9.5 W."""
-    bag, tariff = example(), Tariff(price=300)
-    plan = most_profit(bag, tariff, power_cap_w=10)
-    found = recover(bag, plan.x)
-    assert found.x.tolist() == [[7, 5]]
-    assert [m.loads_s.tolist() for m in found.machines] == [[14], [20]]
-    earned = earnings(found, tariff, power_cap_w=10)
-    assert (earned.makespan_s, earned.energy_j) == (20, 190)
-    assert (earned.profit_rate, earned.mean_power_w) == (5.5, 9.5)
-    assert earned.profit_rate <= plan.bound
 
 
 def test_idle_power_of_the_machine_that_finishes_first():

@@ -46,8 +46,8 @@ from gridsched.runs.scenario import Scenario, make_system
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.settings import RunSettings
 from gridsched.runs.study import Study
+from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.signal_csv import read_prices
-from gridsched.workloads.utility_day import UtilityDay
 
 # Rules of a run, and formulas of metrics.
 
@@ -139,13 +139,14 @@ def test_a_new_rule_is_an_option(changed: Path):
     assert outcome.stderr == "gridsched: walltime_s is 0; it must be greater than 0 s.\n"
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("key", keys_of(Rules).values(), ids=lambda key: key.name)
 def test_every_rule_is_an_option_and_a_key(key):
     """None is missing on the command line, in studies and in generated systems."""
     assert key.name in inspect.signature(run_command).parameters
     assert key.name in Settings.model_fields
     # `days`; whole nodes; what is no matter of the workload
-    assert key.name in UtilityDay.model_fields or key.name in ("horizon_s", "place", "max_barren_asks")
+    assert key.name in GENERATORS["utility"].model.model_fields or key.name in ("horizon_s", "place", "max_barren_asks")
     assert key.info.description
 
 

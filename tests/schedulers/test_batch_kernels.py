@@ -249,9 +249,9 @@ import gridsched.schedulers.bag.batch
 warm_up()
 from gridsched.schedulers.kernels import batch
 assert batch.map_greedily.signatures
-assert "gridsched.schedulers.kernels.two_stage" not in sys.modules
+assert "gridsched.systems.utility.kernels.two_stage" not in sys.modules
 from gridsched.schedulers.parallel import backfilling
-assert "gridsched.schedulers.kernels.parallel_options" not in sys.modules
+assert "gridsched.systems.utility.kernels.parallel_options" not in sys.modules
 """
     root = __file__.rpartition("/tests/")[0]
     done = subprocess.run(

@@ -351,9 +351,9 @@ def test_the_server_imports_what_a_run_needs_before_it_forks():
 def test_only_modules_of_this_package_are_imported_before_the_fork():
     """A scheduler's own module, and those of schedulers that it holds; never a user's."""
     rolling, queue, own = (make_scheduler(id) for id in ("lp_rolling", "wq", "wq"))
-    assert _modules(rolling) == ["gridsched.schedulers.lp_rolling"]
+    assert _modules(rolling) == ["gridsched.systems.profit.lp_rolling"]
     queue.inner = rolling
-    assert _modules(queue) == ["gridsched.schedulers.bag.baselines", "gridsched.schedulers.lp_rolling"]
+    assert _modules(queue) == ["gridsched.schedulers.bag.baselines", "gridsched.systems.profit.lp_rolling"]
     own.inner = acting(len)
     assert _modules(own) == ["gridsched.schedulers.bag.baselines"]
 

@@ -18,7 +18,7 @@ from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, Postpone,
 from gridsched.runs.run import run
 from gridsched.runs.run_many import energy_check
 from gridsched.runs.scenario import Scenario
-from gridsched.workloads.utility_day import UtilityDay, generate_utility_day
+from gridsched.workloads.generators import checked_parameters, generator_of
 
 DAY_S = 86_400.0
 
@@ -107,19 +107,21 @@ def test_machines_run_down_their_queues_between_events(driver):
     assert result.trace.mapping_events == 2  # at 0 and 60 s; the run ends at 70 s
 
 
+@pytest.mark.systems("utility")
 def test_a_generated_system_of_b2(driver):
     """EEC = ETC x APC for whatever ran, nothing for idle hosts; special types on their machines."""
-    spec = UtilityDay(
-        kind="utility",
-        seed=3,
-        days=0.05,
-        special_machine_counts=[1, 2],
-        special_task_types=[2, 1],
-        general_machine_counts=[2, 3],
-        task_types=8,
-        tasks_per_type=500,
-    )
-    system = generate_utility_day(spec)
+    keys = {
+        "kind": "utility",
+        "seed": 3,
+        "days": 0.05,
+        "special_machine_counts": [1, 2],
+        "special_task_types": [2, 1],
+        "general_machine_counts": [2, 3],
+        "task_types": 8,
+        "tasks_per_type": 500,
+    }
+    spec = checked_parameters(keys, "test")
+    system = generator_of(spec).generate(spec)
     types = system.types
     assert np.isfinite(types.etc[:, :2, 0]).sum() == 3  # two and one special types, each on its own
     result = run(Scenario(None, None, "random_mapping", driver=driver).with_system(system))

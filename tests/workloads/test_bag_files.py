@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +24,6 @@ from gridsched.runs.scenario import Scenario
 from gridsched.workloads.bag import BagOfTasks, generate_bag, write_bag
 from gridsched.workloads.load import read_system_workload, read_workload
 from gridsched.workloads.measured_times import read_run_times
-from gridsched.workloads.parallel_day import ParallelDay
-from gridsched.workloads.utility_day import UtilityDay
 
 # Bags from files, measured times and the keys that documents list.
 
@@ -264,30 +260,6 @@ def test_measurements_of_other_hosts_are_refused(tmp_path, line, message):
 
 
 # Documents list every key of a generator, with its default.
-
-DOCUMENTS = Path(__file__).resolve().parents[2] / "docs"
-
-
-@pytest.mark.parametrize(
-    ("name", "model"), [("utility_workloads.md", UtilityDay), ("parallel_workloads.md", ParallelDay)]
-)
-def test_every_key_is_documented_with_its_default(name: str, model):
-    """A row for each key, and no other; files stand in a table of their own."""
-    document = (DOCUMENTS / name).read_text()
-    keys = document.partition("## Keys")[2].partition("\n## ")[0]
-    shown = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", keys, flags=re.MULTILINE))
-    fields = {key: each.default for key, each in model.model_fields.items()}
-    files = [key for key in fields if key.endswith(("_csv", "_swf"))]
-    assert [key for key in files if f"`{key}`" not in document] == []
-    assert set(shown) == set(fields) - {"kind", *files}
-    for key, text in shown.items():
-        default = tomllib.loads(f"x = {text.strip('`')}")["x"] if text else None
-        assert as_lists(default) == as_lists(fields[key]), key
-
-
-def as_lists(value: object) -> object:
-    """Return tuples as lists, so that they compare with those of TOML."""
-    return [as_lists(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 # `gridsched workload generate` and `describe` for a workload that brings its machines.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels import inner, interpreted_at_first, kernel
+from gridsched.schedulers.kernels import called_once, inner, interpreted_at_first, kernel
 
 #: All jobs that cannot start now have reservations; else none (0), or the first of each partition (1).
 ALL = 2
@@ -688,3 +688,13 @@ def starts_now(
             promise(profile, job, width[job], begin, nodes)
             n_heads += 1
     return count
+
+
+@called_once
+def _call_once() -> None:
+    """Call the kernels of parallel jobs once."""
+    queue, jobs = np.arange(3), (np.ones(3), np.array([1, 2, 1]))
+    running = np.ones(1), np.ones(1, dtype=np.int64)
+    for array in (queue, *running):  # as a state gives them
+        array.setflags(write=False)
+    starts_now(1, 0.0, queue, *jobs, 2, *running, np.arange(3), ())

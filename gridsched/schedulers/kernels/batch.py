@@ -13,7 +13,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.compiled import compiled
-from gridsched.schedulers.kernels.tables import FileTable, HostTable
+from gridsched.schedulers.kernels import called_once
+from gridsched.schedulers.kernels.tables import FileTable, HostTable, host_table, no_files
 
 INF = np.inf
 #: What the chosen task has most of: sufferage, or the smallest or largest best completion time.
@@ -460,3 +461,24 @@ def map_in_order(order: Integers, run_time: Floats, core_ready: Floats, column_o
         if hosts[k] >= 0:
             occupy(core_ready, hosts[k], best)
     return hosts
+
+
+@called_once
+def _call_once() -> None:
+    """Call the kernels of bags once."""
+    table, files = host_table([0], [0]), no_files()
+    for by_cluster in (False, True):
+        for kernel, rule in ((map_greedily, (SUFFERAGE,)), (map_in_passes, ())):
+            kernel(
+                np.zeros(1, dtype=np.int64),
+                np.ones((1, 1)),
+                np.zeros((1, 1)),
+                table,
+                files,
+                0.0,
+                by_cluster,
+                True,
+                *rule,
+            )
+    order = np.zeros(1, dtype=np.int64)
+    map_in_order(order, np.ones((1, 1)), np.zeros((1, 1)), table.column_of, np.zeros(1))

@@ -15,6 +15,7 @@ import numpy as np
 from gridsched.arrays import Integers
 from gridsched.errors import InputError
 from gridsched.model.system import System
+from gridsched.plugins import variant
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_whole_number
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
@@ -244,12 +245,8 @@ class Backfilling(ParallelQueue):
         for name, usual in (("order", "fcfs"), ("depth", None), ("estimate", "requested")):
             if getattr(self, name) != usual:
                 raise InputError(f"Parameter {name!r} of {self._id} has no effect with permanent reservations.")
-        # imported only here: its kernels are many
-        from gridsched.schedulers.parallel.permanent import RULES, PermanentReservations
-
-        self.permanent_ = PermanentReservations(
-            self._id, system, self.dropping_threshold, RULES[self._id], self.cluster_choice
-        )
+        permanent = variant("reservations", "permanent", f"Parameter 'reservations' of {self._id}")
+        self.permanent_ = permanent(self._id, system, self.dropping_threshold, self.cluster_choice)
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Start what may start now; reserve the rest, where reservations are permanent."""

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 from functools import partial
 from pathlib import Path
 
 from gridsched.errors import InputError
-from gridsched.workloads.traces.batsim import read_batsim, write_batsim
+from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import read_sacct
-from gridsched.workloads.traces.swf import read_swf, write_swf
-from gridsched.workloads.traces.tables import read_table, write_table
+from gridsched.workloads.traces.swf import read_swf
+from gridsched.workloads.traces.tables import read_table
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Speed of a node where no platform tells it [flop/s].
 NODE_SPEED = 1e9
-#: What logs are called, plain or with ``.gz`` at the end.
-ENDINGS = {
-    "swf": (".swf",),
-    "batsim": (".json",),
-    "sacct": (".sacct", ".psv", ".txt"),
-    "table": (".jobs.csv", ".parquet"),
-}
-#: The same in words.
-LEGAL = ", ".join(end for ends in ENDINGS.values() for end in ends)
+_TRACES = "gridsched.workloads.traces"
+#: The formats that no system adds.
+_CORE = (
+    JobFormat("swf", (".swf",), f"{_TRACES}.formats:_swf", f"{_TRACES}.swf:write_swf"),
+    JobFormat("sacct", (".sacct", ".psv", ".txt"), f"{_TRACES}.formats:_sacct"),
+    JobFormat("table", (".jobs.csv", ".parquet"), f"{_TRACES}.formats:_table", f"{_TRACES}.tables:write_table"),
+)
+#: By the endings of the names of files.
+FORMATS: Table[str, JobFormat] = Table(
+    "format",
+    lambda plugin: ((ending, each) for each in plugin.formats for ending in each.endings),
+    {ending: each for each in _CORE for ending in each.endings},
+)
+
+
+def endings() -> str:
+    """Return in words what logs are called, plain or with ``.gz`` at the end."""
+    return ", ".join(FORMATS)
+
+
+def written_endings() -> tuple[str, ...]:
+    """Return what files are called that jobs can be written to."""
+    return tuple(end for end, each in FORMATS.items() if each.write and end == each.endings[0])
 
 
 def format_of(path: str | Path) -> str | None:
     """Return the format of a log by its file's name, None if that is no log's."""
+    found = _format_of(path)
+    return None if found is None else found.name
+
+
+def _format_of(path: str | Path) -> JobFormat | None:
     name = Path(path).name.lower().removesuffix(".gz")
-    return next((each for each, ends in ENDINGS.items() if name.endswith(ends)), None)
+    return next((each for end, each in FORMATS.items() if name.endswith(end)), None)
 
 
 def is_trace(path: str | Path) -> bool:
@@ -44,7 +63,7 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
     Parameters
     ----------
     path : path
-        The format follows from the name (`ENDINGS`), and may end with ``.gz``.
+        The format follows from the name (`FORMATS`), and may end with ``.gz``.
     options : TraceOptions
     speed : float
         Speed of a node, where work is told in flops [flop/s].
@@ -60,14 +79,14 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
     InputError
         If the file cannot be read, or is no such log.
     """
-    kind = format_of(path)
+    kind, found = format_of(path), _format_of(path)
     if kind != "sacct":
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
     if kind != "table":
         options.refuse({"columns"}, path, "this format names its columns itself")
-    if kind is None:
-        raise InputError(f"{path}: a trace is {LEGAL}, plain or with .gz at the end.")
-    jobs = _READERS[kind](path, options, speed)
+    if found is None:
+        raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
+    jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
     per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
     return jobs.distinct().on_nodes(per_node, _nodes_of_machine(jobs, options))
 
@@ -88,11 +107,6 @@ def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     return read_swf(path, nodes_from=_field_number(path, options), tells_memory=options.shares)
 
 
-def _batsim(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    options.refuse({"nodes_from"}, path, "in Batsim's JSON 'res' is the number of nodes")
-    return read_batsim(path, speed=speed)
-
-
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log")
     if options.jobs_take == "cores":
@@ -109,23 +123,10 @@ def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     return read_table(path, options.columns)
 
 
-_READERS: dict[str, Callable[[str | Path, TraceOptions, float], JobTable]] = {
-    "swf": _swf,
-    "batsim": _batsim,
-    "sacct": _sacct,
-    "table": _table,
-}
-
-
-#: What jobs can be written as.
-_WRITERS: dict[str, Callable[..., None]] = {".swf": write_swf, ".json": write_batsim, ".jobs.csv": write_table}
-WRITTEN = tuple(_WRITERS)
-
-
 def check_written(path: str | Path) -> None:
     """Raise `InputError` unless jobs can be written to a file of this name."""
-    if not str(path).lower().endswith(WRITTEN):
-        raise InputError(f"{path}: jobs are written as {' or '.join(WRITTEN)}.")
+    if not str(path).lower().endswith(written := written_endings()):
+        raise InputError(f"{path}: jobs are written as {' or '.join(written)}.")
 
 
 def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
@@ -160,8 +161,8 @@ def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None
         If the name says no format, or the file exists already or cannot be written.
     """
     check_written(path)
-    ending = next(end for end in WRITTEN if str(path).lower().endswith(end))
-    _WRITERS[ending](jobs, path, force=force)
+    found = next(FORMATS[end] for end in written_endings() if str(path).lower().endswith(end))
+    loaded(found.write, f"Format {found.name!r}")(jobs, path, force=force)
 
 
 def _field_number(path: str | Path, options: TraceOptions) -> int | None:

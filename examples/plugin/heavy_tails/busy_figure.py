@@ -1,0 +1,13 @@
+"""How unequally hosts were busy, as a figure."""
+
+from matplotlib.figure import Figure
+
+from gridsched.figures.figure_file import Drawn, register_figure
+from heavy_tails.balance import busy_s
+
+
+@register_figure("busy", "run", "Busy time of each host.")
+def busy(trace):
+    figure, names = Figure((6, 3)), [host.name for host in trace.platform.hosts]
+    figure.subplots(subplot_kw={"ylabel": "busy time [s]"}).bar(names, busy_s(trace))
+    return Drawn(figure, {"host": names, "busy_s": busy_s(trace)})
