@@ -21,7 +21,7 @@ from gridsched.engine.plans import Reservations
 from gridsched.model.estimates import node_amounts, partition_members
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
-from gridsched.model.tasks import CORES, Tasks
+from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Traits
 from gridsched.policy.state import NodesState, SharedNodesState
 
@@ -616,7 +616,7 @@ class SharedNodes(WholeNodes):
 
     Attributes
     ----------
-    jobs : SharedJobs
+    jobs : Parts
     amounts : ndarray of int64, shape (hosts, resources)
         What each node has.
     left : ndarray of int64, shape (hosts, resources)
@@ -624,8 +624,8 @@ class SharedNodes(WholeNodes):
     """
 
     def __init__(self, system: System, tasks: Tasks, is_on: list[bool]) -> None:
-        self.jobs = tasks.shared
-        self.amounts = node_amounts(system.platform, tasks.resources or (CORES,))
+        self.jobs = tasks.parts
+        self.amounts = node_amounts(system.platform, tasks.resources)
         self.members = partition_members(system.platform)
         self.left = self.amounts * np.array(is_on, dtype=np.int64)[:, None]
         self._shown_left = self.left.view()

@@ -14,7 +14,7 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.platform import Platform
-from gridsched.model.tasks import CORES, Tasks
+from gridsched.model.tasks import CORES, WHOLE_NODE, Tasks, constant, is_constant
 
 # ----------------------
 # Nodes that several jobs share: what they have, and which jobs they can run at all
@@ -26,10 +26,10 @@ PLACES = ("pack", "spread", "contiguous")
 
 
 def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:
-    """Return what each host has of some resources, shape (hosts, resources)."""
+    """Return what each host has of some resources, shape (hosts, resources); each is one whole node."""
     amounts = np.zeros((len(platform), len(resources)), dtype=np.int64)
     for h, host in enumerate(platform.hosts):
-        has = {**dict(host.resources), CORES: host.cores}
+        has = {**dict(host.resources), CORES: host.cores, WHOLE_NODE: 1}
         amounts[h] = [has.get(name, 0) for name in resources]
     return amounts
 
@@ -45,11 +45,9 @@ def partition_members(platform: Platform) -> Booleans:
 
 def nodes_filled(platform: Platform, tasks: Tasks) -> Floats:
     """Return how many whole nodes of its partition each task fills, by its cores, shape (tasks,)."""
-    if tasks.take_whole_nodes:
-        return tasks.n_parts.astype(np.float64)
-    shared = tasks.shared
-    most = np.array([max(platform.cores[h] for h in pool.hosts) for pool in platform.pools])
-    return np.asarray(tasks.size / most[shared.partition])
+    has = node_amounts(platform, tasks.resources[:1])[:, 0]
+    most = np.array([has[list(pool.hosts)].max() for pool in platform.pools])
+    return np.asarray(tasks.size / most[tasks.partition])
 
 
 def rooms(amounts: Integers, need: Integers) -> Integers:
@@ -99,19 +97,18 @@ def jobs_that_fit(platform: Platform, tasks: Tasks, place: str = "pack") -> Bool
     InputError
         If the platform lacks a partition that a job names.
     """
-    shared, amounts = tasks.shared, node_amounts(platform, tasks.resources)
-    pools = platform.pools
+    amounts, pools = node_amounts(platform, tasks.resources), platform.pools
     n_partitions = len(pools)
-    if len(tasks) and not 0 <= shared.partition.min() <= shared.partition.max() < n_partitions:
+    if len(tasks) and not 0 <= tasks.partition.min() <= tasks.partition.max() < n_partitions:
         raise InputError(f"{tasks.name}: jobs name partitions that {platform.name} has not; it has {n_partitions}.")
-    kinds = np.column_stack([shared.partition, shared.anywhere, shared.demand])
+    kinds = np.column_stack([tasks.partition, tasks.anywhere, tasks.demand])
     kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
     room = np.zeros(len(kinds), dtype=np.int64)
     for k, (partition, anywhere, *need) in enumerate(kinds.tolist()):
         hosts = np.array(pools[partition].hosts, dtype=np.int64)
         on_each = rooms(amounts[hosts], np.array(need))
         room[k] = most_parts(on_each if anywhere else np.minimum(on_each, 1), hosts, place)
-    return np.asarray(shared.width <= room[kind.reshape(-1)])
+    return np.asarray(tasks.width <= room[kind.reshape(-1)])
 
 
 def check_partitions(platform: Platform, pstates: Integers, name: str) -> None:
@@ -241,7 +238,9 @@ class Estimates(ABC):
         """
         if not self._of_tasks:
             return self, lambda n_tasks: None
-        seen, arrived = copy(self), ArrivedColumns(**{name: getattr(self, name) for name in self._of_tasks})
+        columns = {name: getattr(self, name) for name in self._of_tasks}
+        hidden = {name: each for name, each in columns.items() if each is not None and not is_constant(each)}
+        seen, arrived = copy(self), ArrivedColumns(**hidden)  # a constant shows nothing of what is to come
         vars(seen).update({name: [] for name in self._lists})
 
         def reveal(n_tasks: int) -> None:
@@ -274,7 +273,7 @@ class FlopsEstimates(Estimates):
         How jobs that share nodes are laid on them, see `PLACES`.
     """
 
-    _of_tasks = ("_flops", "_width", "_n_cores", "_fits")
+    _of_tasks = ("_flops", "_width", "_size", "_fits")
     _lists: ClassVar[Mapping[str, str]] = {"_flops_list": "_flops"}
 
     def __init__(self, platform: Platform, tasks: Tasks, place: str = "pack") -> None:
@@ -282,12 +281,13 @@ class FlopsEstimates(Estimates):
         self._flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
-        self._width = tasks.width
-        #: cores that a task takes in all, where they are not as many as nodes
-        self._n_cores = None if tasks.demand is None or tasks.width is None else tasks.width * tasks.demand[:, 0]
-        self._fits = None if tasks.demand is None else jobs_that_fit(platform, tasks, place)
-        if tasks.demand is not None:
-            self._shared, self._amounts = tasks.shared, node_amounts(platform, tasks.resources)
+        self._width, self._size = tasks.width, tasks.size
+        #: cores of each host for one of a task's size
+        self._cores_each = platform.cores if tasks.take_whole_nodes else constant(1, (len(platform),))
+        #: which tasks find room, where parts take room on a host beside others
+        self._fits = jobs_that_fit(platform, tasks, place) if tasks.share_nodes else None
+        if self._fits is not None:
+            self._parts, self._amounts = tasks.parts, node_amounts(platform, tasks.resources)
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
@@ -304,35 +304,27 @@ class FlopsEstimates(Estimates):
 
     def _lie_alone(self, tasks: Integers, hosts: Integers) -> Booleans:
         """Whether a host of its partition has room for all parts of a task, shape (tasks, hosts)."""
-        shared, members = self._shared, partition_members(self._platform)
-        need = shared.demand[tasks] * shared.width[tasks, None]
+        parts, members = self._parts, partition_members(self._platform)
+        need = parts.demand[tasks] * parts.width[tasks, None]
         room = (self._amounts[hosts][None] >= need[:, None]).all(axis=2)
-        together = shared.anywhere[tasks] | (shared.width[tasks] == 1)
-        return np.asarray(room & members[shared.partition[tasks]][:, hosts] & together[:, None])
+        together = parts.anywhere[tasks] | (parts.width[tasks] == 1)
+        return np.asarray(room & members[parts.partition[tasks]][:, hosts] & together[:, None])
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
-        """Every task runs on every host; a parallel one where its cluster has nodes enough.
+        """Every task runs where its cluster has hosts enough for its parts.
 
         One that shares nodes needs room in its partition, whichever hosts are named.
         """
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         if self._fits is not None:
             return self._fits[tasks]
-        if self._width is None:
-            return np.full(len(tasks), bool(len(hosts)))
         largest = int(np.bincount(self._platform.cluster_of[hosts]).max(initial=0))
         return self._width[tasks] <= largest
 
     def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
-        """Power of one core's share of the fully loaded host [W], shape (tasks, hosts).
-
-        Of a parallel task: of all its nodes.
-        """
+        """Power of a task's share of the fully loaded host [W], shape (tasks, hosts): of all its cores."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
-        power = np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
-        if self._n_cores is not None:
-            return power * self._n_cores[tasks][:, None]
-        return power if self._width is None else power * self._platform.cores[hosts] * self._width[tasks][:, None]
+        return self._power[hosts, pstate] * (self._size[tasks][:, None] * self._cores_each[hosts])
 
     def shortest_times(self) -> Floats:
         """Flops over the largest speed [s], shape (tasks,)."""
@@ -346,21 +338,19 @@ class FlopsEstimates(Estimates):
 
     def width(self, task: int, host: int) -> int:
         """Return `Tasks.width`: every cluster takes as many nodes."""
-        return 1 if self._width is None else self._width.item(task)
+        return self._width.item(task)
 
     def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Return `Tasks.width` of each, shape (tasks,)."""
-        return super().widths(tasks, hosts) if self._width is None else self._width[tasks]
+        return self._width[tasks]
 
     def n_cores(self, task: int, host: int) -> int:
         """Cores of all its parts; whole nodes give all that they have."""
-        return int(self.numbers_of_cores(np.array([task]), np.array([host]))[0])
+        return self._size.item(task) * self._cores_each.item(host)
 
     def numbers_of_cores(self, tasks: Integers, hosts: Integers) -> Integers:
         """Cores of all parts of each, shape (tasks,); whole nodes give all that they have."""
-        if self._n_cores is not None:
-            return self._n_cores[tasks]
-        return self.widths(tasks, hosts) * (1 if self._width is None else self._platform.cores[hosts])
+        return self._size[tasks] * self._cores_each[hosts]
 
     @property
     def always_feasible(self) -> bool:

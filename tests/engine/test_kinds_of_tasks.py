@@ -265,7 +265,7 @@ class OneByOne(Scheduler):
     def schedule(self, state):
         left = state.free_cores.copy()
         for task in state.mappable.tolist():
-            parts = state.tasks.shared
+            parts = state.tasks.parts
             need, width = parts.demand[task, 0], parts.width[task]
             room = np.repeat(np.arange(len(left)), left // need)
             if len(room) >= width:

@@ -12,7 +12,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.model.estimates import PLACES, node_amounts
 from gridsched.model.maintenance import Maintenance
 from gridsched.model.system import System
-from gridsched.model.tasks import CORES, SharedJobs
+from gridsched.model.tasks import Parts
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import NodesState, SharedNodesState, State
 from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
@@ -156,10 +156,10 @@ class EachNode(CountedNodes):
         """Take over what is known of the jobs that have been submitted so far."""
         tasks = state.tasks
         if self._shares:
-            self._jobs = tasks.shared
+            self._jobs = tasks.parts
         else:
             none = np.zeros(len(tasks), dtype=np.int64)
-            self._jobs = SharedJobs(none[:, None] + 1, none.astype(np.bool_), none, none)
+            self._jobs = Parts(none[:, None] + 1, none.astype(np.bool_), none, none)
 
     def job(self, task: int, state: State) -> tuple[float, int]:
         """Return estimated run time [s] and size of a job."""
@@ -246,7 +246,7 @@ class EachNode(CountedNodes):
             ends, pool = read_only(free_at[taken]), read_only(pool)
         if len(down):
             if self._amounts is None:
-                names = state.tasks.resources or (CORES,)
+                names = state.tasks.resources
                 self._amounts = node_amounts(self._platform, names)
             left = left.copy()
             left[down] = self._amounts[down]
