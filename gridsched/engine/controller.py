@@ -149,7 +149,7 @@ class Controller:
     @property
     def has_sets(self) -> bool:
         """Whether executions have sets of hosts; else each has one core of one host."""
-        return self._run.resources.by_host is None
+        return self._run.resources.has_sets
 
     @property
     def power_w(self) -> float:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.engine.execution import Execution, mean_weights
+from gridsched.engine.execution import Execution, mean_weights, node_records
 from gridsched.engine.plans import Reservations
 from gridsched.model.estimates import node_amounts, partition_members
 from gridsched.model.signals import Signal
@@ -73,10 +74,12 @@ class Resources(ABC):
         Whether no host has more than one.
     """
 
-    #: what runs on each host, where executions have a core of one host each; None: they have sets of hosts
-    by_host: dict[int, list[Execution]] | None = None
+    #: whether executions have sets of hosts; else each has one core of one host
+    has_sets = True
 
     def __init__(self, system: System) -> None:
+        #: what runs on each host, where executions have a core of one host each
+        self.by_host: dict[int, list[Execution]] = {}
         self.cores: list[int] = system.platform.cores.tolist()
         self.one_core = max(self.cores, default=1) == 1
         self._estimates = system.estimates
@@ -111,6 +114,10 @@ class Resources(ABC):
     def set_watts(self, execution: Execution) -> None:
         """Take over the average power of an execution [W]."""
 
+    def records(self, executions: Sequence[Execution]) -> dict[str, Integers]:
+        """Return what a `Trace` holds of the hosts of executions."""
+        return node_records(executions)
+
     @abstractmethod
     def committed_j(self, now: float, period_end: float, weights: Signal) -> float:
         """Return what executions will count from `now` to a period's end, as estimated [J]."""
@@ -130,6 +137,22 @@ class Resources(ABC):
         """
         if parts is not None or len(hosts) != 1:
             return f"the task takes one core of one host, not {len(hosts)} hosts", None
+        return None
+
+    def misfit_alone(self, task: int, host: int) -> str | None:
+        """Say why the whole task can never lie on the one host; None if it can."""
+        one = np.array([host])
+        n_parts = self.widths(np.array([task]), one)
+        if self.parts_apart(task) and n_parts[0] > 1:
+            return f"the task takes {n_parts[0]} nodes, not 1; Allocate gives a task several hosts"
+        misfit = self.misfit(task, one, n_parts if n_parts[0] > 1 else None)
+        return None if misfit is None else f"{misfit[0]}; Allocate gives a task several hosts"
+
+    def misfit_of_plan(self, tasks: Integers, hosts: Integers) -> tuple[str, int, int] | None:
+        """Find a task that can never lie on its host alone, and the host: why, task, host; None if all can."""
+        for task, host in zip(tasks.tolist(), hosts.tolist(), strict=True):
+            if (why := self.misfit_alone(task, host)) is not None:
+                return why, task, host
         return None
 
     def takes_now(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
@@ -249,13 +272,12 @@ class CoreCounts(Resources):
         On each host where something runs, in order of start.
     """
 
-    by_host: dict[int, list[Execution]]
+    has_sets = False
 
     def __init__(self, system: System, is_on: list[bool]) -> None:
         super().__init__(system)
         self.free = list(self.cores)
         self.idle = [host for host, on in enumerate(is_on) if on]
-        self.by_host = {}
         self._ready = list(is_on)
         #: when the last execution on each host ended, or it had booted [s]
         self._since = [0.0] * len(is_on)
@@ -291,6 +313,18 @@ class CoreCounts(Resources):
         self.free[host] += 1
         if self.free[host] == 1:
             insort(self.idle, host)
+
+    def misfit_alone(self, task: int, host: int) -> str | None:
+        """Return None: each task takes one core of one host."""
+        return None
+
+    def misfit_of_plan(self, tasks: Integers, hosts: Integers) -> tuple[str, int, int] | None:
+        """Return None: each task takes one core of one host."""
+        return None
+
+    def records(self, executions: Sequence[Execution]) -> dict[str, Integers]:
+        """Return nothing: the execution has its host."""
+        return {}
 
     def set_watts(self, execution: Execution) -> None:
         """Leave it to the execution."""
