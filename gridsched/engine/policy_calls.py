@@ -15,9 +15,9 @@ from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.estimates import check_partitions
 from gridsched.model.limits import time_tolerance
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.room_on_nodes import check_partitions
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedEstimates

@@ -19,7 +19,7 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution, mean_weights, node_records
 from gridsched.engine.plans import Reservations
-from gridsched.model.estimates import node_amounts, partition_members
+from gridsched.model.room_on_nodes import node_amounts, partition_members
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks

@@ -10,7 +10,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import busy_energy_j, task_energy_j
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, makespan_s, mean_of_finished, slowdown, waiting_time_s
-from gridsched.model.estimates import node_amounts
+from gridsched.model.room_on_nodes import node_amounts
 from gridsched.model.tasks import CORES
 from gridsched.model.trace import TaskState, Trace
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.model.estimates import PLACES, node_amounts
 from gridsched.model.maintenance import Maintenance
+from gridsched.model.room_on_nodes import PLACES, node_amounts
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import NodesState, SharedNodesState, State
