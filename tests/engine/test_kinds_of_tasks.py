@@ -20,7 +20,7 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan
+from gridsched.policy.decisions import Allocate, Assign, Cancel, Drop, Plan
 from gridsched.schedulers.bag.baselines import MCT
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
@@ -201,6 +201,15 @@ def test_what_waits_for_what_fails_is_rejected_out_of_its_queue(kind):
     trace = played(kind, machine(kind), tasks, at_times({0: [Assign(0, 0), Assign(1, 0), Assign(2, 0)]}))
     assert np.isnan(trace.start_time_s[1])
     assert trace.start_time_s[[0, 2]].tolist() == [0, 10]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_failure_lets_others_start_after_its_delay(kind):
+    """Task 0 is dropped at once; task 1 waits for its failure and 3 s more."""
+    tasks = bag(kind, [10, 5], dependencies=dependencies((1, 0, After.FAILURE, 3)))
+    trace = played(kind, machine(kind), tasks, at_times({0: [Drop(0), Assign(1, 0)]}))
+    assert spans(trace)[1] == (3, 8)
+    assert np.isnan(trace.start_time_s[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
