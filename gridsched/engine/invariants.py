@@ -12,8 +12,8 @@ from gridsched.engine.execution import UNENDED, Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.plans import Reservations
 from gridsched.engine.ready_times import ReadyTimes
-from gridsched.engine.resources import SharedNodes
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import BLOCKED, FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState

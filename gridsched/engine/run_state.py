@@ -14,8 +14,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution, HostChanges, execution_records
+from gridsched.engine.kinds_of_resources import resources_of
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
-from gridsched.engine.resources import resources_of
 from gridsched.engine.task_states import BLOCKED, FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
