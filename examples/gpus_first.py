@@ -21,7 +21,7 @@ class GpusFirst(Scheduler):
         self.hosts_ = [np.array(partition.hosts) for partition in system.platform.partitions]
 
     def schedule(self, state):
-        jobs, left = state.tasks.shared, state.nodes.left.copy()
+        jobs, left = state.tasks.parts, state.nodes.left.copy()
         gpus = state.tasks.resources.index("gpu")
         asked_s = state.tasks.requested_time_s
         for task in sorted(state.waiting(), key=lambda task: (-jobs.demand[task, gpus], asked_s[task])):

@@ -30,8 +30,6 @@ from gridsched.model.timeline import HostTimeline, spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.power import TracePower, power_blocks, trace_power
 
-# ---------------------------------------------------------------------- formulas of paper 004
-
 
 def task_energy(flops: ArrayLike, efficiency: ArrayLike) -> Floats:
     """Energy of tasks on one-core hosts [J], paper 004 eq. 1: ``ecTask_ij = w_i / eps_j``.
@@ -64,9 +62,6 @@ def host_energy_004(task_energies_j: ArrayLike, idle_time_s: float, idle_w: floa
 def total_energy(host_energies_j: ArrayLike) -> float:
     """Energy of the grid [J], paper 004 eq. 3: the sum over its hosts."""
     return float(np.sum(host_energies_j))
-
-
-# ---------------------------------------------------------------------- energy in a period
 
 
 def energy_inside(start: float, run_time: float, energy: float, end: float) -> float:
@@ -112,9 +107,6 @@ def relative_difference(first_j: ArrayLike, second_j: ArrayLike) -> Floats:
     first, second = np.asarray(first_j, dtype=np.float64), np.asarray(second_j, dtype=np.float64)
     larger = np.maximum(np.abs(first), np.abs(second))
     return np.abs(first - second) / np.where(larger == 0, 1.0, larger)
-
-
-# ---------------------------------------------------------------------- energy of a trace
 
 
 class HostEnergyRow(TypedDict):

@@ -240,7 +240,7 @@ def check(
 
     gridsched platform check platforms/ex_a.xml --json
     """
-    from gridsched.sim.client import inspect_platform
+    from gridsched.sim.inspection import inspect_platform
 
     reading = check_platform_file(platform)
     report = with_inspection(reading, inspect_platform(platform, reading.pairs()))

@@ -2,7 +2,7 @@
 
 from gridsched.engine.controller import Controller
 from gridsched.engine.execution import Execution, SetPState, Stop, TurnOff, TurnOn
+from gridsched.engine.kinds_of_resources import takes_sets
 from gridsched.engine.reference import Calendar
-from gridsched.engine.resources import takes_sets
 
 __all__ = ["Calendar", "Controller", "Execution", "SetPState", "Stop", "TurnOff", "TurnOn", "takes_sets"]

@@ -22,11 +22,11 @@ from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
+from gridsched.engine.kinds_of_resources import with_pools
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
-from gridsched.engine.resources import with_pools
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.errors import IncompleteRun
@@ -149,7 +149,7 @@ class Controller:
     @property
     def has_sets(self) -> bool:
         """Whether executions have sets of hosts; else each has one core of one host."""
-        return self._run.resources.by_host is None
+        return self._run.resources.has_sets
 
     @property
     def power_w(self) -> float:

@@ -63,20 +63,11 @@ class DecisionValidator:
             return f"the host is {self._why_off(host)}"
         if self._some_infeasible and self._estimates.run_time(task, host, pstate) == np.inf:
             return "the task cannot run on this host"
-        if self._resources.by_host is None and (why := self._misfit_of_one(task, host)) is not None:
+        if (why := self._resources.misfit_alone(task, host)) is not None:
             return why
         if self._resources.cores[host] > 1:
             return self.shared_pstate(task, host, pstate)
         return None
-
-    def _misfit_of_one(self, task: int, host: int) -> str | None:
-        """Say why the whole task can never lie on the one host."""
-        one = np.array([host])
-        n_parts = self._resources.widths(np.array([task]), one)
-        if self._resources.parts_apart(task) and n_parts[0] > 1:
-            return f"the task takes {n_parts[0]} nodes, not 1; Allocate gives a task several hosts"
-        misfit = self._resources.misfit(task, one, n_parts if n_parts[0] > 1 else None)
-        return None if misfit is None else f"{misfit[0]}; Allocate gives a task several hosts"
 
     def may_start(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
         """Whether nothing speaks against a start now: quick, and never wrongly yes."""
@@ -249,18 +240,11 @@ class DecisionValidator:
             place = int(tasks[k]), int(hosts[k]), int(pstates[k])
             return self.place(*place) or "the place is illegal", *place[:2]
         refusal = self.common_plan(tasks, hosts)
-        if refusal is None and self._resources.by_host is None:
-            refusal = self._planned_misfit(tasks, hosts)
+        if refusal is None:
+            refusal = self._resources.misfit_of_plan(tasks, hosts)
         if refusal is None and not self._resources.one_core:
             return self._planned_pstates(tasks, hosts, pstates)
         return refusal
-
-    def _planned_misfit(self, tasks: Integers, hosts: Integers) -> Refusal | None:
-        """Find an entry of a plan whose task can never lie on its host alone."""
-        for task, host in zip(tasks.tolist(), hosts.tolist(), strict=True):
-            if (why := self._misfit_of_one(task, host)) is not None:
-                return why, task, host
-        return None
 
     def common_plan(self, tasks: Integers, hosts: Integers | None = None) -> Refusal | None:
         """Find a planned task that is none, does not wait or stands there twice, and its host."""

@@ -71,8 +71,7 @@ class Dispatch:
             self.host_pstate = estimates.host_pstate
         resources = run.resources
         self._has_room, self._place = resources.has_room, resources.place
-        self._has_sets = resources.by_host is None
-        self._on_host = resources.by_host if resources.by_host is not None else {}
+        self._has_sets, self._on_host = resources.has_sets, resources.by_host
         self._parked_pstate = system.rules.parked_pstate
         #: how far the run's journal has been read for hosts to park
         self._read = 0
@@ -85,7 +84,7 @@ class Dispatch:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
         plain = self._powers is None and self._staging is None and self.host_pstate is None
-        return resources.one_core and resources.by_host is not None and plain
+        return resources.one_core and not resources.has_sets and plain
 
     def pass_on(self, execution: Execution, now: float) -> Execution | None:
         """Give the core of an execution that ended to the next task of the common queue.

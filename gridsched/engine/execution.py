@@ -83,8 +83,12 @@ class Execution:
     @property
     def cores(self) -> Integers:
         """Cores that each of its hosts gives, shape (hosts,)."""
-        parts = 1 if self.parts is None else self.parts
-        return np.broadcast_to(parts * np.int64(self.part_cores or 1), self.width)
+        return self.parts_each * np.int64(self.part_cores or 1)
+
+    @property
+    def parts_each(self) -> Integers:
+        """Parts of the task that each of its hosts has, shape (hosts,)."""
+        return np.ones(self.width, dtype=np.int64) if self.parts is None else self.parts
 
     @property
     def width(self) -> int:

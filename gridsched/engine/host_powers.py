@@ -48,7 +48,7 @@ class HostPowers:
                     self._computing[host] += cores
         self._watts: Any = [self._power_of(host) for host in range(len(platform))]
         self.total_w = math.fsum(self._watts)
-        if run.resources.by_host is None:  # then blocks of them change, else one number at a time
+        if run.resources.has_sets:  # then blocks of them change, else one number at a time
             self._computing = np.array(self._computing, dtype=np.int64)
             self._watts = np.array(self._watts)
 

@@ -12,8 +12,8 @@ from gridsched.engine.execution import UNENDED, Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.plans import Reservations
 from gridsched.engine.ready_times import ReadyTimes
-from gridsched.engine.resources import SharedNodes
 from gridsched.engine.run_state import RunState
+from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import BLOCKED, FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
@@ -162,8 +162,7 @@ def _of_shares(run: RunState, state: SharedNodesState, up: list[bool]) -> Iterat
     assert isinstance(resources, SharedNodes)
     left = resources.amounts * np.array(up, dtype=np.int64)[:, None]
     for each in run.executing():
-        parts = np.ones(each.width, dtype=np.int64) if each.parts is None else each.parts
-        left[each.nodes] -= np.outer(parts, resources.jobs.demand[each.task])
+        left[each.nodes] -= np.outer(each.parts_each, resources.jobs.demand[each.task])
     yield "least that is left", min(left.min(initial=0), 0), 0
     yield "what is left", state.left.tolist(), left.tolist()
 

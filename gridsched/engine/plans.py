@@ -135,10 +135,7 @@ class Reservations:
             columns = self._columns[:, : len(self._at)]
             order = np.lexsort((columns[3], columns[0]))
             start, end, _, task = columns[:, order]
-            sets = [
-                np.repeat(each.nodes, 1 if each.parts is None else each.parts)
-                for each in map(self._at.__getitem__, order.tolist())
-            ]
+            sets = [np.repeat(each.nodes, each.parts_each) for each in map(self._at.__getitem__, order.tolist())]
             self._view = ReservedNodes(
                 task.astype(np.int64),
                 start,

@@ -15,9 +15,9 @@ from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.engine.task_states import WAITING
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.estimates import check_partitions
 from gridsched.model.limits import time_tolerance
 from gridsched.model.parallel_estimates import ParallelEstimates
+from gridsched.model.room_on_nodes import check_partitions
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedEstimates
@@ -212,7 +212,7 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
     tasks : Tasks
     """
     traits = scheduler.traits
-    if not traits.parallel and not tasks.are_serial:
+    if not traits.parallel:
         check_lie_alone(scheduler, tasks)
     if tasks.take_whole_nodes:
         check_nodes(system, tasks)
@@ -284,14 +284,12 @@ def check_lie_alone(scheduler: Scheduler, tasks: Tasks) -> None:
     ----------
     scheduler : Scheduler
     tasks : Tasks
-        Not serial.
     """
-    width = tasks.n_parts
-    apart = width > 1 if tasks.anywhere is None else (width > 1) & ~tasks.anywhere
+    apart = (tasks.width > 1) & ~tasks.anywhere
     if apart.any():
         raise InputError(
             f"{scheduler!r} accepts tasks of one host; {tasks.name} has jobs that take several, up to "
-            f"{width.max(initial=1)} nodes. Use fcfs, easy_backfilling or conservative_backfilling."
+            f"{tasks.width.max()} nodes. Use fcfs, easy_backfilling or conservative_backfilling."
         )
 
 

@@ -126,7 +126,7 @@ class ReadyTimes(QueueFollower):
         self._weights = [weights.at_host(host) for host in range(len(run.resources.cores))]
         self._n_cores = system.estimates.n_cores
         #: whether executions have sets of hosts: what happens on hosts is then not followed one by one
-        self._on_sets = run.resources.by_host is None
+        self._on_sets = run.resources.has_sets
         n = len(run.resources.cores)
         self._ready = np.full((n, max(run.resources.cores, default=1)), np.inf)
         #: the earliest end that a queue is built on; in the past it has to be built again

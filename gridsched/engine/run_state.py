@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import Execution, HostChanges, execution_records, node_records
+from gridsched.engine.execution import Execution, HostChanges, execution_records
+from gridsched.engine.kinds_of_resources import resources_of
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
-from gridsched.engine.resources import resources_of
 from gridsched.engine.task_states import BLOCKED, FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -160,7 +160,7 @@ class RunState(TaskStates):
             "host_changes": self.host_changes.records(),
             "final_state": self.states.astype(np.int64),
             "times_postponed": self.times_postponed,
-            **(node_records(self.executions) if self.resources.by_host is None else {}),
+            **self.resources.records(self.executions),
         }
 
     def append_fixed(self, host: int, task: int, pstate: int) -> None:

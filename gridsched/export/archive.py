@@ -34,7 +34,7 @@ from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.tariff import Tariff
-from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.model.tasks import OF_PARTS, Tasks, is_constant, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
@@ -194,7 +194,10 @@ def archive_bytes(export: Export) -> bytes:
     if trace.is_parallel:
         arrays |= {name: getattr(trace, name) for name in (_NODE_SETS if len(trace.host_cores) else _NODE_SETS[:2])}
     columns = {name: getattr(tasks, name) for name in (*_TASKS, *_SOME_TASKS)}
-    arrays |= {f"tasks.{name}": values for name, values in columns.items() if values is not None}
+    made_anew = [name for name in OF_PARTS if is_constant(columns[name])]  # by who reads it
+    arrays |= {
+        f"tasks.{name}": values for name, values in columns.items() if values is not None and name not in made_anew
+    }
     if len(trace.load):
         arrays["load"] = trace.load
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
@@ -215,7 +218,7 @@ def archive_bytes(export: Export) -> bytes:
         "carbon": trace.carbon and asdict(trace.carbon),
         "attributes": {name: each.names for name, each in tasks.attributes.items()},
     }
-    if not tasks.resources:
+    if not tasks.share_nodes:
         del description["resources"]
     stream = io.BytesIO()
     text = as_bytes(json_text(description, exact=True))

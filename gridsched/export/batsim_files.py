@@ -98,7 +98,7 @@ def jobs_table(trace: Trace, workload_name: str, scheduler_pstates: int | None =
         "workload_name": [workload_name] * n,
         "profile": types,
         "submission_time": submit,
-        "requested_number_of_resources": tasks.n_parts,
+        "requested_number_of_resources": tasks.width,
         # -1 is Batsim's word for no walltime
         "requested_time": [-1] * n if requested is None else requested,
         "success": np.array(state == "COMPLETED_SUCCESSFULLY", dtype=bool),

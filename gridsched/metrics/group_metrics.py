@@ -10,7 +10,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import busy_energy_j, task_energy_j
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, makespan_s, mean_of_finished, slowdown, waiting_time_s
-from gridsched.model.estimates import node_amounts
+from gridsched.model.room_on_nodes import node_amounts
 from gridsched.model.tasks import CORES
 from gridsched.model.trace import TaskState, Trace
 
@@ -38,7 +38,7 @@ def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
     if by not in legal or tasks.are_serial:
         hint = did_you_mean(by, legal)
         raise InputError(f"{tasks.name}: its jobs have no {by!r} to go by. {hint}Legal: {', '.join(legal)}.")
-    if by == PARTITION and tasks.partition is not None:
+    if by == PARTITION and tasks.share_nodes:
         return [each.name for each in trace.platform.pools], tasks.partition
     if by == SIZE:
         power = np.ceil(np.log2(tasks.size)).astype(np.int64)
@@ -103,7 +103,7 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, share_idle: str = "c
             "unfairness_s": mean_of_finished(late[own]),
             "energy_j": float(energy[ran].sum()),
         }
-        if by == PARTITION and trace.tasks.demand is not None:
+        if by == PARTITION and trace.tasks.share_nodes:
             row |= _utilisations(trace, k, ran)
         rows.append(row)
     return rows
@@ -116,7 +116,7 @@ def _utilisations(trace: Trace, partition: int, ran: Any) -> dict[str, float]:
         return {}
     hosts = list(trace.platform.pools[partition].hosts)
     there = node_amounts(trace.platform, tasks.resources)[hosts].sum(axis=0)
-    each = tasks.shared.demand[runs["task"][ran]] * tasks.shared.width[runs["task"][ran], None]
+    each = tasks.demand[runs["task"][ran]] * tasks.width[runs["task"][ran], None]
     taken = (each * (runs["end"] - runs["start"])[ran, None]).sum(axis=0)
     shares = taken / np.maximum(there, 1) / makespan
     return {f"utilisation_{name}": float(share) for name, share in zip(tasks.resources, shares, strict=True) if share}

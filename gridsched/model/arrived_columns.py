@@ -14,13 +14,17 @@ class ArrivedColumns:
     Parameters
     ----------
     **columns : ndarray, shape (tasks, ...), or None
-        Of all tasks of a run; None is left out.
+        Of all tasks of a run; None is left out. What has one row for all, as `np.broadcast_to` gives it,
+        is not copied.
     """
 
     def __init__(self, **columns: NDArray[Any] | None) -> None:
+        self._constant: list[tuple[str, NDArray[Any]]] = []
         self._rows: list[tuple[str, NDArray[Any], NDArray[Any], NDArray[Any]]] = []
         for name, column in columns.items():
-            if column is not None:
+            if column is not None and not column.strides[0]:
+                self._constant.append((name, column))
+            elif column is not None:
                 copied = np.zeros(column.shape, column.dtype)
                 shown = copied.view()
                 shown.setflags(write=column.flags.writeable)  # parts of it are then no more writable
@@ -33,5 +37,7 @@ class ArrivedColumns:
         for name, column, copied, shown in self._rows:
             copied[new] = column[new]
             views[name] = shown[:count]
+        for name, column in self._constant:
+            views[name] = column[:count]
         self._arrived = count
         return views

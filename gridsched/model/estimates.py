@@ -1,4 +1,4 @@
-"""What a scheduler may know of run times and energies, and which jobs fit on nodes that they share."""
+"""What a scheduler may know of execution times, powers and energies (ETC, APC, EEC)."""
 
 from __future__ import annotations
 
@@ -14,132 +14,8 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.platform import Platform
-from gridsched.model.tasks import CORES, Tasks
-
-# ----------------------
-# Nodes that several jobs share: what they have, and which jobs they can run at all
-
-
-#: How the parts of a job are laid on nodes: on the first nodes that have room, on those with the
-#: most free cores, or on the first neighbours that have room.
-PLACES = ("pack", "spread", "contiguous")
-
-
-def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:
-    """Return what each host has of some resources, shape (hosts, resources)."""
-    amounts = np.zeros((len(platform), len(resources)), dtype=np.int64)
-    for h, host in enumerate(platform.hosts):
-        has = {**dict(host.resources), CORES: host.cores}
-        amounts[h] = [has.get(name, 0) for name in resources]
-    return amounts
-
-
-def partition_members(platform: Platform) -> Booleans:
-    """Return which hosts are in each of `Platform.pools`, shape (pools, hosts)."""
-    pools = platform.pools
-    members = np.zeros((len(pools), len(platform)), dtype=np.bool_)
-    for k, partition in enumerate(pools):
-        members[k, list(partition.hosts)] = True
-    return members
-
-
-def nodes_filled(platform: Platform, tasks: Tasks) -> Floats:
-    """Return how many whole nodes of its partition each task fills, by its cores, shape (tasks,)."""
-    if tasks.take_whole_nodes:
-        return tasks.n_parts.astype(np.float64)
-    shared = tasks.shared
-    most = np.array([max(platform.cores[h] for h in pool.hosts) for pool in platform.pools])
-    return np.asarray(tasks.size / most[shared.partition])
-
-
-def rooms(amounts: Integers, need: Integers) -> Integers:
-    """Return how many parts that take `need` of each resource find room on each host, shape (hosts,)."""
-    resources = np.flatnonzero(need)
-    return np.asarray((amounts[:, resources] // need[resources]).min(axis=1))
-
-
-def most_parts(room: Integers, hosts: Integers, place: str, most_nodes: int | None = None) -> int:
-    """Return how many parts of a job find room on nodes at once, laid as `place` says.
-
-    Parameters
-    ----------
-    room : ndarray of int64, shape (nodes,)
-        How many parts each node holds.
-    hosts : ndarray of int64, shape (nodes,)
-        Ids of the nodes, ascending.
-    place : str
-        One of `PLACES`: only where parts are contiguous it matters which nodes are neighbours.
-    most_nodes : int, optional
-        The most that a job may take.
-    """
-    most = len(room) if most_nodes is None else most_nodes
-    if place != "contiguous":
-        return int(np.sort(room)[::-1][:most].sum())
-    hosts, room = hosts[room > 0], room[room > 0]
-    best = 0
-    for part in np.split(room, np.flatnonzero(np.diff(hosts) != 1) + 1):
-        in_all = np.cumsum(part)
-        before = np.concatenate([np.zeros(min(most, len(part)), dtype=np.int64), in_all[:-most]])
-        best = max(best, int((in_all - before).max(initial=0)))
-    return best
-
-
-def jobs_that_fit(platform: Platform, tasks: Tasks, place: str = "pack") -> Booleans:
-    """Return which jobs find room in their partition if nothing else runs there, shape (tasks,).
-
-    Parameters
-    ----------
-    platform : Platform
-    tasks : Tasks
-    place : str
-        How jobs are laid on nodes, see `PLACES`.
-
-    Raises
-    ------
-    InputError
-        If the platform lacks a partition that a job names.
-    """
-    shared, amounts = tasks.shared, node_amounts(platform, tasks.resources)
-    pools = platform.pools
-    n_partitions = len(pools)
-    if len(tasks) and not 0 <= shared.partition.min() <= shared.partition.max() < n_partitions:
-        raise InputError(f"{tasks.name}: jobs name partitions that {platform.name} has not; it has {n_partitions}.")
-    kinds = np.column_stack([shared.partition, shared.anywhere, shared.demand])
-    kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
-    room = np.zeros(len(kinds), dtype=np.int64)
-    for k, (partition, anywhere, *need) in enumerate(kinds.tolist()):
-        hosts = np.array(pools[partition].hosts, dtype=np.int64)
-        on_each = rooms(amounts[hosts], np.array(need))
-        room[k] = most_parts(on_each if anywhere else np.minimum(on_each, 1), hosts, place)
-    return np.asarray(shared.width <= room[kind.reshape(-1)])
-
-
-def check_partitions(platform: Platform, pstates: Integers, name: str) -> None:
-    """Raise `InputError` unless all nodes of each partition are equally fast: jobs take one time there.
-
-    Parameters
-    ----------
-    platform : Platform
-    pstates : ndarray of int64, shape (hosts,)
-        In which they start.
-    name : str
-        Of the jobs, for the message.
-    """
-    for partition in platform.pools:
-        first = platform.hosts[partition.hosts[0]]
-        for h in partition.hosts:
-            other = platform.hosts[h]
-            speeds = [p.speed for p in other.pstates], [p.speed for p in first.pstates]
-            if speeds[0] != speeds[1] or pstates[h] != pstates[partition.hosts[0]]:
-                raise InputError(
-                    f"{name}: partition {partition.name!r} of {platform.name} needs nodes of one speed; "
-                    f"{first.name!r} and {other.name!r} differ. Make a partition of each kind (--partitions)."
-                )
-
-
-# ----------------------
-# What a scheduler may know of execution times, powers and energies (ETC, APC, EEC)
-
+from gridsched.model.room_on_nodes import jobs_that_fit, node_amounts, partition_members
+from gridsched.model.tasks import Tasks, constant, is_constant
 
 #: One P-state of all hosts, or an array of that of each of the hosts, shape (hosts,).
 PStates = int | Integers
@@ -241,7 +117,9 @@ class Estimates(ABC):
         """
         if not self._of_tasks:
             return self, lambda n_tasks: None
-        seen, arrived = copy(self), ArrivedColumns(**{name: getattr(self, name) for name in self._of_tasks})
+        columns = {name: getattr(self, name) for name in self._of_tasks}
+        hidden = {name: each for name, each in columns.items() if each is not None and not is_constant(each)}
+        seen, arrived = copy(self), ArrivedColumns(**hidden)  # a constant shows nothing of what is to come
         vars(seen).update({name: [] for name in self._lists})
 
         def reveal(n_tasks: int) -> None:
@@ -274,7 +152,7 @@ class FlopsEstimates(Estimates):
         How jobs that share nodes are laid on them, see `PLACES`.
     """
 
-    _of_tasks = ("_flops", "_width", "_n_cores", "_fits")
+    _of_tasks = ("_flops", "_width", "_size", "_fits")
     _lists: ClassVar[Mapping[str, str]] = {"_flops_list": "_flops"}
 
     def __init__(self, platform: Platform, tasks: Tasks, place: str = "pack") -> None:
@@ -282,12 +160,13 @@ class FlopsEstimates(Estimates):
         self._flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
-        self._width = tasks.width
-        #: cores that a task takes in all, where they are not as many as nodes
-        self._n_cores = None if tasks.demand is None or tasks.width is None else tasks.width * tasks.demand[:, 0]
-        self._fits = None if tasks.demand is None else jobs_that_fit(platform, tasks, place)
-        if tasks.demand is not None:
-            self._shared, self._amounts = tasks.shared, node_amounts(platform, tasks.resources)
+        self._width, self._size = tasks.width, tasks.size
+        #: cores of each host for one of a task's size
+        self._cores_each = platform.cores if tasks.take_whole_nodes else constant(1, (len(platform),))
+        #: which tasks find room, where parts take room on a host beside others
+        self._fits = jobs_that_fit(platform, tasks, place) if tasks.share_nodes else None
+        if self._fits is not None:
+            self._parts, self._amounts = tasks.parts, node_amounts(platform, tasks.resources)
         # plain lists: reading one number from an ndarray costs several times as much
         self._flops_list: list[float] = tasks.flops.tolist()
         self._speed_list: list[list[float]] = platform.speed.tolist()
@@ -304,35 +183,27 @@ class FlopsEstimates(Estimates):
 
     def _lie_alone(self, tasks: Integers, hosts: Integers) -> Booleans:
         """Whether a host of its partition has room for all parts of a task, shape (tasks, hosts)."""
-        shared, members = self._shared, partition_members(self._platform)
-        need = shared.demand[tasks] * shared.width[tasks, None]
+        parts, members = self._parts, partition_members(self._platform)
+        need = parts.demand[tasks] * parts.width[tasks, None]
         room = (self._amounts[hosts][None] >= need[:, None]).all(axis=2)
-        together = shared.anywhere[tasks] | (shared.width[tasks] == 1)
-        return np.asarray(room & members[shared.partition[tasks]][:, hosts] & together[:, None])
+        together = parts.anywhere[tasks] | (parts.width[tasks] == 1)
+        return np.asarray(room & members[parts.partition[tasks]][:, hosts] & together[:, None])
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
-        """Every task runs on every host; a parallel one where its cluster has nodes enough.
+        """Every task runs where its cluster has hosts enough for its parts.
 
         One that shares nodes needs room in its partition, whichever hosts are named.
         """
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
         if self._fits is not None:
             return self._fits[tasks]
-        if self._width is None:
-            return np.full(len(tasks), bool(len(hosts)))
         largest = int(np.bincount(self._platform.cluster_of[hosts]).max(initial=0))
         return self._width[tasks] <= largest
 
     def apc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
-        """Power of one core's share of the fully loaded host [W], shape (tasks, hosts).
-
-        Of a parallel task: of all its nodes.
-        """
+        """Power of a task's share of the fully loaded host [W], shape (tasks, hosts): of all its cores."""
         tasks, hosts = np.asarray(tasks), np.asarray(hosts)
-        power = np.broadcast_to(self._power[hosts, pstate], (len(tasks), len(hosts)))
-        if self._n_cores is not None:
-            return power * self._n_cores[tasks][:, None]
-        return power if self._width is None else power * self._platform.cores[hosts] * self._width[tasks][:, None]
+        return self._power[hosts, pstate] * (self._size[tasks][:, None] * self._cores_each[hosts])
 
     def shortest_times(self) -> Floats:
         """Flops over the largest speed [s], shape (tasks,)."""
@@ -346,21 +217,19 @@ class FlopsEstimates(Estimates):
 
     def width(self, task: int, host: int) -> int:
         """Return `Tasks.width`: every cluster takes as many nodes."""
-        return 1 if self._width is None else self._width.item(task)
+        return self._width.item(task)
 
     def widths(self, tasks: Integers, hosts: Integers) -> Integers:
         """Return `Tasks.width` of each, shape (tasks,)."""
-        return super().widths(tasks, hosts) if self._width is None else self._width[tasks]
+        return self._width[tasks]
 
     def n_cores(self, task: int, host: int) -> int:
         """Cores of all its parts; whole nodes give all that they have."""
-        return int(self.numbers_of_cores(np.array([task]), np.array([host]))[0])
+        return self._size.item(task) * self._cores_each.item(host)
 
     def numbers_of_cores(self, tasks: Integers, hosts: Integers) -> Integers:
         """Cores of all parts of each, shape (tasks,); whole nodes give all that they have."""
-        if self._n_cores is not None:
-            return self._n_cores[tasks]
-        return self.widths(tasks, hosts) * (1 if self._width is None else self._platform.cores[hosts])
+        return self._size[tasks] * self._cores_each[hosts]
 
     @property
     def always_feasible(self) -> bool:

@@ -24,8 +24,9 @@ from gridsched.model.utility import UtilityFunctions
 MOST_NODES = 10**9
 #: No node has more of a resource.
 MOST_AMOUNT = 10**12
-#: Resources of nodes that jobs share: cores are the first column of every demand.
-CORES, MEMORY = "cores", "memory_mb"
+#: Resources of nodes: cores are the first column of every demand but that of parts that take all of
+#: their node. Of whole nodes each host has one; no file can name a resource so.
+CORES, MEMORY, WHOLE_NODE = "cores", "memory_mb", "whole node"
 
 #: Arrays of `Tasks` with an entry for each task.
 _COLUMNS = (
@@ -44,8 +45,12 @@ _COLUMNS = (
 )
 
 
-class SharedJobs(NamedTuple):
-    """What parts of jobs take of nodes that they share, as `Tasks` tells it."""
+#: Those of them that are constants unless more is asked for than one core, or whole nodes.
+OF_PARTS = ("width", "demand", "anywhere", "partition")
+
+
+class Parts(NamedTuple):
+    """What parts of tasks take of nodes, as `Tasks` has it, in contiguous arrays, as kernels take them."""
 
     demand: Integers
     anywhere: Booleans
@@ -53,16 +58,28 @@ class SharedJobs(NamedTuple):
     width: Integers
 
 
+def constant(value: int | bool, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a column of one value for all tasks, which takes no memory."""
+    return np.broadcast_to(np.bool_(value) if isinstance(value, bool) else np.int64(value), shape)
+
+
+def is_constant(column: NDArray[Any]) -> bool:
+    """Whether a column is one value for all tasks, as `constant` makes it."""
+    return column.strides[0] == 0
+
+
 @cache
-def _constants(value: int | bool, room: int) -> NDArray[Any]:
-    array: NDArray[Any] = np.full(room, value, dtype=np.bool_ if isinstance(value, bool) else np.int64)
+def _filled(value: int | bool, room: int) -> NDArray[Any]:
+    array: NDArray[Any] = np.full(room, value)
     array.setflags(write=False)
     return array
 
 
-def _constant(value: int | bool, n: int) -> NDArray[Any]:
-    """Return `n` times a value; of all lengths up to the next power of two it is one array."""
-    return _constants(value, 1 << n.bit_length())[:n]
+def _contiguous(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column as a contiguous array; of all lengths up to the next power of two a constant is one array."""
+    if not is_constant(column) or not len(column):
+        return np.ascontiguousarray(column)
+    return _filled(column.flat[0].item(), 1 << len(column).bit_length())[: len(column)].reshape(column.shape)
 
 
 @dataclass(frozen=True)
@@ -77,23 +94,25 @@ class Tasks:
         Submission times [s], never decreasing.
     input_bytes, output_bytes : ndarray of float64, shape (tasks,)
         Sizes of the task's input and result [byte]; 0 means that no network is used.
+    width : ndarray of int64, shape (tasks,)
+        Into how many equal parts each task falls, all of which it takes at once.
+    demand : ndarray of int64, shape (tasks, resources)
+        What each part takes of its host: of its cores, which come first, and of what else
+        `resources` names; or one `WHOLE_NODE`.
+    anywhere : ndarray of bool, shape (tasks,)
+        Whether parts may lie on one host; else each has a host of its own.
+    partition : ndarray of int64, shape (tasks,)
+        The one of `Platform.pools` that each task is submitted to.
+    resources : tuple of str
+        Names of the columns of `demand`.
     task_type : ndarray of int64, shape (tasks,), or None
         Row of the ETC matrix, where the workload has task types.
     deadline_s : ndarray of float64, shape (tasks,), or None
         When each task should have finished [s], on the clock of the run; inf where a task has
         no deadline, None where none has one. A finish at the deadline is in time.
-    width : ndarray of int64, shape (tasks,), or None
-        Nodes that each task takes at once, where tasks are rigid parallel jobs; None where every
-        task is serial and takes one core. With a `demand`: into how many equal parts it falls.
     requested_time_s : ndarray of float64, shape (tasks,), or None
         The run time that was asked for [s], on the fastest host in P-state 0. Where it is given,
         it is all that is known of a task's length: estimates go by it (`RequestedTimes`).
-    demand : ndarray of int64, shape (tasks, resources), or None
-        What each part of a job takes of its node, where nodes are shared; cores come first.
-    anywhere : ndarray of bool, shape (tasks,), or None
-        With a `demand`: whether parts may lie on one node; else each has a node of its own.
-    partition : ndarray of int64, shape (tasks,), or None
-        With a `demand`: the one of `Platform.partitions` that each job is submitted to.
     utility : UtilityFunctions or None
         What finishing each task is worth, where the workload tells it.
     attributes : mapping of str to Attribute
@@ -108,10 +127,10 @@ class Tasks:
         no whole number.
     nominal_heterogeneity : float or None
         The spread the generator was asked for (algorithms A6.2), if the workload tells it.
+    are_serial : bool
+        Whether every task is declared as one part of one core.
     name : str
         Where the tasks come from.
-    resources : tuple of str
-        Names of the columns of `demand`.
     """
 
     flops: Floats
@@ -119,44 +138,50 @@ class Tasks:
     input_bytes: Floats
     output_bytes: Floats
     labels: Labels
+    width: Integers
+    demand: Integers
+    anywhere: Booleans
+    partition: Integers
+    resources: tuple[str, ...]
     task_type: Integers | None = None
     deadline_s: Floats | None = None
-    width: Integers | None = None
     requested_time_s: Floats | None = None
-    demand: Integers | None = None
-    anywhere: Booleans | None = None
-    partition: Integers | None = None
     utility: UtilityFunctions | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     dependencies: Dependencies | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
     nominal_heterogeneity: float | None = None
+    are_serial: bool = True
     name: str = field(default="tasks", compare=False)
-    resources: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.flops)
 
-    @property
-    def are_serial(self) -> bool:
-        """Whether every task has one part, of one core."""
-        return self.width is None
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: of a constant column its value and shape."""
+        own = vars(self)
+        same = {name: own[name] for name in OF_PARTS if len(self) and is_constant(own[name])}
+        return own | {name: (each.flat[0].item(), each.shape) for name, each in same.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = {name: constant(*state[name]) for name in OF_PARTS if isinstance(state[name], tuple)}
+        vars(self).update(state | packed)
 
     @property
     def take_whole_nodes(self) -> bool:
         """Whether each part of a task takes all of its node."""
-        return self.width is not None and self.demand is None
+        return self.resources[0] == WHOLE_NODE
 
     @property
-    def n_parts(self) -> Integers:
-        """How many parts each task has, shape (tasks,)."""
-        return _constant(1, len(self)) if self.width is None else self.width
+    def share_nodes(self) -> bool:
+        """Whether parts are declared to take some of a host, beside others."""
+        return not (self.are_serial or self.take_whole_nodes)
 
     @property
     def size(self) -> Integers:
         """Cores that each task takes in all, or whole nodes, shape (tasks,)."""
-        return self.n_parts if self.demand is None else self.n_parts * self.demand[:, 0]
+        return self.width if is_constant(self.demand) else self.width * self.demand[:, 0]
 
     @property
     def are_one_bag(self) -> bool:
@@ -165,25 +190,19 @@ class Tasks:
         return self.dependencies is None and (not len(self) or bool(times[0] == times[-1]))
 
     @property
-    def shared(self) -> SharedJobs:
-        """What parts of tasks take, and where, where nodes are shared.
-
-        Raises
-        ------
-        AttributeError
-            If each part has a whole node.
-        """
-        if self.width is None:
-            n = len(self)
-            return SharedJobs(_constant(1, n)[:, None], _constant(True, n), _constant(0, n), _constant(1, n))
-        if self.demand is None or self.anywhere is None or self.partition is None:
-            raise AttributeError(f"{self.name}: these jobs take whole nodes.")
-        return SharedJobs(self.demand, self.anywhere, self.partition, self.width)
+    def parts(self) -> Parts:
+        """What parts of tasks take, and where."""
+        return Parts(*(_contiguous(getattr(self, name)) for name in Parts._fields))
 
     def taken(self, ids: Integers) -> Tasks:
         """Return some of the tasks, numbered anew."""
         columns: dict[str, Any] = {
             name: column[ids] for name in _COLUMNS if (column := getattr(self, name)) is not None
+        }
+        columns |= {
+            name: np.broadcast_to(column[:1], (len(ids), *column.shape[1:]))
+            for name in OF_PARTS
+            if len(self) and is_constant(column := getattr(self, name))
         }
         if self.input_files is not None:
             columns["input_files"] = tuple(self.input_files[task] for task in ids.tolist())
@@ -235,7 +254,8 @@ class ArrivedTasks:
 
     def first(self, count: int) -> Tasks:
         """Return the first `count` tasks, never fewer than before."""
-        some = copy(self._tasks)
+        some = object.__new__(Tasks)
+        vars(some).update(vars(self._tasks))
         vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
@@ -292,7 +312,8 @@ def make_tasks(
     deadline_s : array_like, optional
         When each task should have finished [s], at least 0; inf for a task without a deadline.
     width : array_like of int, optional
-        Nodes that each task takes at once, at least 1; a scalar serves for all.
+        Whole nodes that each task takes at once, at least 1; a scalar serves for all. With a `demand`:
+        its parts. Default: each task is one part of one core.
     requested_time_s : array_like, optional
         Run time that was asked for [s], finite and positive; a scalar serves for all.
     demand : array_like of int, shape (tasks, resources), optional
@@ -333,7 +354,7 @@ def make_tasks(
     if len(ids) != n or (in_order[1:] == in_order[:-1]).any():
         raise InputError(f"{name}: task ids must be as many as tasks ({n}) and distinct.")
     checked = partial(_checked, ids, name)
-    columns: dict[str, NDArray[Any] | None] = {
+    columns: dict[str, Any] = {
         "flops": checked("flops", flops, positive=True),
         "submit_time_s": (submit := checked("submit_time_s", submit_time_s)),
         "input_bytes": checked("input_bytes", input_bytes),
@@ -347,8 +368,8 @@ def make_tasks(
         columns["deadline_s"] = None if np.isposinf(deadlines).all() else deadlines
     if requested_time_s is not None:
         columns["requested_time_s"] = checked("requested_time_s", requested_time_s, positive=True)
-    columns["width"] = None if width is None else _widths(width, ids, name)
-    columns |= dict.fromkeys(("demand", "anywhere", "partition"))
+    if width is not None:
+        columns["width"] = _widths(width, ids, name)
     if demand is not None:
         columns["demand"] = _demands(demand, ids, name, len(resources))
         columns["anywhere"] = np.array(np.broadcast_to(False if anywhere is None else anywhere, n), dtype=np.bool_)
@@ -362,8 +383,14 @@ def make_tasks(
     order = np.argsort(submit, kind="stable")
     if dependencies is not None and not dependencies.are_of(order):
         raise InputError(f"{name}: dependencies are of tasks in order of submission, by their positions.")
+    default = {
+        "width": constant(1, (n,)),
+        "demand": constant(1, (n, 1)),
+        "anywhere": constant(width is None, (n,)),
+        "partition": constant(0, (n,)),
+    }
     return Tasks(
-        **{key: _frozen(values, order) for key, values in columns.items()},
+        **default | {key: _frozen(values, order) for key, values in columns.items()},
         task_type=None if types is None else types[order],
         utility=None if utility is None else utility.taken(order),
         attributes={
@@ -374,7 +401,8 @@ def make_tasks(
         files=files,
         nominal_heterogeneity=nominal_heterogeneity,
         name=name,
-        resources=() if demand is None else resources,
+        resources=resources if demand is not None else (CORES,) if width is None else (WHOLE_NODE,),
+        are_serial=width is None and demand is None,
     )
 
 

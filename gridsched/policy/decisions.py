@@ -31,7 +31,7 @@ class Assign(Decision):
 class Allocate(Decision):
     """Start a task on a set of hosts, now or at `start` [s] (`parallel`).
 
-    A host is named as often as it gives parts of the task (`Tasks.shared`). Whole nodes are as many
+    A host is named as often as it gives parts of the task (`Tasks.width`). Whole nodes are as many
     as the task takes there (`Estimates.width`), distinct and of one cluster; nodes that are shared
     lie in the task's partition. `pstate` None means the scenario's P-state. Now, hosts must be on,
     booted, with room for the parts, and what they give may not be reserved before the task's

@@ -37,8 +37,8 @@ from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces
 from gridsched.runs.scenario import LoadedScenario, Scenario, make_system
 from gridsched.runs.scenario_maker import load
 from gridsched.runs.settings import RunSettings
-from gridsched.sim.child import SimulationRequest
 from gridsched.sim.client import simulate, simulate_reference
+from gridsched.sim.request import SimulationRequest
 from gridsched.version import __version__
 
 if TYPE_CHECKING:

@@ -11,11 +11,12 @@ import tomli_w
 
 from gridsched.errors import InputError
 from gridsched.model.carbon import carbon_signal, forecast_signal, with_signal
-from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes, nodes_filled
+from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.failures import Failures
 from gridsched.model.maintenance import with_maintenance
 from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
+from gridsched.model.room_on_nodes import nodes_filled
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes, RunTimes
 from gridsched.model.series import SiteSeries

@@ -4,16 +4,11 @@ The way wherever something runs on sets of nodes, or is cancelled or switched, a
 sent. The calendar knows which execution ends next, so the actor waits for that one alone, with no
 worker actor on any core (each would be a thread). It lives on the clock host, so that it can switch
 all others.
-
-SimGrid's load is what a host computes over what it could. An execution on several hosts takes all
-of each, and knows no bound; so a job is one bound execution on each of its nodes, all as long. The
-Python module cannot set bounds: they are set through SimGrid's C interface.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from ctypes import c_char_p, c_double, c_void_p
+from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -23,7 +18,6 @@ from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.library import c_function
 from gridsched.sim.session import ActorSession
 from gridsched.sim.world import World, check_clocks
 
@@ -138,86 +132,3 @@ class LeadSession(ActorSession):
 
 def _take_no_part(*_arguments: str) -> None:
     """Be an actor of a deployment file in a run without messages."""
-
-
-# ----------------------------------------------------------------------
-# Jobs that draw a share of their nodes' range of power: executions that are bound below full speed
-
-
-class BoundExecutions:
-    """One execution on a core of each of some hosts, of the same flops and speed; a host may stand there again.
-
-    Parameters
-    ----------
-    hosts : sequence of int
-        Addresses of SimGrid's hosts.
-    flops : float
-        [flop].
-    speed : float
-        [flop/s].
-    """
-
-    def __init__(self, hosts: Sequence[int], flops: float, speed: float) -> None:
-        self._hosts, self._flops, self._speed = hosts, flops, speed
-        self._started: list[int] = []
-
-    def start(self) -> BoundExecutions:
-        """Start them all; to be called by an actor."""
-        make = c_function("sg_actor_exec_init", c_double, result=c_void_p)
-        set_host = c_function("sg_exec_set_host", c_void_p, c_void_p)
-        set_bound = c_function("sg_exec_set_bound", c_void_p, c_double)
-        start = c_function("sg_exec_start", c_void_p)
-        for host in self._hosts:
-            execution = make(self._flops)
-            set_host(execution, host)
-            set_bound(execution, self._speed)
-            start(execution)
-            self._started.append(execution)
-        return self
-
-    def wait(self) -> None:
-        """Wait until they have ended, in one instant."""
-        wait = c_function("sg_exec_wait", c_void_p)
-        for execution in self._started:
-            wait(execution)
-
-    def cancel(self) -> None:
-        """End them now."""
-        cancel = c_function("sg_exec_cancel", c_void_p)
-        for execution in self._started:
-            cancel(execution)
-
-
-class MeteredSession(LeadSession):
-    """A run whose jobs have loads of their own (`RunTimes.load`).
-
-    Parameters
-    ----------
-    world : World
-    controller : Controller
-    run_times : RunTimes, optional
-        True durations; default the estimates.
-    """
-
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
-        assert run_times is not None  # as the session was chosen
-        by_name = c_function("sg_host_by_name", c_char_p, result=c_void_p)
-        self._addresses: list[int] = [by_name(host.name.encode()) for host in world.platform.hosts]
-        self._load: list[float] = run_times.load.tolist()
-        self._speeds: list[list[float]] = world.platform.speed.tolist()
-
-    def on_nodes(self, execution: Execution, nodes: list[int]) -> BoundExecutions:
-        """Return the executions of a job on the cores of its nodes, bound to its load."""
-        for h in nodes:
-            self.set_pstate(h, execution.pstate)
-        load = self._load[execution.task]
-        speed = load * self._speeds[execution.host][execution.pstate]
-        each = zip(nodes, execution.cores.tolist(), strict=True)
-        return BoundExecutions(
-            [self._addresses[h] for h, n in each for _ in range(n)], load * self._flops(execution), speed
-        )
-
-    def _on_core(self, execution: Execution) -> BoundExecutions:
-        """Return the execution of a task on a core, bound to its load."""
-        return self.on_nodes(execution, [execution.host])

@@ -23,7 +23,7 @@ import importlib.util
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from ctypes import c_char_p, c_double, c_void_p
 from functools import cache, cached_property
 from pathlib import Path
@@ -31,7 +31,6 @@ from types import ModuleType
 from typing import Any
 
 from gridsched.errors import InputError, MissingDependency
-from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
 
 HOW_TO_INSTALL = (
     "SimGrid is not installed. Run 'make demo' in a checkout, or write 'pybind11<3' into a file F "
@@ -259,63 +258,3 @@ def _check_range(text: str, link: str, where: str) -> None:
         raise InputError(
             f"{where}: link {link!r} has wattage_range {text!r}; it must read Idle:Busy, two powers of 0 W or more."
         )
-
-
-# ----------------------------------------------------------------------
-# What SimGrid makes of a platform file, told by the process that loads it: without the engine, and without numpy
-
-
-#: Said before SimGrid looks for the way between two hosts: it may abort where there is none.
-LOOKS = "gridsched: looks for way "
-#: The link from each host to itself, which SimGrid adds.
-_LOOPBACK = "__loopback__"
-
-
-def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspection:
-    """Load the file in this process; SimGrid may abort on the way."""
-    simgrid = load_simgrid()
-    HOSTS.start()
-    engine = simgrid.Engine(["inspection", "--log=xbt_cfg.thresh:warning"])
-    os.chdir(folder)
-    try:
-        engine.load_platform(path)
-        engine.netzone_root.seal()
-    except refusals(simgrid) as error:
-        message = first_line(" ".join(str(error).split()))
-        return Inspection("refused", message.replace(f"{path}:", "line "))
-    hosts = {
-        host.name: SimGridHost(
-            host.name,
-            host.core_count,
-            tuple(host.pstate_speed(k) for k in range(host.pstate_count)),
-            dict(host.get_properties()),
-        )
-        for host in engine.all_hosts
-    }
-    links = tuple(
-        SimGridLink(
-            link.name,
-            link.bandwidth,
-            link.latency,
-            next((text for text in map(link.get_property, PROPERTY_NAMES) if text), None),
-        )
-        for link in engine.all_links
-        if link.name != _LOOPBACK
-    )
-    routes = []
-    for k, (source, target) in enumerate(pairs):
-        if source in hosts and target in hosts:
-            sys.stderr.write(f"{LOOKS}{k}\n")
-            sys.stderr.flush()
-            routes.append(_route(engine.host_by_name(source), engine.host_by_name(target)))
-    return Inspection("loaded", "", tuple(hosts.values()), (), links, tuple(routes))
-
-
-def _route(source: Any, target: Any) -> Route:
-    """Return the way between two hosts of SimGrid; without links where there is none."""
-    try:
-        links, latency = source.route_to(target)
-    except (RuntimeError, ValueError):
-        return Route(source.name, target.name, None)
-    least = min((link.bandwidth for link in links), default=float("inf"))
-    return Route(source.name, target.name, tuple(link.name for link in links), latency, least)

@@ -100,13 +100,13 @@ def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str
                 problems.append(f"host {host.name} runs a task while it is off.")
     if len(np.setdiff1d(placed, np.arange(len(trace.platform)))):
         problems.append("a task runs on a host that does not exist.")
-    if trace.tasks.demand is not None:
+    if trace.tasks.share_nodes:
         tasks = trace.executions["task"]
         if (trace.n_cores != trace.tasks.size[tasks]).any():
             problems.append("a task runs on more or fewer cores than its parts need.")
     elif not trace.tasks.are_serial:
         tasks, hosts = trace.executions["task"], trace.executions["host"]
-        widths = trace.tasks.n_parts[tasks] if estimates is None else estimates.widths(tasks, hosts)
+        widths = trace.tasks.width[tasks] if estimates is None else estimates.widths(tasks, hosts)
         if (trace.width != widths).any():
             problems.append("a task runs on more or fewer nodes than it is wide.")
         if len(trace.executions):

@@ -212,7 +212,6 @@ def parallel_estimates(platform: Platform, tasks: Tasks) -> ParallelEstimates:
     tasks : Tasks
         Of the types 0 to 2, with the cores that they ask for as their width.
     """
-    assert tasks.width is not None
     assert tasks.task_type is not None
     nodes = -(-tasks.width[:, None] // np.array(_CORES))
     fits = nodes <= np.array(_SIZES)

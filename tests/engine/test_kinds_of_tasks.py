@@ -20,7 +20,7 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan
+from gridsched.policy.decisions import Allocate, Assign, Cancel, Drop, Plan
 from gridsched.schedulers.bag.baselines import MCT
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
@@ -204,6 +204,15 @@ def test_what_waits_for_what_fails_is_rejected_out_of_its_queue(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_failure_lets_others_start_after_its_delay(kind):
+    """Task 0 is dropped at once; task 1 waits for its failure and 3 s more."""
+    tasks = bag(kind, [10, 5], dependencies=dependencies((1, 0, After.FAILURE, 3)))
+    trace = played(kind, machine(kind), tasks, at_times({0: [Drop(0), Assign(1, 0)]}))
+    assert spans(trace)[1] == (3, 8)
+    assert np.isnan(trace.start_time_s[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_input_files_come_before_a_task_computes(kind):
     """100 bytes at 10 byte/s to the cluster: the host is taken at 0 s, and computes from 10 s on."""
     size = {"serial": 1, "whole": 1, "shared": 4}[kind]
@@ -265,7 +274,7 @@ class OneByOne(Scheduler):
     def schedule(self, state):
         left = state.free_cores.copy()
         for task in state.mappable.tolist():
-            parts = state.tasks.shared
+            parts = state.tasks.parts
             need, width = parts.demand[task, 0], parts.width[task]
             room = np.repeat(np.arange(len(left)), left // need)
             if len(room) >= width:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from clusters import INF, NODE_POWER_W, TYPICAL_S, estimates_of, jobs, two_clusters
@@ -213,7 +215,27 @@ def test_nodes_and_requested_times_go_with_their_tasks():
     assert tasks.requested_time_s.tolist() == [40.0, 30.0]
     assert ArrivedTasks(tasks).first(1).width.tolist() == [4]
     assert make_tasks([1.0, 2.0], width=7).width.tolist() == [7, 7]
-    assert make_tasks([1.0]).width is make_tasks([1.0]).requested_time_s is None
+    assert make_tasks([1.0]).requested_time_s is None
+
+
+@pytest.mark.parametrize(
+    ("width", "each"), [(None, (1, [1], True, 0, ("cores",))), (3, (3, [1], False, 0, ("whole node",)))]
+)
+def test_every_task_has_parts_and_a_demand(width, each):
+    """One core is the default; whole nodes are one of one each. The defaults take no memory, also when pickled."""
+    n = 1_000_000
+    tasks = make_tasks(np.ones(n), width=width)
+    rows = tasks.taken(np.array([5, 2]))
+    for some in (tasks, pickle.loads(pickle.dumps(tasks)), ArrivedTasks(tasks).first(7), rows):
+        first = some.width[0], some.demand[0].tolist(), some.anywhere[0], some.partition[0], some.resources
+        assert first == each
+        assert some.width.shape == some.size.shape == some.anywhere.shape == (len(some),)
+        assert some.demand.shape == (len(some), 1)
+        assert (some.size == each[0]).all()
+    constants = [tasks.demand, tasks.anywhere, tasks.partition, *([tasks.width] if width is None else [])]
+    assert all(column.strides[0] == 0 for column in constants)
+    assert len(pickle.dumps(tasks)) < (40 if width is None else 48) * n + 10_000
+    assert all(each.flags.c_contiguous and len(each) == n for each in tasks.parts)
 
 
 def test_heterogeneity_is_the_nominal_value_where_there_is_one():

@@ -18,7 +18,7 @@ from gridsched.platform_io.check import check_platform_file, with_inspection
 from gridsched.platform_io.simgrid_view import Inspection, SimGridHost
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.sim import client
-from gridsched.sim.client import inspect_platform
+from gridsched.sim.inspection import inspect_platform
 from gridsched.sim.library import is_installed
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason="SimGrid is not installed")

@@ -21,7 +21,7 @@ from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_edit import add_power
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, comment_text, platform_xml, write_platform
-from gridsched.sim.client import inspect_platform
+from gridsched.sim.inspection import inspect_platform
 from gridsched.sim.library import is_installed
 
 watts = st.floats(0, 1e9)

@@ -19,9 +19,10 @@ from gridsched import Scenario, run
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller, reference
 from gridsched.errors import InputError
-from gridsched.model.estimates import PLACES, RequestedTimes
+from gridsched.model.estimates import RequestedTimes
 from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
+from gridsched.model.room_on_nodes import PLACES
 from gridsched.model.rules import Rules
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.system import System

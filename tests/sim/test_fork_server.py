@@ -24,8 +24,8 @@ from gridsched.runs.run import run
 from gridsched.runs.scenario import Scenario
 from gridsched.runs.settings import MAX_TIMEOUT_S
 from gridsched.sim import processes
-from gridsched.sim.child import SimulationRequest
 from gridsched.sim.client import SimulationServer, modules_of, server
+from gridsched.sim.request import SimulationRequest
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
 

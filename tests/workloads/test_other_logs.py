@@ -98,7 +98,7 @@ def test_serial_jobs_become_tasks(tmp_path: Path):
     assert found.tasks.labels.tolist() == [101]
     assert found.tasks.flops.tolist() == [60e9]
     assert found.tasks.submit_time_s.tolist() == [0]
-    assert found.tasks.width is None
+    assert found.tasks.are_serial
     assert found.jobs.dropped[-1].lines == (2, 10)
 
 

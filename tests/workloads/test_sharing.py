@@ -150,7 +150,7 @@ def test_what_a_job_of_slurm_takes(tmp_path, row, width, anywhere, need):
     made = trace_system(sacct(tmp_path, row), options, machine())
     assert not made.jobs.notes
     tasks = made.system.tasks
-    shared = tasks.shared
+    shared = tasks.parts
     assert (shared.width[0], bool(shared.anywhere[0])) == (width, anywhere)
     assert dict(zip(tasks.resources, shared.demand[0].tolist(), strict=True)) == need
 
@@ -355,7 +355,7 @@ def test_numbers_of_swf_have_names_in_the_table(tmp_path):
     options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
     tasks = trace_system(log, options, machine()).system.tasks
     assert tasks.partition.tolist() == [1, 0]
-    assert tasks.shared.anywhere.all()
+    assert tasks.parts.anywhere.all()
     assert tasks.demand.tolist() == [[1, 2048], [1, 0]]
 
 

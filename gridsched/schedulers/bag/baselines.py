@@ -244,12 +244,12 @@ class WQR(WorkQueue):
                 return decisions
             if isinstance(decision, Assign):
                 started[decision.task] = [decision.host]
-        if state.tasks.demand is not None:
+        if state.tasks.share_nodes:
             self.heap_ = None  # an idle core may be too little: what was given starts at any time
             if started:
                 return decisions
             nodes = state.nodes
-            assert isinstance(nodes, SharedNodesState)  # tasks with a demand share nodes
+            assert isinstance(nodes, SharedNodesState)  # as its tasks do
             self.left_ = np.array(nodes.left)
         cores = _without(state.idle_cores(), [host for hosts in started.values() for host in hosts])
         if cores:  # nothing waits any more that they could run
@@ -268,8 +268,8 @@ class WQR(WorkQueue):
 
     def _need(self, state: State, task: int) -> Integers:
         """Return what a job takes whose parts lie on one node."""
-        jobs = state.tasks.shared
-        need: Integers = jobs.demand[task] * jobs.width[task]
+        tasks = state.tasks
+        need: Integers = tasks.demand[task] * tasks.width[task]
         return need
 
     def _copied(self, state: State, task: int, host: int) -> Assign:

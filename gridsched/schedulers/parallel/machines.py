@@ -9,10 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.model.estimates import PLACES, node_amounts
 from gridsched.model.maintenance import Maintenance
+from gridsched.model.room_on_nodes import PLACES, node_amounts
 from gridsched.model.system import System
-from gridsched.model.tasks import CORES, SharedJobs
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import NodesState, SharedNodesState, State
 from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
@@ -126,7 +125,7 @@ class EachNode(CountedNodes):
         platform = system.platform
         self._reservations, self._starts = reservations, np.empty(0, dtype=np.int64)
         self._shares = bool(platform.partitions)
-        self._pstates, self._pstate = system.pstates, 0 if self._shares else system.pstate
+        self._pstates = system.pstates
         parts = platform.partitions or platform.clusters
         hosts = [np.array(each.hosts, dtype=np.int64) for each in parts]
         self._members = np.zeros((len(hosts), len(platform)), dtype=np.bool_)
@@ -154,21 +153,12 @@ class EachNode(CountedNodes):
 
     def learn(self, state: State) -> None:
         """Take over what is known of the jobs that have been submitted so far."""
-        tasks = state.tasks
-        if self._shares:
-            self._jobs = tasks.shared
-        else:
-            none = np.zeros(len(tasks), dtype=np.int64)
-            self._jobs = SharedJobs(none[:, None] + 1, none.astype(np.bool_), none, none)
+        self._jobs = state.tasks.parts
 
     def job(self, task: int, state: State) -> tuple[float, int]:
         """Return estimated run time [s] and size of a job."""
-        if not self._shares:
-            return super().job(task, state)
-        jobs = self._jobs
-        host = self._hosts.item(self._offsets[jobs.partition.item(task)])
-        run_time_s = state.estimates.run_time(task, host, self._pstates.item(host))
-        return run_time_s, jobs.width.item(task) * jobs.demand.item(task, 0)
+        estimates, host = state.estimates, self._hosts.item(self._offsets[self._jobs.partition.item(task)])
+        return estimates.run_time(task, host, self._pstates.item(host)), estimates.n_cores(task, host)
 
     def by_priority(self, queue: Integers) -> Integers:
         """Return a queue with the jobs of partitions of higher priority before the others."""
@@ -246,7 +236,7 @@ class EachNode(CountedNodes):
             ends, pool = read_only(free_at[taken]), read_only(pool)
         if len(down):
             if self._amounts is None:
-                names = state.tasks.resources or (CORES,)
+                names = state.tasks.resources
                 self._amounts = node_amounts(self._platform, names)
             left = left.copy()
             left[down] = self._amounts[down]

@@ -27,7 +27,7 @@ from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, prepare, request_of
 from gridsched.runs.scenario import LoadedScenario, Scenario
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.child import SimulationRequest
+from gridsched.sim.request import SimulationRequest
 from gridsched.systems.learning.agent_scheduler import AgentScheduler, Choice, Question, make_choice, observation_of
 
 

@@ -107,8 +107,7 @@ class EventMaker:
                 self.cores_per_node,
             )
         hosts, k = self._first_hosts, self._pstate
-        width = tasks.shared.width if tasks.width is None else tasks.width
-        nodes = np.repeat(np.array(width[waiting])[:, None], len(hosts), axis=1)
+        nodes = np.repeat(np.array(tasks.width[waiting])[:, None], len(hosts), axis=1)
         time_s = np.array(estimates.etc(waiting, hosts, k))[:, :, None]
         energy_j = np.array(estimates.eec(waiting, hosts, k))[:, :, None]  # of all nodes
         cost_j = self._cost_j(energy_j, now, time_s, weights)

@@ -292,7 +292,6 @@ def _entries(system: ParallelSystem, tasks: Tasks) -> Entries:
     """Return the times to be listed, of each type on each cluster that runs it."""
     if isinstance(system.times, TabulatedTimes):
         return system.times.entries
-    assert tasks.width is not None  # a parallel day has it
     clusters = system.clusters
     entries: Entries = {}
     for i, runs in enumerate(types_that_run(system.node_power_w)):

@@ -12,8 +12,8 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.estimates import most_parts, node_amounts, rooms
 from gridsched.model.platform import Partition, Platform
+from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
 from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.job_table import JobTable
@@ -69,7 +69,7 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place
     platform : Platform
     options : TraceOptions
     place : str
-        How they are laid on nodes, see `gridsched.model.estimates.PLACES`.
+        How they are laid on nodes, see `gridsched.model.room_on_nodes.PLACES`.
 
     Returns
     -------

@@ -48,7 +48,7 @@ def trace_system(
     platform : Platform, optional
         Run times of the log are those of its fastest host in P-state 0.
     place : str
-        How jobs that share nodes are laid on them, see `gridsched.model.estimates.PLACES`.
+        How jobs that share nodes are laid on them, see `gridsched.model.room_on_nodes.PLACES`.
 
     Returns
     -------

@@ -45,9 +45,6 @@ class NodeProfile(NamedTuple):
     places: Integers
 
 
-# ---------------------------------------------------------------------- bits
-
-
 @inner
 def bit_count(word: np.uint64) -> np.int64:
     """Number of bits that are set."""
@@ -80,9 +77,6 @@ def write_hosts(chosen: Words, first: int, hosts: Integers, out: Integers, at: i
             at += 1
             word ^= lowest
     return at
-
-
-# ---------------------------------------------------------------------- the table of gaps
 
 
 @inner
@@ -162,9 +156,6 @@ def remove_gap(profile: NodeProfile, c: int, k: int) -> None:
     close_place(profile.bits_of, c, k, size[c])
     size[c] -= 1
     profile.bits_of[c, size[c]] = row
-
-
-# ---------------------------------------------------------------------- places for a task
 
 
 @inner

@@ -129,9 +129,6 @@ def judge_all(objective: Objective, event: Event, remaining_j: float) -> None:
                     renew_value(event, n, c, k)
 
 
-# ---------------------------------------------------------------------- the heap
-
-
 @inner
 def best_of(value: Floats, n: int) -> tuple[float, int]:
     """Best value of row `n`, and the first option that has it."""
@@ -152,9 +149,6 @@ def renewed_heap(value: Floats, is_left: Booleans, keys: Floats, ids: Integers) 
             size += 1
     heapify(keys, ids, size)
     return size
-
-
-# ---------------------------------------------------------------------- looking at options again
 
 
 @inner
@@ -213,9 +207,6 @@ def next_placement(
         if not leads(keys, ids, heap_size, keys[0], n):
             sift_best(keys, ids, heap_size, 0)
     return -1
-
-
-# ---------------------------------------------------------------------- the event
 
 
 @inner

@@ -41,9 +41,6 @@ MAPPED, STAYS, IMPOSSIBLE = 0, 1, 2
 _INF = np.inf
 
 
-# ---------------------------------------------------------------------- heap of stale bests
-
-
 @inner
 def sift_best(keys: Floats, ids: Integers, size: int, k: int) -> None:
     """Let position `k` sink: larger keys stand above, of equal ones the lower id."""
@@ -77,9 +74,6 @@ def leads(keys: Floats, ids: Integers, size: int, value: float, task: int) -> bo
         if keys[child] > value or (keys[child] == value and ids[child] < task):
             return False
     return True
-
-
-# ---------------------------------------------------------------------- begin of an event
 
 
 @kernel
@@ -132,9 +126,6 @@ def upper_bounds(event: Event, ends: Floats, bounds: Floats, caps: Floats) -> No
         else:
             caps[n] = utility_at(event, n, ends[row])
             bounds[n] = quotient(caps[n], event.numbers[row, 0, DIVISOR])
-
-
-# ---------------------------------------------------------------------- admissible later
 
 
 @inner
@@ -193,9 +184,6 @@ def mark_unmapped(event: Event, ready_time: Floats, of_row: Integers, reasons: I
         if of_row[row] < 0:
             of_row[row] = unmapped_reason(event, event.types[row], ready_time)
         reasons[n] = of_row[row]
-
-
-# ---------------------------------------------------------------------- the event
 
 
 @inner

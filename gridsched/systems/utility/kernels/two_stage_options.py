@@ -92,9 +92,6 @@ class Event(NamedTuple):
     weights: Floats
 
 
-# ---------------------------------------------------------------------- hosts
-
-
 @inner
 def sift_host(heap: Integers, ready: Floats, base: int, size: int, k: int) -> None:
     """Let position `k` of a type's heap sink: earlier ready times stand above, then lower ids."""
@@ -152,9 +149,6 @@ def occupy_first(event: Event, j: int, run_time: float) -> None:
     if size[j]:
         sift_host(heap, event.ready, base, size[j], 0)
     show_first(event, j)
-
-
-# ---------------------------------------------------------------------- options
 
 
 @inner
