@@ -137,8 +137,8 @@ class Study:
         self.timeout_s = content.timeout_s if timeout_s is None else timeout_s
         self.files = StudyInputs(document, inputs)
         self.own, self.is_imported, self.trust = own, own is None, trust
-        self._claims_file = self._find_claims(is_from_store=inputs is not None)
-        self.schedulers = self._read_schedulers(trust)
+        self._claims_file = self._find_claims()
+        self.schedulers = self._read_schedulers(trust, is_from_store=inputs is not None)
         groups = tuple(group_axes(document))
         self.axes = in_running_order((*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers)))
         self._excluded = exclusions(document, self.axes)
@@ -163,15 +163,12 @@ class Study:
         if self.is_imported:
             check_planners(document, self.axes, self.schedulers, self._chosen)
 
-    def _find_claims(self, *, is_from_store: bool) -> Path | None:
-        """Return the file of its claims: a shipped study's, or its own, which is trusted or comes from a store."""
+    def _find_claims(self) -> Path | None:
+        """Return the file of its claims: its own, or a shipped study's."""
         name = self.document.content.claims
-        if not name.endswith(".py"):
-            return shipped_claims_file(self.document) if name else None
-        file = self.files.file(("claims",), name)
-        if not (self.trust or is_from_store):
-            raise self._not_trusted([file])
-        return file.path
+        if name.endswith(".py"):
+            return self.files.file(("claims",), name).path
+        return shipped_claims_file(self.document) if name else None
 
     def _not_trusted(self, files: Sequence[InputFile]) -> NotTrusted:
         own = ", ".join(str(each.path) for each in files)
@@ -209,15 +206,17 @@ class Study:
         """Look whether the claims can be judged; raises as `claims` does."""
         _ = self.claims
 
-    def _read_schedulers(self, trust: bool) -> tuple[StudyScheduler, ...]:
+    def _read_schedulers(self, trust: bool, *, is_from_store: bool) -> tuple[StudyScheduler, ...]:
         """Return the schedulers; import the policies, unless it is known what they bring."""
         names = self.document.content.policies
         files = [self.files.file(("policies",), name) for name in names]
         if self.own is not None:
             self.own.declare_metrics()
             return self.own.schedulers
-        if files and not trust:
-            raise self._not_trusted(files)
+        # a store's claims are run when they are asked for
+        ours = [] if self.has_trusted_claims or is_from_store else [self.inputs[self.document.content.claims]]
+        if (files or ours) and not trust:
+            raise self._not_trusted([*files, *ours])
         policies = [file.checked() for file in files]
         check_policies(policies, self.timeout_s)
         schedulers = read_schedulers(self.document, load_policies(policies))

@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-import gridsched
 from gridsched.errors import InputError, did_you_mean, error_of_policy
 from gridsched.model.records import complaint, gravest, key_name, shown_value
 from gridsched.runs.claims_schema import BEST_OTHER, Claim, Explanation, Ours
@@ -21,7 +20,7 @@ from gridsched.runs.study_checks import no_metric
 from gridsched.runs.study_document import StudyDocument, shipped_study_file
 from gridsched.runs.study_schedulers import StudyScheduler
 
-_PACKAGE = Path(gridsched.__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 
 
 def shipped_claims_file(document: StudyDocument) -> Path:
@@ -56,7 +55,8 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
         If it cannot be run, or holds no legal claims.
     """
     names = _names_in(path)
-    claims, explanations = names.get("CLAIMS"), names.get("EXPLANATIONS", ())
+    claims: Any = names.get("CLAIMS")
+    explanations: Any = names.get("EXPLANATIONS", ())
     for name, values, kind in (("CLAIMS", claims, Claim), ("EXPLANATIONS", explanations, Explanation)):
         if not isinstance(values, list | tuple) or not all(isinstance(each, kind) for each in values):
             raise InputError(
