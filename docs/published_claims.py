@@ -23,7 +23,6 @@ from matplotlib.lines import Line2D
 from gridsched.analysis.statistics import Interval
 from gridsched.figures.figure_style import style
 from gridsched.metrics import METRICS
-from gridsched.reproduction.claim_statistics import STATISTICS
 from gridsched.reproduction.claims import (
     DIRECTION,
     FAR_OFF_PERCENT,
@@ -37,7 +36,7 @@ from gridsched.reproduction.claims import (
 from gridsched.reproduction.claims_report import APART, OF_THE_PAPER, is_set_after
 from gridsched.reproduction.claims_report import counts_text as counts_of_findings
 from gridsched.runs.claims_schema import Claim
-from gridsched.runs.study_checks import study_claims
+from gridsched.runs.study_claims import read_claims, shipped_claims_file
 from gridsched.runs.study_document import StudyDocument, read_document, shipped_study_file
 
 DOCS = Path(__file__).resolve().parent
@@ -83,7 +82,7 @@ def published_claims() -> dict[str, list[Published]]:
         origin = _PAPER.search(document.content.source)
         found[title[1]] = [
             Published(title[1], origin[1] if origin else "", claim, *numbers.get(claim.id, _NONE))
-            for _, claim in study_claims(document)
+            for claim in read_claims(shipped_claims_file(document))
         ]
     return found
 
@@ -262,7 +261,7 @@ def data_frame() -> pd.DataFrame:
                 "low": each.ours.low,
                 "high": each.ours.high,
                 "off_by_percent": each.finding.off_by_percent,
-                "tolerance_set": each.claim.tolerance_set,
+                "tolerance_set": each.claim.ground.set,
                 "verdict": each.verdict,
             }
             for each in numbers()
@@ -311,12 +310,11 @@ def draw(path: Path) -> None:
 def _panel(each: Published) -> str:
     """Return what a panel holds: numbers of one system in one unit, differences apart."""
     claim = each.claim
-    if claim.along:
-        what, unit = f"best {claim.along.replace('_', ' ')}", ""
+    if along := claim.ours.arguments.get("along"):
+        what, unit = f"best {along.replace('_', ' ')}", ""
     else:
-        name = METRICS[claim.metric].name.lower().removeprefix("window ")
-        is_difference = STATISTICS[claim.statistic].is_difference
-        what = f"{name}, {'difference' if is_difference else 'value'}"
+        name = METRICS[claim.ours.metric].name.lower().removeprefix("window ")
+        what = f"{name}, {'difference' if claim.ours.is_difference else 'value'}"
         unit = f" [{claim.unit}]" if claim.unit else ""
     return f"{each.paper}{each.system and f', {each.system}'}: {what}{unit}"
 
@@ -357,7 +355,7 @@ def _draw_ratios(axes: Axes, few: Sequence[Published]) -> None:
         _points(axes, ours.mean, row, ours, each, along_x=True)
         text = textwrap.shorten(each.claim.text or each.claim.id, 70, placeholder=" ...")
         is_alone = sum(other.claim.text == each.claim.text for other in few) == 1
-        family = "" if is_alone else each.claim.scheduler
+        family = "" if is_alone else each.claim.ours.schedulers["scheduler"]
         number = f"{scale:g} {each.claim.unit}".rstrip()
         origin = ", ".join(filter(None, [each.paper, each.system]))
         labels.append(f"{origin}: {' '.join(filter(None, [text, family]))}: {number}")

@@ -54,7 +54,7 @@ def where_of(results: StudyResults, *wheres: Mapping[str, Any]) -> dict[str, tup
     for name, value in (item for where in wheres for item in flat(where).items()):
         axis = full_name(name, axes)
         is_value = value in results.values_of(axis)
-        chosen[axis] = (value,) if is_value or not isinstance(value, tuple) else value
+        chosen[axis] = (value,) if is_value or not isinstance(value, tuple | list) else tuple(value)
     return chosen
 
 
@@ -143,7 +143,14 @@ def series_values(
         A key of `SERIES_OF`.
     number : callable
         Told the times since the window's begin [h], the cumulative values, and the budget [J].
+
+    Raises
+    ------
+    InputError
+        If no series leads to the metric.
     """
+    if metric not in SERIES_OF:
+        raise InputError(f"metric is {metric!r}; series lead to {', '.join(SERIES_OF)}.")
     names = [SERIES_PREFIX + "time_s", SERIES_PREFIX + SERIES_OF[metric]]
     if not set(names) <= set(results.runs):
         return pd.Series(dtype=np.float64)

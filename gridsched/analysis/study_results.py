@@ -17,6 +17,7 @@ from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.table import FORMULA, Metric, value_of_row
+from gridsched.runs.claims_schema import Claim
 from gridsched.runs.expressions import run_filter
 from gridsched.runs.study import Study
 
@@ -39,7 +40,7 @@ class StudyResults:
     place : str
         The store's folder, for messages.
     withheld : str
-        What is left out because the study's policies are not run, in words.
+        What is left out because the study's Python is not run, in words.
     """
 
     study: Study
@@ -67,6 +68,11 @@ class StudyResults:
     def varied_parameters(self) -> list[str]:
         """The schedulers' parameters that vary within a family of labels."""
         return list(dict.fromkeys(n for each in self.study.schedulers for n in each.varied))
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """The study's claims; none where its file of claims is not trusted."""
+        return _claims(self.study)
 
     @property
     def baseline(self) -> str:
@@ -155,7 +161,7 @@ class StudyResults:
     @cached_property
     def plain(self) -> pd.DataFrame:
         """The runs with axes, status and metrics alone; axes are categories, quick to choose by."""
-        metrics = dict.fromkeys([*self.metrics, *(claim.metric for claim in self.study.claims)])
+        metrics = dict.fromkeys([*self.metrics, *(claim.ours.metric for claim in self.claims)])
         names = ["run_id", "status", *self.study.axis_names, *(name for name in metrics if name in self.runs)]
         return self.runs[names].astype({axis.name: "category" for axis in self.study.axes})
 
@@ -223,23 +229,31 @@ def read_results(path: str | Store, study: Study | None = None) -> StudyResults:
 
 
 def _withheld(study: Study) -> str:
-    """Return in words what only the study's policies compute or draw, if they are not run."""
+    """Return in words what only the study's own Python computes, draws or claims, if it is not run."""
     metrics = sorted(withheld_metrics(study))
     parts = [f"metric {name}" for name in metrics]
     if study.own is not None and not study.is_imported and study.own.may_draw:
         parts.append("figures of its own")
+    names = study.document.content.policies if parts else ()
+    if not study.has_trusted_claims:
+        parts.append("its claims")
+        names = (*names, study.document.content.claims)
     if not parts:
         return ""
-    files = ", ".join(study.inputs[name].name for name in study.document.content.policies)
+    files = ", ".join(study.inputs[name].name for name in names)
     return f"{', '.join(parts)}: left out, because {files} of the store is not run unasked"
 
 
 def named_metrics(study: Study) -> set[str]:
     """Return the metrics that a study names: for its tables, its claims and its figures."""
-    claimed = {name for each in study.claims for name in (each.metric, each.against_metric)}
+    claimed = {name for each in _claims(study) for name in each.ours.metrics}
     drawn = {name for each in study.figures for name in (each.metric, each.limit)}
-    chosen = {each.variant.split()[1] for each in study.claims if each.variant}
-    return {name for name in {*study.metrics, *claimed, *drawn, *chosen} if name}
+    return {name for name in {*study.metrics, *claimed, *drawn} if name}
+
+
+def _claims(study: Study) -> tuple[Claim, ...]:
+    """Return a study's claims; none where its file of claims is not trusted."""
+    return study.claims if study.has_trusted_claims else ()
 
 
 def withheld_metrics(study: Study) -> set[str]:

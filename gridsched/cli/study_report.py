@@ -90,6 +90,7 @@ def claims(
     gridsched study claims lecsa-results
     """
     results = load_results(store, study, trust=trust)
+    results.study.check_claims()
     findings, readings = judged(results)
     if output is not None:
         _write(results, findings, readings, output, force=force)
@@ -132,6 +133,7 @@ def reproduce(
     if replicates is not None:
         design = design.with_replicates(replicates)
     warn(design.files.absent.values())
+    design.check_claims()
     page = output or Path(f"{design.name}-report.html")
     is_ours = files_folder(page).exists()  # an earlier report may be replaced, nothing else
     check_report_target(page, force=is_ours)

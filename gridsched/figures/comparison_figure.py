@@ -18,6 +18,7 @@ from gridsched.figures.figure_file import Drawn, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
 from gridsched.metrics import Metric, compared_metrics
+from gridsched.metrics.places import DRAWN
 
 #: (column of the data, look) of the stacked parts of the energy.
 PARTS = (
@@ -101,7 +102,7 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> Drawn:
 def _others(table: pd.DataFrame) -> list[Metric]:
     """Return what is drawn beside the energy."""
     place, metrics = compared_metrics([table.to_dict("list")])
-    return [each for each in metrics if each.places.get(place, math.inf) < 10 or each.id in ALSO]
+    return [each for each in metrics if each.id in (*DRAWN[place], *ALSO)]
 
 
 def _parts(table: pd.DataFrame) -> list[tuple[pd.Series, Look]]:

@@ -297,9 +297,9 @@ def _numbers(label: str, sample: pd.Series) -> dict[str, Any]:
 def _paper_medians(results: StudyResults, metric: str, labels: list[str]) -> list[float]:
     """Return the paper's median of each label as the study's claims have it, else nan."""
     claimed = {
-        str(claim.scheduler): claim.paper / claim.scale
-        for claim in results.study.claims
-        if claim.statistic == "median" and claim.metric == metric and claim.paper is not None
+        claim.ours.schedulers["scheduler"]: claim.paper / claim.scale
+        for claim in results.claims
+        if claim.ours.name == "median" and claim.ours.metric == metric and claim.paper is not None
     }
     return [claimed.get(label, np.nan) for label in labels]
 

@@ -92,7 +92,7 @@ def utility_metric(row: Row) -> str | None:
 
 
 def compared_metrics(rows: Sequence[Row]) -> tuple[str, list[Metric]]:
-    """Return the table that a comparison is (see `Metric.places`), and the metrics it shows."""
+    """Return the table that a comparison is (see `places.TABLES`), and the metrics it shows."""
     utility = utility_metric(rows[0])
     table = "parallel" if "mean_bounded_slowdown" in rows[0] else "bag"
     if utility is None:
@@ -151,13 +151,8 @@ _ROWS = (
 )
 
 
-def _bounds(
-    kind: str, infix: str, words: str, header: str, makespan: dict[str, int], energy: dict[str, int], carbon: int
-) -> tuple[Metric, ...]:
-    """Return the metrics of one of the two bounds.
-
-    `infix` is part of their names; `makespan`, `energy` and `carbon` are the places of what lies above them.
-    """
+def _bounds(kind: str, infix: str, words: str, header: str) -> tuple[Metric, ...]:
+    """Return the metrics of one of the two bounds; `infix` is part of their names."""
     unfinished = "none where not all tasks finished"
     if kind == "fixed":
         unfinished += ", or the scheduler changes power states"
@@ -174,14 +169,12 @@ def _bounds(
             f"share by which the makespan lies above `{infix}makespan_bound_s`; {unfinished}",
             _above_bound(kind, "makespan_s", "makespan_s"),
             header=header,
-            places=makespan,
         ),
         above_bounds(
             f"energy_above_{infix}bound",
             f"share by which `energy_j` lies above `{infix}energy_bound_j`; {unfinished}",
             _above_bound(kind, "energy_j", "energy_j"),
             header=header,
-            places=energy,
         ),
         above_bounds(
             f"above_{infix}front",
@@ -206,29 +199,17 @@ def _bounds(
             condition=BOUNDED_CARBON,
             words=f"carbon above the {adjective}bound",
             header=header,
-            places={"bag": carbon, "run": 172 + carbon},
         ),
     )
 
 
 _BOUNDS = (
-    *_bounds(
-        "any",
-        "",
-        ", where hosts may be off and in any P-state at any time",
-        "above\nbound",
-        {"bag": 30, "notebook": 50},
-        {"bag": 90, "notebook": 80},
-        106,
-    ),
+    *_bounds("any", "", ", where hosts may be off and in any P-state at any time", "above\nbound"),
     *_bounds(
         "fixed",
         "fixed_",
         ", where every host is on (or off) to the end and in its P-state, as the scenario sets them",
         "above\nfixed\nbound",
-        {"bag": 40},
-        {"bag": 100},
-        107,
     ),
 )
 _COMPARISONS = (
@@ -236,13 +217,11 @@ _COMPARISONS = (
         "makespan_above_best",
         "share by which the makespan lies above the least of all; none where no task finished",
         _above_best("makespan_s"),
-        places={"bag": 20, "notebook": 40},
     ),
     above_best(
         "energy_above_best",
         "share by which `energy_j` lies above the least of all; none where no task finished",
         _above_best("energy_j"),
-        places={"bag": 80, "parallel": 70, "notebook": 70},
     ),
     metric(
         "utility_share_of_best",
@@ -253,7 +232,6 @@ _COMPARISONS = (
         better="more",
         header="share\nof best",
         form="share",
-        places={"system": 30},
     ),
 )
 DERIVED_ENTRIES = (*_PLANS, *_ROWS, *_BOUNDS, *_COMPARISONS)

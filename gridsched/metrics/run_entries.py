@@ -53,7 +53,7 @@ def _mean(name: str, sentence: str, values: str, **shown: Any) -> Metric:
     return less(f"mean_{name}", sentence, lambda run: run_metrics.mean_of_finished(getattr(run, values)), **shown)
 
 
-def _largest(name: str, sentence: str, values: str, words: str, place: int, **shown: Any) -> Metric:
+def _largest(name: str, sentence: str, values: str, words: str, **shown: Any) -> Metric:
     """Return the entry of the largest value of finished tasks."""
     return less(
         f"max_{name}",
@@ -61,7 +61,6 @@ def _largest(name: str, sentence: str, values: str, words: str, place: int, **sh
         lambda run: run_metrics.max_of_finished(getattr(run, values)),
         words=words,
         is_detail=True,
-        places={"run": place},
         **shown,
     )
 
@@ -76,7 +75,6 @@ _ENERGY = (
         header="energy,\nplugin\n[{unit}]",
         scale="total",
         planned=lambda plan: plan.energy_j,
-        places={"run": 190, "bag": 60, "system": 60, "parallel": 50, "notebook": 60},
     ),
     metric(
         "energy_source",
@@ -94,7 +92,6 @@ _ENERGY = (
         lambda run: float(sum(run.links_j.values())),
         condition=LINKS,
         header="links\n[{unit}]",
-        places={"run": 280, "bag": 130},
     ),
 )
 _RUN = (
@@ -104,7 +101,6 @@ _RUN = (
         lambda run: run_metrics.makespan_s(run.trace),
         header="makespan\n[{unit}]",
         planned=lambda plan: plan.makespan_s,
-        places={"run": 160, "bag": 1, "parallel": 40, "notebook": 30},
     ),
     metric(
         "busy_time_s",
@@ -113,7 +109,6 @@ _RUN = (
         header="busy\ntime [{unit}]",
         planned=lambda plan: plan.busy_time_s,
         is_detail=True,
-        places={"run": 170, "bag": 50},
     ),
     less(
         "energy_model_j",
@@ -123,24 +118,17 @@ _RUN = (
         header="energy,\nmodel\n[{unit}]",
         scale="total",
         is_detail=True,
-        places={"run": 200, "bag": 70, "system": 70, "parallel": 60, "notebook": 61},
     ),
+    _energy("busy", "part of it drawn by hosts with a busy core", "of it while busy", is_detail=True),
     _energy(
-        "busy", "part of it drawn by hosts with a busy core", "of it while busy", is_detail=True, places={"run": 210}
-    ),
-    _energy(
-        "idle",
-        "part of it drawn by hosts that are on and have no busy core",
-        "while idle",
-        header="idle\n[{unit}]",
-        places={"run": 220, "bag": 110, "parallel": 80},
+        "idle", "part of it drawn by hosts that are on and have no busy core", "while idle", header="idle\n[{unit}]"
     ),
     *(
-        _energy(part, f"part of it drawn by hosts that {do}", words, is_detail=True, hides_zero=True, places={"run": k})
-        for part, do, words, k in (
-            ("boot", "boot", "while booting", 230),
-            ("shutdown", "shut down", "while shutting down", 240),
-            ("off", "are off, and have shut down", "while off", 250),
+        _energy(part, f"part of it drawn by hosts that {do}", words, is_detail=True, hides_zero=True)
+        for part, do, words in (
+            ("boot", "boot", "while booting"),
+            ("shutdown", "shut down", "while shutting down"),
+            ("off", "are off, and have shut down", "while off"),
         )
     ),
     less(
@@ -155,7 +143,6 @@ _RUN = (
         "share of `energy_busy_j` that went into copies which did not finish their task",
         "wasted on cancelled copies",
         header="wasted\n[{unit}]",
-        places={"run": 260, "bag": 120},
         hides_zero=True,
     ),
     less(
@@ -164,7 +151,6 @@ _RUN = (
         lambda run: run_metrics.wasted_flops(run.trace),
         words="work wasted",
         is_detail=True,
-        places={"run": 290},
         hides_zero=True,
     ),
     less(
@@ -172,7 +158,6 @@ _RUN = (
         "wasted work over all executed work",
         lambda run: run_metrics.waste_ratio(run.trace),
         words="share of the work wasted",
-        places={"run": 300},
         hides_zero=True,
     ),
     metric(
@@ -180,7 +165,6 @@ _RUN = (
         "hosts that executed anything",
         lambda run: run_metrics.hosts_used(run.trace),
         header="hosts\nused",
-        places={"run": 330, "bag": 140, "notebook": 100},
     ),
     metric("executions", "copies of tasks that were started", lambda run: len(run.trace.executions), is_detail=True),
     metric(
@@ -196,20 +180,18 @@ _RUN = (
         better="more",
         header="finished",
         planned=lambda plan: plan.tasks if plan.runs else 0,
-        places={"run": 340, "system": 80, "parallel": 90, "notebook": 90},
     ),
-    _fewer(TaskState.DROPPED, "tasks that the scheduler gave up", header="dropped", places={"run": 350, "system": 90}),
-    _fewer(TaskState.REJECTED, "tasks that fit on no host", places={"run": 370}),
-    _fewer(TaskState.KILLED, "tasks that the end of the budget killed", places={"run": 380}),
-    _fewer(TaskState.FAILED, "tasks whose host failed", places={"run": 390}),
-    _fewer(TaskState.UNFINISHED, "tasks that the horizon left undone", places={"run": 400}),
+    _fewer(TaskState.DROPPED, "tasks that the scheduler gave up", header="dropped"),
+    _fewer(TaskState.REJECTED, "tasks that fit on no host"),
+    _fewer(TaskState.KILLED, "tasks that the end of the budget killed"),
+    _fewer(TaskState.FAILED, "tasks whose host failed"),
+    _fewer(TaskState.UNFINISHED, "tasks that the horizon left undone"),
     less(
         "tasks_late",
         "tasks that finished after their deadline",
         lambda run: int(run_metrics.is_late(run.trace).sum()),
         condition=DEADLINES,
         header="late",
-        places={"run": 410, "bag": 150, "system": 110, "parallel": 100},
     ),
     less(
         "tasks_missed",
@@ -217,14 +199,12 @@ _RUN = (
         lambda run: int(run_metrics.is_missed(run.trace).sum()),
         condition=DEADLINES,
         header="missed",
-        places={"run": 420, "bag": 160, "system": 120, "parallel": 110},
     ),
     metric(
         "mean_time_to_deadline_s",
         "mean time from submission to deadline of tasks that have one",
         lambda run: run_metrics.mean_time_to_deadline_s(run.trace),
         condition=DEADLINES,
-        places={"run": 425},
     ),
     _mean(
         "waiting_time_s",
@@ -232,23 +212,14 @@ _RUN = (
         "waiting_s",
         header="mean\nwait [{unit}]",
         form="rounded",
-        places={"run": 430, "system": 130, "parallel": 1},
     ),
-    _mean("flow_time_s", "mean time from submission to finish of finished tasks", "flow_s", places={"run": 450}),
-    _mean("slowdown", "mean of flow time over execution time of finished tasks", "slowdown", places={"run": 470}),
+    _mean("flow_time_s", "mean time from submission to finish of finished tasks", "flow_s"),
+    _mean("slowdown", "mean of flow time over execution time of finished tasks", "slowdown"),
     _largest(
-        "waiting_time_s",
-        "longest time from submission to start of finished tasks",
-        "waiting_s",
-        "longest waiting time",
-        440,
+        "waiting_time_s", "longest time from submission to start of finished tasks", "waiting_s", "longest waiting time"
     ),
-    _largest(
-        "flow_time_s", "longest time from submission to finish of finished tasks", "flow_s", "longest flow time", 460
-    ),
-    _largest(
-        "slowdown", "largest flow time over execution time of finished tasks", "slowdown", "largest slowdown", 480
-    ),
+    _largest("flow_time_s", "longest time from submission to finish of finished tasks", "flow_s", "longest flow time"),
+    _largest("slowdown", "largest flow time over execution time of finished tasks", "slowdown", "largest slowdown"),
     metric(
         "horizon_s",
         "end of the run; energy is counted from 0 to here",
@@ -260,7 +231,6 @@ _RUN = (
         "instants at which the scheduler was asked",
         lambda run: run.trace.mapping_events,
         is_detail=True,
-        places={"run": 510},
     ),
 )
 _OUTAGES = (
@@ -270,7 +240,6 @@ _OUTAGES = (
         lambda run: len(run.trace.of_outcome(ExecutionEnd.FAILED)),
         words="executions that failed",
         header="failed\nruns",
-        places={"run": 310},
     ),
     of_outages(
         "lost_work_s",
@@ -278,7 +247,6 @@ _OUTAGES = (
         lambda run: run_metrics.lost_work_s(run.trace),
         words="work lost",
         header="lost\nwork [{unit}]",
-        places={"run": 320},
     ),
     of_outages(
         "energy_lost_j",
@@ -286,7 +254,6 @@ _OUTAGES = (
         lambda run: run.energy_lost_j,
         words="of that on copies that failed",
         header="lost\n[{unit}]",
-        places={"run": 270},
         is_part=True,
     ),
 )
@@ -300,14 +267,12 @@ _PARALLEL = (
         condition=PARALLEL,
         header="mean\nbounded\nslowdown",
         form="rounded",
-        places={"run": 490, "parallel": 2},
     ),
     _largest(
         "bounded_slowdown",
         "largest bounded slowdown of finished tasks",
         "bounded_slowdown",
         "largest bounded slowdown",
-        500,
         condition=PARALLEL,
     ),
     more(
@@ -316,7 +281,6 @@ _PARALLEL = (
         lambda run: run_metrics.utilisation(run.trace),
         condition=PARALLEL,
         header="utili-\nsation",
-        places={"run": 180, "parallel": 30},
     ),
     less(
         "requeues",
@@ -324,7 +288,6 @@ _PARALLEL = (
         lambda run: len(run.trace.executions) - len(np.unique(run.trace.executions["task"])),
         condition=PARALLEL,
         is_detail=True,
-        places={"run": 315},
         hides_zero=True,
     ),
     more(
@@ -334,7 +297,6 @@ _PARALLEL = (
         condition=USERS,
         words="fairness among users",
         is_detail=True,
-        places={"run": 515},
     ),
 )
 _METERED = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from gridsched.energy import HostEnergy, trace_energy
 from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
 from gridsched.metrics.columns import Column
 from gridsched.metrics.facts import PlanFacts, RunFacts
+from gridsched.metrics.places import TABLES
 from gridsched.model.records import check_choices
 from gridsched.model.trace import Trace
 from gridsched.plugins import Plugin, Table
@@ -112,11 +113,6 @@ class Metric:
         may return None. Without it such plans do not have the metric.
     is_detail : bool
         Whether a report shows it only where a study names it.
-    places : mapping of str to int
-        The tables that show it, each with its place there, the lowest first: ``run`` (of one run),
-        ``bag``, ``system`` and ``parallel`` (comparisons, by the workload; what stands before 10
-        is drawn, too) and ``notebook`` (a comparison there). One of a user's own is shown in all,
-        last where it has no place.
     is_part : bool
         Whether it is part of what stands above it in a table of one run.
     hides_zero : bool
@@ -136,7 +132,6 @@ class Metric:
     scale: str = ""
     planned: Callable[[PlanFacts], Any] | None = None
     is_detail: bool = False
-    places: Mapping[str, int] = field(default_factory=dict)
     is_part: bool = False
     hides_zero: bool = False
 
@@ -295,22 +290,22 @@ def shown_metrics(table: str, rows: Sequence[MetricRow]) -> list[Metric]:
     Parameters
     ----------
     table : str
-        See `Metric.places`.
+        One of `places.TABLES`; a metric of a user's own is shown in all, last.
     rows : sequence of mapping
         Metrics of runs by id. Where no host has power, there is no energy to show, and none of the
         plugin unless it metered all runs.
     """
     has_meter = is_metered(rows)
     has_energy = any(not _is_nan(row.get("energy_j", math.nan)) for row in rows)
-    shown = [
+    own = [metric.id for metric in METRICS.values() if is_own(metric)]
+    known = [METRICS[id] for id in dict.fromkeys((*TABLES[table], *own)) if id in METRICS]
+    return [
         metric
-        for metric in METRICS.values()
-        if (table in metric.places or is_own(metric))
-        and any(metric.id in row for row in rows)
+        for metric in known
+        if any(metric.id in row for row in rows)
         and (has_energy or not metric.id.startswith("energy_"))
         and (has_meter or metric.id != "energy_j")
     ]
-    return sorted(shown, key=lambda metric: metric.places.get(table, math.inf))
 
 
 def _is_nan(value: MetricValue) -> bool:

@@ -55,7 +55,6 @@ _UTILITY = (
         words="utility earned",
         header="utility",
         form="rounded",
-        places={"run": 10, "system": 2, "notebook": 20},
     ),
     metric(
         "utility_possible",
@@ -64,7 +63,6 @@ _UTILITY = (
         condition=UTILITY,
         words="of at most",
         is_detail=True,
-        places={"run": 20},
         is_part=True,
     ),
     more(
@@ -75,7 +73,6 @@ _UTILITY = (
         words="utility in the window",
         header="utility\nin\nwindow",
         form="rounded",
-        places={"run": 30, "system": 1, "notebook": 10},
     ),
     metric(
         "window_utility_possible",
@@ -85,7 +82,6 @@ _UTILITY = (
         condition=POSSIBLE_UTILITY,
         words="of at most, in the window",
         form="rounded",
-        places={"run": 40},
         is_part=True,
     ),
     more(
@@ -96,7 +92,6 @@ _UTILITY = (
         words="share of that which is earned",
         header="share of\nmaximum",
         form="share",
-        places={"run": 45},
         is_part=True,
     ),
     less(
@@ -107,7 +102,6 @@ _UTILITY = (
         words="energy in the window",
         header="energy\nin window\n[{unit}]",
         scale="total",
-        places={"run": 50, "system": 50},
     ),
     less(
         "tasks_postponed",
@@ -115,7 +109,6 @@ _UTILITY = (
         lambda run: int(np.count_nonzero(run.trace.times_postponed)),
         condition=POSTPONING,
         header="post-\nponed",
-        places={"run": 360, "system": 100},
         hides_zero=True,
     ),
 )
@@ -125,7 +118,6 @@ _BUDGETS = (
         "the most that a period drew beyond its budget and beyond what was carried over",
         condition=PERIODS,
         words="energy beyond the budget",
-        places={"run": 130},
     ),
     metric(
         "carried_over_j",
@@ -134,7 +126,6 @@ _BUDGETS = (
         condition=PERIODS,
         words="largest energy carried over",
         is_detail=True,
-        places={"run": 140},
         hides_zero=True,
     ),
     metric(
@@ -151,7 +142,6 @@ _BUDGETS = (
         condition=IN_MONEY,
         words="money spent on energy",
         header="money\nspent",
-        places={"run": 100, "bag": 170, "system": 40, "parallel": 120},
     ),
     metric(
         "budget_used_share",
@@ -161,7 +151,6 @@ _BUDGETS = (
         words="share of the budget used",
         header="budget\nused",
         form="share",
-        places={"run": 110},
         is_part=True,
     ),
     excess(
@@ -169,7 +158,6 @@ _BUDGETS = (
         "money: the most that a period spent beyond its budget and beyond what was carried over",
         condition=IN_MONEY,
         words="money beyond the budget",
-        places={"run": 120},
     ),
     metric(
         "money_budget",
@@ -189,7 +177,6 @@ _MONEY = (
         words="profit [money]",
         header="profit\n[money]",
         planned=lambda plan: plan.profit,
-        places={"run": 60, "bag": 180},
     ),
     more(
         "profit_rate",
@@ -199,7 +186,6 @@ _MONEY = (
         words="profit rate [money/s]",
         header="profit\nrate\n[money/s]",
         planned=lambda plan: plan.profit_rate,
-        places={"run": 90, "bag": 190},
     ),
     more(
         "income",
@@ -207,7 +193,6 @@ _MONEY = (
         lambda run: run.income,
         condition=PRICES,
         words="income of bags",
-        places={"run": 70},
         is_part=True,
     ),
     less(
@@ -217,7 +202,6 @@ _MONEY = (
         condition=PRICES,
         words="cost of the energy",
         header="cost of\nenergy\n[money]",
-        places={"run": 80},
         is_part=True,
     ),
     less(
@@ -228,7 +212,6 @@ _MONEY = (
         words="mean flow time of bags",
         header="mean\nflow of\nbags [{unit}]",
         form="rounded",
-        places={"run": 150},
     ),
 )
 
@@ -255,7 +238,6 @@ CARBON_ENTRIES = (
         words="carbon",
         header="carbon\n[{unit}]",
         scale="grams",
-        places={"run": 272, "bag": 105, "system": 75, "parallel": 75, "notebook": 75},
     ),
     *(
         of_carbon(
@@ -264,15 +246,14 @@ CARBON_ENTRIES = (
             _grams(f"{part}_j"),
             words=words,
             scale="grams",
-            places={"run": place},
             is_part=True,
             hides_zero=True,
         )
-        for part, words, place in (
-            ("busy", "while busy", 273),
-            ("idle", "while idle", 274),
-            ("boot", "while booting", 275),
-            ("wasted", "wasted", 276),
+        for part, words in (
+            ("busy", "while busy"),
+            ("idle", "while idle"),
+            ("boot", "while booting"),
+            ("wasted", "wasted"),
         )
     ),
     of_carbon(
@@ -280,14 +261,12 @@ CARBON_ENTRIES = (
         "grams a kWh: `carbon_g` over the energy by the model",
         _mean_intensity,
         words="grams a kWh",
-        places={"run": 277},
     ),
     excess(
         "carbon_excess_g",
         "the most that a period emitted beyond its budget and beyond what was carried over",
         condition=LIMITED,
         words="carbon beyond the budget",
-        places={"run": 125},
     ),
     metric(
         "carbon_budget_g",

@@ -17,13 +17,12 @@ import math
 import re
 from dataclasses import dataclass, replace
 
-from gridsched.analysis.claim_values import SERIES_OF, Measured, chosen_variant, where_of
+from gridsched.analysis.claim_values import Measured, chosen_variant, where_of
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError
-from gridsched.reproduction.claim_requests import BEST_OTHER, NoData, Request, joined
-from gridsched.reproduction.claim_statistics import STATISTICS
-from gridsched.runs.claims_schema import Claim
+from gridsched.reproduction.claim_statistics import NoData, joined
+from gridsched.runs.claims_schema import BEST_OTHER, Claim, Ours
 
 REPRODUCED, DIRECTION, MISSED = "reproduced", "direction only", "not reproduced"
 NOT_DISTINGUISHABLE, NO_DATA = "not distinguishable", "no data"
@@ -82,7 +81,7 @@ def judge(results: StudyResults) -> list[Finding]:
     InputError
         If a claim asks for something unknown.
     """
-    return [_finding(results, claim) for claim in results.study.claims]
+    return [_finding(results, claim) for claim in results.claims]
 
 
 def _finding(results: StudyResults, claim: Claim) -> Finding:
@@ -102,61 +101,31 @@ def measure_claim(results: StudyResults, claim: Claim) -> Measured:
     Raises
     ------
     InputError
-        If the claim names an unknown statistic, scheduler or axis.
+        If the claim names an unknown scheduler, level or axis.
     """
-    text = ""
-    if claim.variant:
-        claim, text = _with_variants(results, claim)
-    check_claim(results, claim)
-    statistic = STATISTICS[claim.statistic]
+    ours, arguments = claim.ours, dict(claim.ours.arguments)
+    text = arguments["scheduler"] if ours.takes_families else ""
+    if ours.variant:
+        chosen = _variants(results, ours)
+        new = [label for key, label in chosen.items() if label != arguments[key]]
+        arguments |= chosen
+        text = ", ".join(dict.fromkeys(new)) or (arguments["scheduler"] if ours.takes_families else "")
     try:
-        measured = statistic.function(Request(results, claim))
+        measured = ours.function(results, **arguments)
     except NoData as error:
         measured = Measured(Interval(), str(error))
-    if statistic.takes_families:
-        text = text or str(claim.scheduler)
-    detail = joined(text, measured.detail)
-    ours, scale = measured.interval, claim.scale
-    low, high = sorted((scale * ours.low, scale * ours.high))
-    return Measured(Interval(scale * ours.mean, low, high, ours.count), detail)
+    except InputError as error:
+        raise InputError(f"Claim {claim.id!r}: {error}") from None
+    interval, scale = measured.interval, claim.scale
+    low, high = sorted((scale * interval.low, scale * interval.high))
+    return Measured(Interval(scale * interval.mean, low, high, interval.count), joined(text, measured.detail))
 
 
-def _with_variants(results: StudyResults, claim: Claim) -> tuple[Claim, str]:
-    """Return a claim with labels for its families, and which these are."""
-    where = where_of(results, claim.where)
-    labels = {
-        name: chosen_variant(results, getattr(claim, name), claim.variant, where)
-        for name in ("scheduler", "against")
-        if getattr(claim, name) not in (None, BEST_OTHER)
-    }
-    new = [label for name, label in labels.items() if label != getattr(claim, name)]
-    return claim.model_copy(update=labels), ", ".join(dict.fromkeys(new))
-
-
-def check_claim(results: StudyResults, claim: Claim) -> None:
-    """Look whether a claim has what its statistic needs.
-
-    Raises
-    ------
-    InputError
-        If it names an unknown statistic or scheduler, or lacks a key.
-    """
-    place, statistic = f"Claim {claim.id!r}", STATISTICS.get(claim.statistic)
-    if statistic is None:
-        raise InputError(f"{place}: statistic {claim.statistic!r} is unknown. Legal: {', '.join(STATISTICS)}.")
-    legal = (BEST_OTHER, *results.labels)
-    if "against" in statistic.needs and not statistic.takes_families and claim.against not in legal:
-        raise InputError(f"{place}: against is {claim.against!r}. Legal: {', '.join(legal)}.")
-    for key in ("scheduler", *statistic.needs):
-        if getattr(claim, key) is None:
-            raise InputError(f"{place}: {claim.statistic} needs the key {key!r}.")
-    if not statistic.takes_families and claim.scheduler not in results.labels:
-        raise InputError(
-            f"{place}: scheduler is {claim.scheduler!r}, of which there are variants. Choose one "
-            f"by 'variant', or by its label: {', '.join(results.labels)}."
-        )
-    if statistic.of_series and claim.metric not in SERIES_OF:
-        raise InputError(f"{place}: metric is {claim.metric!r}; series lead to {', '.join(SERIES_OF)}.")
+def _variants(results: StudyResults, ours: Ours) -> dict[str, str]:
+    """Return the labels of a family's variants that stand for it."""
+    where = where_of(results, ours.where)
+    named = {key: label for key, label in ours.schedulers.items() if label != BEST_OTHER}
+    return {key: chosen_variant(results, label, ours.variant, where) for key, label in named.items()}
 
 
 def verdict_of(claim: Claim, ours: Interval) -> str:
@@ -167,7 +136,7 @@ def verdict_of(claim: Claim, ours: Interval) -> str:
     is_whole = low <= ours.low and ours.high <= high
     if not is_whole and ours.low < high and low < ours.high:
         return NOT_DISTINGUISHABLE
-    is_difference = STATISTICS[claim.statistic].is_difference
+    is_difference = claim.ours.is_difference
     has_direction = _has_direction(claim, ours)
     if claim.tolerance == "order_or_tie":
         return REPRODUCED if has_direction or ours.mean == 0 else MISSED

@@ -15,7 +15,6 @@ from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdown_text
 from gridsched.page import study_report
 from gridsched.page.report_files import ReportFiles, ShownTable
-from gridsched.reproduction.claim_statistics import STATISTICS
 from gridsched.reproduction.claims import (
     DIRECTION,
     FAR_OFF_PERCENT,
@@ -37,7 +36,7 @@ APART = {"theorem": "theorems", "driver": "our own"}
 def finding_cells(finding: Finding) -> list[str]:
     """Return the texts of `HEADER` for one finding."""
     claim = finding.claim
-    where = axis_text(flat(claim.where))
+    where = axis_text(flat(claim.ours.where))
     what = "; ".join(filter(None, [claim.text, where]))
     if finding.detail:
         what += f" ({finding.detail})"
@@ -49,14 +48,14 @@ def finding_cells(finding: Finding) -> list[str]:
         ours_text(finding),
         _off_by(finding),
         _tolerance(claim.tolerance),
-        claim.tolerance_set,
+        claim.ground.set,
         finding.verdict,
     ]
 
 
 def _form(finding: Finding, unsigned: str) -> str:
     """Return how numbers of a claim are written: those whose sign says who has more, with it."""
-    return "+.2f" if STATISTICS[finding.claim.statistic].is_difference else unsigned
+    return "+.2f" if finding.claim.ours.is_difference else unsigned
 
 
 def _paper(finding: Finding) -> str:
@@ -109,7 +108,7 @@ SET_AFTER = "tolerance set after runs had been seen"
 
 def is_set_after(finding: Finding) -> bool:
     """Whether what the verdict is judged by was fixed when own runs had been seen."""
-    return finding.claim.tolerance_set == "after"
+    return finding.claim.ground.set == "after"
 
 
 def _counts_of_kinds(findings: Sequence[Finding]) -> str:
@@ -151,14 +150,17 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
             {
                 "claim": f.claim.id,
                 **_keys_of(f.claim, "kind", "text", "source"),
-                "where": axis_text(flat(f.claim.where)),
-                **_keys_of(f.claim, "metric", "statistic", "paper", "unit"),
+                "where": axis_text(flat(f.claim.ours.where)),
+                "metric": f.claim.ours.metric,
+                "statistic": f.claim.ours.name,
+                **_keys_of(f.claim, "paper", "unit"),
                 "ours": f.ours.mean,
                 "off_by_percent": f.off_by_percent,
                 **_keys_of(f.ours, "low", "high", "count"),
                 "detail": f.detail,
                 "tolerance": _tolerance(f.claim.tolerance),
-                **_keys_of(f.claim, "tolerance_set", "tolerance_ground"),
+                "tolerance_set": f.claim.ground.set,
+                "tolerance_ground": f.claim.ground.text,
                 **_keys_of(f, "verdict", "explanation"),
                 "run_ids": " ".join(f.run_ids),
                 "complaint": f.complaint,
@@ -181,7 +183,7 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
     grounds: dict[str, list[str]] = {}
     for finding in findings:
         claim = finding.claim
-        ground = f"*{claim.tolerance_set}*: {markdown_text(claim.tolerance_ground)}"
+        ground = f"*{claim.ground.set}*: {markdown_text(claim.ground.text)}"
         grounds.setdefault(ground, []).append(claim.id)
     lines += [f"- {text} ({markdown_text(', '.join(ids))})" for text, ids in grounds.items()]
     groups = explained(findings)

@@ -34,8 +34,7 @@ from gridsched.analysis.texts import (
     value_text,
 )
 from gridsched.errors import InputError
-from gridsched.reproduction.claim_requests import BEST_OTHER
-from gridsched.runs.claims_schema import Claim
+from gridsched.runs.claims_schema import BEST_OTHER, Claim
 from gridsched.runs.expressions import full_name
 
 
@@ -80,8 +79,8 @@ def fit_readings(results: StudyResults) -> list[Reading]:
     axes = [full_name(name, names) for name in declared.axes]
     split = full_name(declared.split, names)
     readings = []
-    for metric in dict.fromkeys(claim.metric for claim in results.study.claims):
-        claims = [claim for claim in results.study.claims if claim.metric == metric]
+    for metric in dict.fromkeys(claim.ours.metric for claim in results.claims):
+        claims = [claim for claim in results.claims if claim.ours.metric == metric]
         numbers = _paper_numbers(claims, names, split)
         constants = _constants(numbers, split)
         choices = [_variants(results, claims[0]) if axis == "scheduler" else results.values_of(axis) for axis in axes]
@@ -104,8 +103,8 @@ def fit_readings(results: StudyResults) -> list[Reading]:
 def _paper_numbers(claims: Sequence[Claim], names: list[str], split: str) -> pd.DataFrame:
     rows = []
     for claim in claims:
-        where = {full_name(name, names): value for name, value in flat(claim.where).items()}
-        is_fit = claim.statistic == "percent_more" and claim.against == BEST_OTHER
+        where = {full_name(name, names): value for name, value in flat(claim.ours.where).items()}
+        is_fit = claim.ours.name == "percent_more" and claim.ours.schedulers["against"] == BEST_OTHER
         if not is_fit or claim.paper is None or split not in where:
             raise InputError(
                 f"Claim {claim.id!r}: readings are fitted to claims with statistic "
@@ -126,14 +125,14 @@ def _constants(numbers: pd.DataFrame, split: str) -> dict[tuple[Any, Any], float
 def _variants(results: StudyResults, claim: Claim) -> list[str]:
     """Return the labels that are variants of the claims' scheduler: same id, other parameters."""
     ids = {each.label: each.id for each in results.study.schedulers}
-    return [label for label, id in ids.items() if id == ids.get(claim.scheduler or "")]
+    return [label for label, id in ids.items() if id == ids.get(claim.ours.schedulers["scheduler"])]
 
 
 def _errors(
     results: StudyResults, metric: str, values: dict[str, Any], numbers: pd.DataFrame, claim: Claim
 ) -> pd.DataFrame:
     """Return the paper's numbers with the absolute error of one reading."""
-    scheduler: str = values.get("scheduler", claim.scheduler or "")
+    scheduler: str = values.get("scheduler", claim.ours.schedulers["scheduler"])
     others = [label for label in _variants(results, claim) if label != scheduler]
     frame = restricted(results.finished, {axis: (value,) for axis, value in values.items() if axis != "scheduler"})
     frame = frame[~frame["scheduler"].isin(others)]

@@ -1,16 +1,18 @@
-"""What a study file says of results: expressions, claims, readings, report, figures and their kinds."""
+"""What a study says of results: claims; and in its file expressions, readings, report, figures and their kinds."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec
 
-from pydantic import BeforeValidator, Field, GetJsonSchemaHandler
+from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, InstanceOf
+from pydantic.dataclasses import dataclass as checked_dataclass
 
 from gridsched.errors import InputError
 from gridsched.plugins import Table, loaded, source_of
@@ -116,13 +118,115 @@ def _kinds_of(module: str, text: str) -> Iterator[FigureKind]:
 
 
 # ----------------------
-# What a study file says of results: expressions, claims, readings, report, figures
+# What a study says of results: claims, expressions, readings, report, figures
 
 
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
+#: As a claim's scheduler `against`: in each cell the scheduler with the least mean besides the claim's.
+BEST_OTHER = "best_other"
+_P = ParamSpec("_P")
+_CHECKED = ConfigDict(extra="forbid", strict=True)
 
 
-class Claim(Section):
+@dataclass(frozen=True)
+class Ours:
+    """How our number for a claim is computed: a `statistic`, told a study's results and these arguments.
+
+    Attributes
+    ----------
+    function : callable
+    arguments : mapping
+        Name of the parameter -> value. What is called `metric`, `scheduler` or `where`, or `against`
+        and so, names metrics, labels and runs of the study, and is looked for there.
+    is_difference : bool
+        Whether its sign says who has more.
+    takes_families : bool
+        Whether schedulers may be families: labels without parameters.
+    variant : str
+        ``largest METRIC`` or ``least METRIC``: which of a family's variants stands for it, by its mean.
+    """
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    is_difference: bool = False
+    takes_families: bool = False
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the statistic."""
+        return self.function.__name__
+
+    @property
+    def metric(self) -> str:
+        """Metric that it is of; empty where it is of none."""
+        return self.arguments.get("metric") or ""
+
+    @property
+    def where(self) -> Mapping[str, Any]:
+        """Axis -> value or values of the runs that count."""
+        return self.arguments.get("where") or {}
+
+    @property
+    def metrics(self) -> set[str]:
+        """All metrics that it is computed from."""
+        named = (self.metric, self.arguments.get("against_metric"), self.variant.partition(" ")[2])
+        return {name for name in named if name}
+
+    @property
+    def schedulers(self) -> dict[str, str]:
+        """Parameter -> label or family, of those that it names."""
+        return {key: self.arguments[key] for key in ("scheduler", "against") if self.arguments.get(key)}
+
+    def of_variant(self, variant: str) -> Ours:
+        """Return the same of a family's variant; see the attribute."""
+        return replace(self, variant=variant)
+
+
+def statistic(
+    *, is_difference: bool = False, takes_families: bool = False
+) -> Callable[[Callable[Concatenate[Any, _P], Any]], Callable[_P, Ours]]:
+    """Make a function of a study's results a statistic: called without these, it says how `Ours` is computed.
+
+    Parameters
+    ----------
+    is_difference, takes_families : bool
+        As in `Ours`.
+    """
+
+    def made(function: Callable[Concatenate[Any, _P], Any]) -> Callable[_P, Ours]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def ours(*args: _P.args, **kwargs: _P.kwargs) -> Ours:
+            bound = signature.bind(None, *args, **kwargs)
+            bound.apply_defaults()
+            arguments = dict(list(bound.arguments.items())[1:])
+            return Ours(function, arguments, is_difference, takes_families)
+
+        return ours
+
+    return made
+
+
+@checked_dataclass(frozen=True, config=_CHECKED)
+class Ground:
+    """On what a tolerance stands.
+
+    Attributes
+    ----------
+    set : {"before", "after"}
+        Whether it was fixed before our own runs had been seen.
+    text : str
+        What shows that, or what the tolerance was taken from.
+    """
+
+    set: Literal["before", "after"]
+    text: Annotated[str, Field(pattern=r"\S")]
+
+
+@checked_dataclass(frozen=True, config=_CHECKED)
+class Claim:
     """What a paper says, and how our number is made to set beside it.
 
     Attributes
@@ -137,80 +241,39 @@ class Claim(Section):
         The claim in words.
     source : str
         Where the paper says it: section, table, figure.
-    metric : str
-        Column of the results.
-    statistic : str
-        How our number is computed; the report lists what it knows.
-    scheduler, against : str or None
-        Label of the scheduler, and of the one it is compared with (or ``best_other``); where a
-        statistic looks along a parameter, or with `variant`, a family: a label without parameters.
-    variant : str
-        Which of a family's variants is meant: ``largest METRIC`` or ``least METRIC`` (its mean).
-    along : str or None
-        The axis or parameter along which a statistic compares, where it does.
-    levels : (float, float) or None
-        Only the levels of `along` from the first to the second of these.
-    where : mapping
-        Axis -> value or list of values: the runs that count.
-    against_metric : str or None
-        Metric of what is compared with; default `metric`.
-    against_where : mapping
-        Where the runs of what is compared with differ from `where`.
-    hours, against_hours : (float, float) or None
-        Begin and end of a part of the time that a series covers, from its begin [h].
-    share : float
-        The share of the budget whose use is waited for.
-    scale : float
-        Our number is multiplied by it.
+    ours : Ours
+        How our number is computed.
+    tolerance : float, (float, float), "order", "order_or_tie" or None
+        Largest distance, legal range, or only the ranking (which a tie may leave open).
+    ground : Ground
+        On what the tolerance stands.
     paper : float or None
         The paper's number.
     paper_range : (float, float) or None
         The range in which the paper says that the number lies, where it prints one. No tolerance
         may be wider.
     unit : str
-    tolerance : float, (float, float), "order", "order_or_tie" or None
-        Largest distance, legal range, or only the ranking (which a tie may leave open).
-    tolerance_set : {"before", "after"}
-        Whether the tolerance was fixed before our own runs had been seen.
-    tolerance_ground : str
-        What shows that, or what the tolerance was taken from.
+    scale : float
+        Our number is multiplied by it.
     explanation : str
         Why the claim is missed, if it is.
     run_ids : tuple of str
         Runs that support the explanation: ids, or expressions as for ``--only``.
-    columns, rows : tuple
-        A table of claims that share the rest: each row is one claim; its columns are axes or
-        fields of a claim.
     """
 
-    id: str = Field(pattern=r"^\S+$")
+    id: Annotated[str, Field(pattern=r"^\S+$")]
     kind: Kind
-    text: str = ""
+    text: str
     source: str
-    metric: str
-    statistic: str = "mean"
-    scheduler: str | None = None
-    against: str | None = None
-    variant: str = Field(default="", pattern=r"^((largest|least) \w+)?$")
-    along: str | None = None
-    levels: tuple[float, float] | None = None
-    where: dict[str, Any] = Field(default_factory=dict)
-    against_metric: str | None = None
-    against_where: dict[str, Any] = Field(default_factory=dict)
-    hours: tuple[float, float] | None = None
-    against_hours: tuple[float, float] | None = None
-    share: float = Field(default=0.999, gt=0, le=1)
-    scale: float = 1.0
+    ours: InstanceOf[Ours]
+    tolerance: float | tuple[float, float] | Literal["order", "order_or_tie"] | None
+    ground: Ground
     paper: float | None = None
     paper_range: tuple[float, float] | None = None
     unit: str = ""
-    tolerance: float | tuple[float, float] | Literal["order", "order_or_tie"] | None = None
-    tolerance_set: Literal["before", "after"]
-    tolerance_ground: str = Field(pattern=r"\S")
+    scale: float = 1.0
     explanation: str = ""
     run_ids: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Any, ...], ...] = ()
 
     @property
     def tolerated_range(self) -> tuple[float, float]:
@@ -221,8 +284,22 @@ class Claim(Section):
             return math.nan, math.nan
         return self.paper - self.tolerance, self.paper + self.tolerance
 
+    def __post_init__(self) -> None:
+        if self.kind == "number" and self.paper is None:
+            raise InputError(f"Claim {self.id!r}: kind is 'number', and 'paper' holds none.")
+        low, high = self.tolerated_range
+        if self.paper_range is None or math.isnan(low):
+            return
+        least, most = self.paper_range
+        if low < least or high > most:
+            raise InputError(
+                f"Claim {self.id!r}: its tolerance holds {low:g} to {high:g}, its 'paper_range' is {least:g} to "
+                f"{most:g}; no tolerance may be wider than the paper's own range."
+            )
 
-class Explanation(Section):
+
+@checked_dataclass(frozen=True, config=_CHECKED)
+class Explanation:
     """Why claims are missed, and the runs that show it.
 
     Attributes
@@ -234,9 +311,14 @@ class Explanation(Section):
         As in `Claim`.
     """
 
-    claims: tuple[str, ...] = Field(min_length=1)
-    text: str = Field(min_length=1)
-    run_ids: tuple[str, ...] = Field(min_length=1)
+    claims: Annotated[tuple[str, ...], Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1)]
+    run_ids: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+def numbered(*rows: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the rows of a table of claims with their numbers from 1 on."""
+    return iter(enumerate(rows, start=1))
 
 
 class Readings(Section):

@@ -39,8 +39,8 @@ def study_schema() -> dict[str, Any]:
                 properties[name] = _or_list(properties[name])
     # the study that is extended may say what is required
     schema["required"].remove("schedulers")
-    for entry in ("Claim", "DeclaredFigure"):
-        schema["$defs"][entry]["required"] = schema["$defs"][entry]["required"][:1]
+    figure = schema["$defs"]["DeclaredFigure"]
+    figure["required"] = figure["required"][:1]
     for name in SECTION_GENERATORS:
         schema["properties"][name]["anyOf"].append(_or_list({"type": "string"}))
     schema["properties"]["schedulers"] |= _or_list({"type": ["string", "object"]})

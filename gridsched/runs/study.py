@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from gridsched.runs.study_axes import (
     list_axes,
 )
 from gridsched.runs.study_checks import check_planners, check_results
+from gridsched.runs.study_claims import checked_claims, shipped_claims_file
 from gridsched.runs.study_document import StudyDocument, parse_study_file, read_document, shipped_study_file
 from gridsched.runs.study_inputs import InputFile, StudyInputs
 from gridsched.runs.study_schedulers import OwnParts, StudyScheduler, read_schedulers
@@ -78,7 +79,7 @@ class Study:
     timeout_s : float, optional
         In the place of its own time-out [s].
     trust : bool
-        Whether its policies may be imported: Python files run as they are.
+        Whether its policies and claims may be imported: Python files run as they are.
 
     Attributes
     ----------
@@ -93,7 +94,8 @@ class Study:
         The metrics that the report shows; where the file names none, those that are no details.
     baseline : str or None
         Label of the scheduler that the others are compared with.
-    claims : tuple of Claim
+    trust : bool
+        Whether its own Python may be run.
     formulas : tuple of Formula
         Metrics of its own, given as expressions.
     figures : tuple of DeclaredFigure
@@ -112,7 +114,8 @@ class Study:
     Raises
     ------
     NotTrusted
-        If it has policies that would have to be imported, and nobody trusts them.
+        If it has policies that would have to be imported, or a file beside it has claims, and nobody
+        trusts them.
     InputError
         If it contradicts itself, or a file that it names cannot be read.
     """
@@ -133,16 +136,17 @@ class Study:
         self.planned_replicates = content.replicates
         self.timeout_s = content.timeout_s if timeout_s is None else timeout_s
         self.files = StudyInputs(document, inputs)
-        self.own, self.is_imported = own, own is None
-        self.schedulers = self._read_schedulers(trust)
+        self.own, self.is_imported, self.trust = own, own is None, trust
+        self._claims_file = self._find_claims()
+        self.schedulers = self._read_schedulers(trust, is_from_store=inputs is not None)
         groups = tuple(group_axes(document))
         self.axes = in_running_order((*groups, *list_axes(document, groups), _scheduler_axis(self.schedulers)))
         self._excluded = exclusions(document, self.axes)
         self._is_wanted = self._only()
         results = check_results(document, self.axes, self.schedulers)
         self.metrics, self.baseline = results.metrics, results.baseline
-        self.claims, self.figures = results.claims, results.figures
-        self.formulas = results.formulas
+        self.figures, self.formulas = results.figures, results.formulas
+        self._numbers = results.numbers
         self.report_where = results.where
         if (combined := self._n_combined()) > MAX_RUNS:
             raise InputError(
@@ -150,8 +154,6 @@ class Study:
                 f"{MAX_RUNS:,} are legal. Part it into several studies."
             )
         self._sections = [VariedSection(document, self.axes, self.files, section) for section in VARIED]
-        if self.files.absent:
-            self.claims = tuple(claim for claim in self.claims if self._has_runs(claim))
         if self.n_runs == 0:
             if self.files.absent:
                 absent = ", ".join(self.files.absent)
@@ -161,19 +163,60 @@ class Study:
         if self.is_imported:
             check_planners(document, self.axes, self.schedulers, self._chosen)
 
-    def _read_schedulers(self, trust: bool) -> tuple[StudyScheduler, ...]:
+    def _find_claims(self) -> Path | None:
+        """Return the file of its claims: its own, or a shipped study's."""
+        name = self.document.content.claims
+        if name.endswith(".py"):
+            return self.files.file(("claims",), name).path
+        return shipped_claims_file(self.document) if name else None
+
+    def _not_trusted(self, files: Sequence[InputFile]) -> NotTrusted:
+        own = ", ".join(str(each.path) for each in files)
+        return NotTrusted(
+            f"{self.document.path}: the study runs Python of its own: {own}. Look at it; --trust, or "
+            "Study.from_file(path, trust=True), then runs it."
+        )
+
+    @property
+    def has_trusted_claims(self) -> bool:
+        """Whether its claims are those of a study that comes with gridsched, or may be run; or it has none."""
+        return self.trust or not self.document.content.claims.endswith(".py")
+
+    @cached_property
+    def claims(self) -> tuple[Claim, ...]:
+        """What the paper says, of the runs that it has.
+
+        Raises
+        ------
+        NotTrusted
+            If they are Python of its own that nobody trusts.
+        InputError
+            If they name what the study does not have.
+        """
+        if self._claims_file is None:
+            return ()
+        if not self.has_trusted_claims:
+            raise self._not_trusted([self.inputs[self.document.content.claims]])
+        if (own := self.inputs.get(self.document.content.claims)) is not None:
+            own.checked()
+        claims = checked_claims(self._claims_file, self._numbers, self.axes, self.schedulers)
+        return tuple(each for each in claims if self._has_runs(each)) if self.files.absent else claims
+
+    def check_claims(self) -> None:
+        """Look whether the claims can be judged; raises as `claims` does."""
+        _ = self.claims
+
+    def _read_schedulers(self, trust: bool, *, is_from_store: bool) -> tuple[StudyScheduler, ...]:
         """Return the schedulers; import the policies, unless it is known what they bring."""
         names = self.document.content.policies
         files = [self.files.file(("policies",), name) for name in names]
         if self.own is not None:
             self.own.declare_metrics()
             return self.own.schedulers
-        if files and not trust:
-            own = ", ".join(str(each.path) for each in files)
-            raise NotTrusted(
-                f"{self.document.path}: the study runs Python of its own: {own}. Look at it; --trust, or "
-                "Study.from_file(path, trust=True), then runs it."
-            )
+        # a store's claims are run when they are asked for
+        ours = [] if self.has_trusted_claims or is_from_store else [self.inputs[self.document.content.claims]]
+        if (files or ours) and not trust:
+            raise self._not_trusted([*files, *ours])
         policies = [file.checked() for file in files]
         check_policies(policies, self.timeout_s)
         schedulers = read_schedulers(self.document, load_policies(policies))
@@ -254,7 +297,7 @@ class Study:
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
         document = replace(self.document, content=content)
-        study = Study(document, dict(self.inputs), own, self.timeout_s, trust=self.is_imported)
+        study = Study(document, dict(self.inputs), own, self.timeout_s, trust=self.trust)
         study.planned_replicates = self.planned_replicates
         return study
 
@@ -331,7 +374,7 @@ class Study:
     def _has_runs(self, claim: Claim) -> bool:
         """Whether any run remains of those that a claim chooses."""
         values_of = {axis.name: axis.values for axis in self.axes}
-        own = axis_values(self.document, ("claims",), claim.where, values_of)
+        own = axis_values(self.document, ("claims",), claim.ours.where, values_of)
         where = {**self.report_where, **own}
         return any(all(axes[name] in values for name, values in where.items()) for _, axes in self._chosen(None))
 

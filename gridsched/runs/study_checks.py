@@ -1,17 +1,16 @@
-"""Checks of what a study file says of results: metrics, baseline, claims, figures."""
+"""Checks of what a study file says of results: metrics, baseline, figures."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
-from gridsched.model.records import key_name, shown_value
-from gridsched.runs.claims_schema import Claim, DeclaredFigure, figure_kinds
+from gridsched.model.records import key_name
+from gridsched.runs.claims_schema import DeclaredFigure, figure_kinds
 from gridsched.runs.expressions import Formula, declare, formula
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.study_axes import Axis, axis_values, workload_kinds
@@ -28,20 +27,21 @@ class ResultKeys:
     metrics : tuple of str
         The metrics that the report shows.
     baseline : str or None
-    claims : tuple of Claim
     figures : tuple of DeclaredFigure
     where : dict
         Axis -> values of the runs that tables, figures and claims are of.
     formulas : tuple of Formula
         Its expressions.
+    numbers : tuple of str
+        All metrics that its runs have, or that follow from them.
     """
 
     metrics: tuple[str, ...]
     baseline: str | None
-    claims: tuple[Claim, ...]
     figures: tuple[DeclaredFigure, ...]
     where: Mapping[str, tuple[Any, ...]]
     formulas: tuple[Formula, ...]
+    numbers: tuple[str, ...]
 
 
 def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]) -> ResultKeys:
@@ -61,9 +61,6 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
         check.metric(("metrics", k), name)
     if content.baseline is not None:
         check.label(("baseline",), content.baseline, check.labels)
-    claims = study_claims(document)
-    for k, claim in claims:
-        check.claim(("claims", k), claim)
     for k, figure in enumerate(content.figures):
         check.figure(("figures", k), figure)
     names = [figure.name for figure in content.figures]
@@ -76,10 +73,10 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
             metric.id for metric in numbers if metric.of == "run" and metric.condition.usual and not metric.is_detail
         ),
         content.baseline,
-        tuple(claim for _, claim in claims),
         content.figures,
         axis_values(document, ("report", "where"), content.report.where, check.values_of),
         formulas,
+        tuple(metric.id for metric in numbers),
     )
 
 
@@ -154,8 +151,18 @@ def check_planners(
             document.refuse(wrong.path, f"cannot be planned: {no_planner(wrong.id)}.")
 
 
+def no_metric(name: str, known: Sequence[str]) -> str:
+    """Return what is wrong with a name that is none of the known metrics; empty if it is one."""
+    if name in known:
+        return ""
+    metric = METRICS.get(name)
+    if metric is not None and metric.is_number:
+        return f"is {name!r}, which exists only with {metric.condition.words or 'comparisons of schedulers'}."
+    return f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}."
+
+
 class _Checks:
-    """Refuses what claims and figures name and the study does not have."""
+    """Refuses what figures name and the study does not have."""
 
     def __init__(
         self, document: StudyDocument, metrics: list[str], axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]
@@ -167,14 +174,8 @@ class _Checks:
 
     def metric(self, path: KeyPath, name: str | None) -> None:
         """Refuse what is no metric of these runs; None names none."""
-        known = self._metrics
-        if name is None or name in known:
-            return
-        metric = METRICS.get(name)
-        if metric is not None and metric.is_number:
-            words = metric.condition.words or "comparisons of schedulers"
-            self._document.refuse(path, f"is {name!r}, which exists only with {words}.")
-        self._document.refuse(path, f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}.")
+        if name is not None and (complaint := no_metric(name, self._metrics)):
+            self._document.refuse(path, complaint)
 
     def label(self, path: KeyPath, label: str, legal: Iterable[str]) -> None:
         """Refuse what is none of some labels."""
@@ -182,16 +183,6 @@ class _Checks:
         if label not in labels:
             hint = did_you_mean(label, labels)
             self._document.refuse(path, f"is {label!r}. {hint}Schedulers: {', '.join(labels)}.")
-
-    def claim(self, path: KeyPath, claim: Claim) -> None:
-        """Refuse a claim on what the study does not have."""
-        self.metric((*path, "metric"), claim.metric)
-        self.metric((*path, "against_metric"), claim.against_metric)
-        self.metric((*path, "variant"), claim.variant.partition(" ")[2] or None)
-        if claim.scheduler is not None:
-            self.label((*path, "scheduler"), claim.scheduler, [*self.labels, *self._families])
-        axis_values(self._document, (*path, "where"), claim.where, self.values_of)
-        axis_values(self._document, (*path, "against_where"), claim.against_where, self.values_of)
 
     def figure(self, path: KeyPath, figure: DeclaredFigure) -> None:
         """Refuse a figure of no known kind, or of what the study does not have."""
@@ -210,80 +201,3 @@ class _Checks:
         for k, family in enumerate(figure.schedulers):
             self.label((*path, "schedulers", k), family, [*self._families, *singles])
         axis_values(self._document, (*path, "where"), figure.where, self.values_of)
-
-
-#: Fields of a claim that a column of its rows can hold; every other column is an axis.
-_FIELDS = (
-    "kind",
-    "paper",
-    "paper_range",
-    "tolerance",
-    "tolerance_set",
-    "tolerance_ground",
-    "text",
-    "scheduler",
-    "against",
-    "levels",
-    "hours",
-    "against_hours",
-    "metric",
-    "against_where",
-)
-
-
-def study_claims(document: StudyDocument) -> list[tuple[int, Claim]]:
-    """Return each claim with the index of the table in the file that it comes from.
-
-    A table with `columns` and `rows` is one claim a row, called ``ID-1``, ``ID-2``, ...; columns
-    are fields of a claim or axes. A text of `explanations` belongs to all claims that it lists.
-    """
-    rows = [(k, each) for k, claim in enumerate(document.content.claims) for each in _rows_of(document, k, claim)]
-    places: dict[str, int] = {}
-    for place, (k, claim) in enumerate(rows):
-        if claim.id in places:
-            document.refuse(("claims", k, "id"), f"is {claim.id!r}, which another claim has.")
-        places[claim.id] = place
-        if claim.kind == "number" and claim.paper is None:
-            document.refuse(("claims", k, "kind"), f"is 'number', and claim {claim.id!r} has none in 'paper'.")
-        _check_tolerance(document, k, claim)
-    for e, explanation in enumerate(document.content.explanations):
-        for c, id in enumerate(explanation.claims):
-            path = ("explanations", e, "claims", c)
-            if id not in places:
-                document.refuse(path, f"is {id!r}; no claim is called so.")
-            k, claim = rows[places[id]]
-            if claim.explanation:
-                document.refuse(path, f"is {id!r}, which has an explanation already.")
-            update = {"explanation": explanation.text, "run_ids": explanation.run_ids}
-            rows[places[id]] = (k, claim.model_copy(update=update))
-    return rows
-
-
-def _check_tolerance(document: StudyDocument, k: int, claim: Claim) -> None:
-    """Refuse a tolerance that is wider than the paper's own range."""
-    low, high = claim.tolerated_range
-    if claim.paper_range is None or math.isnan(low):
-        return
-    least, most = claim.paper_range
-    if low < least or high > most:
-        document.refuse(
-            ("claims", k, "tolerance"),
-            f"holds {low:g} to {high:g} for claim {claim.id!r}, whose 'paper_range' is {least:g} to {most:g}; "
-            "no tolerance may be wider than the paper's own range.",
-        )
-
-
-def _rows_of(document: StudyDocument, k: int, claim: Claim) -> Iterator[Claim]:
-    if not claim.rows and not claim.columns:
-        yield claim
-    for r, row in enumerate(claim.rows):
-        yield _row_of(document, ("claims", k, "rows", r), claim, f"{claim.id}-{r + 1}", row)
-
-
-def _row_of(document: StudyDocument, path: KeyPath, claim: Claim, id: str, row: tuple[Any, ...]) -> Claim:
-    if len(row) != len(claim.columns):
-        document.refuse(path, f"has {len(row)} values for {len(claim.columns)} columns: {shown_value(row)}.")
-    values: dict[str, Any] = dict(zip(claim.columns, row, strict=True))
-    content = claim.model_dump(exclude={"rows", "columns"}) | {"id": id}
-    content |= {name: values.pop(name) for name in _FIELDS if name in values}
-    return document.check(Claim, content | {"where": {**claim.where, **values}}, lambda _: path)

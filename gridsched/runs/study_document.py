@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
@@ -17,7 +17,7 @@ from gridsched.files.output_files import is_file_name
 from gridsched.model.records import by_gravity, complaint, gravest, key_name, shown_value
 from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
-from gridsched.runs.claims_schema import Claim, DeclaredFigure, Explanation, ExpressionOrText, Readings, Report
+from gridsched.runs.claims_schema import DeclaredFigure, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.runs.settings import MAX_TIMEOUT_S
 
@@ -30,7 +30,13 @@ KeyPath = tuple[str | int, ...]
 #: Complaints beside the first.
 _MOST_TOLD = 4
 #: Lists of tables that a study changes entry by entry, and the key that tells their entries apart.
-_NAMED_ENTRIES = {"claims": "id", "figures": "name"}
+_NAMED_ENTRIES = {"figures": "name"}
+
+
+def _claims_file(given: Any) -> Any:
+    if isinstance(given, tuple):
+        raise ValueError("it should be the name of a Python file with the study's claims (docs/campaigns.md, 'Claims')")
+    return given
 
 
 class Content(Section):
@@ -41,8 +47,8 @@ class Content(Section):
         default=None,
         description="A study that comes with gridsched, or a `.toml` file beside this one, which "
         "extends none itself: what it says holds where this file says nothing else. A table is "
-        "changed key by key, `claims` by their `id` and `figures` by their `name`; what is new "
-        "among these is appended, and anything else takes the place of what was there.",
+        "changed key by key, `figures` by their `name`; what is new among these is appended, and "
+        "anything else takes the place of what was there.",
     )
     title: str = Field(default="", description="What it is about, in a line.")
     source: str = Field(default="", description="The publication that it follows.")
@@ -120,9 +126,10 @@ class Content(Section):
         le=MAX_TIMEOUT_S,
         description="Wall time after which a run is ended and counts as failed [s].",
     )
-    claims: tuple[Claim, ...] = Field(default=(), description="What the paper says.")
-    explanations: tuple[Explanation, ...] = Field(
-        default=(), description="Why claims are missed, and the runs that show it."
+    claims: Annotated[str, BeforeValidator(_claims_file)] = Field(
+        default="",
+        description="What the paper says: a [Python file](#claims) beside this one, which is copied into the store "
+        "and run only if it is trusted, or the name of a study that comes with gridsched, for its claims.",
     )
     readings: Readings | None = Field(default=None, description="Axes that stand for readings of a paper.")
     report: Report = Field(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from small_study import write_claims
+
 from gridsched.campaign.store import Store
 from gridsched.runs.study import Study
 
@@ -76,12 +78,12 @@ CHANCES = {"chance_tasks": [4.0, 0.0, 6.0], "chance_sum": [1.0, 0.0, 5.4], "chan
 UNLIMITED_J = (150, 160, 140)
 
 
-def study_in(folder: Path, extra: str = "") -> Study:
-    """Return the study, with further claims if wanted, as a file in a folder."""
+def study_in(folder: Path, extra: str = "", claims: str = "") -> Study:
+    """Return the study, with further keys and claims if wanted, as a file in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "family.toml"
-    path.write_text(TEXT + extra)
-    return Study.from_file(path)
+    path.write_text(write_claims(folder, claims, TEXT + extra) if claims else TEXT + extra)
+    return Study.from_file(path, trust=True)
 
 
 def row_of(run: Any) -> dict[str, Any]:

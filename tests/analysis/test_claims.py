@@ -14,6 +14,7 @@ from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import read_results
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.reproduction.claim_statistics import mean, percent_more
 from gridsched.reproduction.claims import (
     DIRECTION,
     MISSED,
@@ -25,21 +26,20 @@ from gridsched.reproduction.claims import (
     verdict_of,
 )
 from gridsched.reproduction.claims_report import HEADER, claims_markdown, counts_text, finding_cells
-from gridsched.runs.study_document import Claim
+from gridsched.runs.claims_schema import BEST_OTHER, Claim, Ground
+from gridsched.runs.study import Study
 
 
-def claim(**changes: Any) -> Claim:
+def claim(ground: str = "after", **changes: Any) -> Claim:
     """Return a claim about the energy of wq above that of lecsa."""
     values: dict[str, Any] = {
         "id": "c",
+        "kind": "shape",
+        "text": "",
         "source": "table",
-        "metric": "energy_j",
-        "statistic": "percent_more",
-        "scheduler": "lecsa",
-        "against": "best_other",
-        "tolerance_set": "after",
-        "tolerance_ground": "made up",
-        "kind": "number",
+        "ours": percent_more("energy_j", "lecsa", BEST_OTHER),
+        "tolerance": None,
+        "ground": Ground(ground, "made up"),
     }
     return Claim(**{**values, **changes})
 
@@ -85,8 +85,8 @@ def test_verdict_of_a_difference(paper: float | None, tolerance: Any, mean: floa
 
 def test_verdict_of_a_mean():
     """A mean outside its tolerance has no direction that would count."""
-    assert verdict(10.0, 1.0, 10.9, 0.1, statistic="mean") == REPRODUCED
-    assert verdict(10.0, 1.0, 11.2, 0.1, statistic="mean") == MISSED
+    assert verdict(10.0, 1.0, 10.9, 0.1, ours=mean("energy_j", "lecsa")) == REPRODUCED
+    assert verdict(10.0, 1.0, 11.2, 0.1, ours=mean("energy_j", "lecsa")) == MISSED
 
 
 def test_kinds_are_counted_apart():
@@ -99,7 +99,7 @@ def test_kinds_are_counted_apart():
         ("theorem", NO_DATA),
         ("order", NOT_DISTINGUISHABLE),
     ]
-    found = [Finding(claim(kind=kind, tolerance_set="before"), Interval(), "", verdict) for kind, verdict in verdicts]
+    found = [Finding(claim("before", kind=kind, paper=1.0), Interval(), "", verdict) for kind, verdict in verdicts]
     assert counts_text(found) == (
         "6 claims: numbers 1 of 2 reproduced (1 not reproduced); "
         "orders 1 of 2 reproduced (1 not distinguishable); "
@@ -107,9 +107,9 @@ def test_kinds_are_counted_apart():
     )
 
 
-def found_number(ours: float, tolerance_set: str, verdict: str = REPRODUCED, paper: float | None = 10.0) -> Finding:
+def found_number(ours: float, ground: str, verdict: str = REPRODUCED, paper: float | None = 10.0) -> Finding:
     """Return the finding of a number of the paper's."""
-    return Finding(claim(paper=paper, tolerance_set=tolerance_set), Interval(ours), "", verdict)
+    return Finding(claim(ground, kind="shape" if paper is None else "number", paper=paper), Interval(ours), "", verdict)
 
 
 def test_tolerances_set_after_runs_are_counted_apart():
@@ -144,119 +144,54 @@ def test_nothing_is_off_from_no_number(paper: float | None):
 
 @pytest.mark.parametrize(
     ("tolerance", "is_legal"),
-    [([100.0, 101.0], True), (1.0, True), ("'order'", True), ([97.0, 101.0], False), (3.0, False)],
+    [((100.0, 101.0), True), (1.0, True), ("order", True), ((97.0, 101.0), False), (3.0, False)],
 )
-def test_no_tolerance_is_wider_than_the_paper_s_own_range(tmp_path: Path, tolerance: Any, is_legal: bool):
+def test_no_tolerance_is_wider_than_the_paper_s_own_range(tolerance: Any, is_legal: bool):
     """A claim whose range the paper prints is refused with a wider tolerance."""
-    text = CLAIMS.replace(
-        "paper = 50.0\ntolerance = 0.1", f"paper = 100.0\npaper_range = [98, 102]\ntolerance = {tolerance}"
-    )
-    assert text != CLAIMS
     if is_legal:
-        assert study_in(tmp_path, text).claims
+        assert claim(paper=100.0, paper_range=(98.0, 102.0), tolerance=tolerance).tolerance == tolerance
         return
-    with pytest.raises(InputError, match=r"claims\[1\].*tolerance") as caught:
-        study_in(tmp_path, text)
-    assert "98 to 102" in str(caught.value)
+    with pytest.raises(InputError, match=r"Claim 'c'.*98 to 102"):
+        claim(paper=100.0, paper_range=(98.0, 102.0), tolerance=tolerance)
 
 
 CLAIMS = """
-[[claims]]
-id = "wq"
-source = "table 1"
-metric = "energy_j"
-statistic = "percent_more"
-scheduler = "lecsa"
-against = "wq"
-unit = "%"
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-columns = ["environment", "heterogeneity", "paper", "tolerance"]
-rows = [["low", 0.0, 100.0, 1.0], ["low", 1.0, 150.0, 1.0]]
-
-[[claims]]
-id = "next"
-source = "table 1"
-metric = "energy_j"
-statistic = "percent_more"
-scheduler = "lecsa"
-against = "best_other"
-where = { environment = "low", heterogeneity = [0.0, 1.0] }
-paper = 50.0
-tolerance = 0.1
-tolerance_set = "after"
-kind = "number"
-tolerance_ground = "made up"
-
-[[claims]]
-id = "most"
-source = "table 1"
-metric = "energy_j"
-statistic = "largest_percent_more"
-scheduler = "lecsa"
-against = "wq"
-where = { heterogeneity = [0.0, 0.5] }
-paper = 120.0
-tolerance = 0.1
-tolerance_set = "after"
-kind = "number"
-tolerance_ground = "made up"
-
-[[claims]]
-id = "rank"
-source = "text"
-metric = "energy_j"
-statistic = "worst_rank"
-scheduler = "lecsa"
-paper = 1.0
-tolerance = 0.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-
-[[claims]]
-id = "rises"
-source = "text"
-metric = "energy_j"
-statistic = "rises_along"
-along = "environment"
-scheduler = "lecsa"
-against = "wq"
-paper = 3.0
-tolerance = 0.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-
-[[claims]]
-id = "mean"
-source = "text"
-metric = "makespan_s"
-scheduler = "lecsa"
-where = { environment = "low" }
-paper = 17.0
-tolerance = 1.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-
-[[explanations]]
-claims = ["wq-2"]
-text = "By hand the difference is 100 % everywhere."
-run_ids = ["environment == 'low' and heterogeneity == 1.0 and replicate == 0"]
+CLAIMS = [
+    *(
+        Claim(f"wq-{k}", "number", "", "table 1",
+              percent_more("energy_j", "lecsa", "wq", where={"environment": "low", "heterogeneity": heterogeneity}),
+              1.0, BEFORE, paper=paper, unit="%")
+        for k, (heterogeneity, paper) in numbered((0.0, 100.0), (1.0, 150.0))
+    ),
+    Claim("next", "number", "", "table 1",
+          percent_more("energy_j", "lecsa", BEST_OTHER, where={"environment": "low", "heterogeneity": (0.0, 1.0)}),
+          0.1, AFTER, paper=50.0),
+    Claim("most", "number", "", "table 1",
+          largest_percent_more("energy_j", "lecsa", "wq", where={"heterogeneity": [0.0, 0.5]}),
+          0.1, AFTER, paper=120.0),
+    Claim("rank", "number", "", "text", worst_rank("energy_j", "lecsa"), 0.0, BEFORE, paper=1.0),
+    Claim("rises", "number", "", "text", rises_along("energy_j", "lecsa", "wq", "environment"), 0.0, BEFORE, paper=3.0),
+    Claim("mean", "number", "", "text", mean("makespan_s", "lecsa", where={"environment": "low"}), 1.0, BEFORE,
+          paper=17.0),
+]
+"""
+EXPLAINED = """
+EXPLANATIONS = [
+    Explanation(("wq-2",), "By hand the difference is 100 % everywhere.",
+                ("environment == 'low' and heterogeneity == 1.0 and replicate == 0",)),
+]
 """
 
 
-def findings(tmp_path: Path, store: Path, extra: str) -> dict[str, Finding]:
-    """Judge the small study with further claims."""
-    results = read_results(str(store), study_in(tmp_path, extra))
+def findings(tmp_path: Path, store: Path, claims: str) -> dict[str, Finding]:
+    """Judge the small study with claims."""
+    results = read_results(str(store), study_in(tmp_path, claims=claims))
     return {finding.claim.id: finding for finding in judge(results)}
 
 
 def test_numbers_by_hand(tmp_path: Path, small_store: Path):
     """Means, differences, extremes, ranks and rises of the made-up rows."""
-    found = findings(tmp_path, small_store, CLAIMS)
+    found = findings(tmp_path, small_store, CLAIMS + EXPLAINED)
     means = {id: finding.ours.mean for id, finding in found.items()}
     expected = {"wq-1": 100.0, "wq-2": 100.0, "next": 50.0, "most": 120.0, "rank": 1.0, "rises": 3.0, "mean": 17.5}
     assert means == pytest.approx(expected)
@@ -269,7 +204,7 @@ def test_numbers_by_hand(tmp_path: Path, small_store: Path):
 
 def test_verdicts_and_explanations(tmp_path: Path, small_store: Path):
     """A missed claim with an explanation and runs is settled; its runs are those it names."""
-    found = findings(tmp_path, small_store, CLAIMS)
+    found = findings(tmp_path, small_store, CLAIMS + EXPLAINED)
     verdicts = {id: finding.verdict for id, finding in found.items()}
     assert verdicts.pop("wq-2") == DIRECTION
     assert verdicts.pop("mean") == NOT_DISTINGUISHABLE  # 17.5, but the interval leaves 16 to 18
@@ -283,7 +218,7 @@ def test_verdicts_and_explanations(tmp_path: Path, small_store: Path):
 
 def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
     """Two failed and one missing run are named beside the number that lacks them."""
-    found = findings(tmp_path, small_store, CLAIMS)
+    found = findings(tmp_path, small_store, CLAIMS + EXPLAINED)
     assert "3 of 72 runs are missing or failed" in found["rank"].detail
     assert "2 of 48 runs are missing or failed" in found["rises"].detail
 
@@ -292,11 +227,11 @@ def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
     ("explanation", "complaint"),
     [
         ("", "missed without an explanation"),
-        ('explanation = "because"', "names no run"),
-        ('explanation = "because"\nrun_ids = ["0123456789abcdef"]', "finds no finished run"),
+        ('explanation="because"', "names no run"),
+        ('explanation="because", run_ids=("0123456789abcdef",)', "finds no finished run"),
         (
-            "explanation = \"because\"\nrun_ids = [\"scheduler == 'wq' and environment == 'high' "
-            'and heterogeneity == 1.0 and replicate == 0"]',
+            "explanation='because', run_ids=(\"scheduler == 'wq' and environment == 'high' "
+            'and heterogeneity == 1.0 and replicate == 0",)',
             "finds no finished run",
         ),
     ],
@@ -304,20 +239,8 @@ def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
 def test_a_miss_needs_an_explanation_with_runs(tmp_path: Path, small_store: Path, explanation: str, complaint: str):
     """Without text, without runs, or with runs that are not there or failed it is unsettled."""
     text = f"""
-[[claims]]
-id = "x"
-source = "s"
-metric = "energy_j"
-statistic = "percent_more"
-scheduler = "lecsa"
-against = "wq"
-where = {{ environment = "low" }}
-paper = 10.0
-tolerance = 1.0
-tolerance_set = "after"
-kind = "number"
-tolerance_ground = "made up"
-{explanation}
+CLAIMS = [Claim("x", "number", "", "s", percent_more("energy_j", "lecsa", "wq", where={{"environment": "low"}}),
+                1.0, AFTER, paper=10.0, {explanation})]
 """
     found = findings(tmp_path, small_store, text)["x"]
     assert found.verdict == DIRECTION
@@ -326,8 +249,7 @@ tolerance_ground = "made up"
 
 def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
     """A claim about a combination without finished runs has no verdict."""
-    extra = CLAIMS.partition("[[explanations]]")[0].replace('["wq", "mct", "lecsa"]', "")
-    study = study_in(tmp_path, extra)
+    study = study_in(tmp_path, claims=CLAIMS)
     results = read_results(str(small_store), study)
     results.runs.loc[results.runs["environment"] == "low", "status"] = "failed"
     found = {finding.claim.id: finding for finding in judge(results)}
@@ -337,46 +259,73 @@ def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("old", "new", "words"),
     [
-        ('statistic = "medium"', "statistic 'medium' is unknown. Legal: mean,"),
-        ('against = "nobody"', "against is 'nobody'. Legal: best_other, wq, mct, lecsa"),
-        ('statistic = "rises_along"', "needs the key 'along'"),
+        ('"lecsa", "wq", "environment"', '"lecsa", "nobody", "environment"', "Legal: best_other, wq, mct, lecsa"),
+        ('worst_rank("energy_j"', 'worst_rank("energy"', "metric is 'energy'. Did you mean 'energy_j'"),
+        ('where={"environment": "low"})', 'where={"environment": "lower"})', "it has the values 'low', 'high'"),
+        ('where={"environment": "low"})', 'where={"env": "low"})', "claim 'mean': where is wrong"),
+        ('Claim("next"', 'Claim("wq-1"', "claim 'wq-1' stands there twice"),
+        ('("wq-2",)', '("wq-9",)', "no claim is called so"),
+        ('Claim("rank", "number"', 'Claim("rank", "numbers"', "in a Claim, "),
+        ('worst_rank("energy_j", "lecsa")', '"lecsa"', "in a Claim, "),
+        ('worst_rank("energy_j", "lecsa")', 'worst_rank("energy_j")', "missing a required argument: 'scheduler'"),
+        (", paper=1.0)", ")", "Claim 'rank': kind is 'number'"),
+        ("CLAIMS = [", "OTHERS = [", "CLAIMS is None; it should be a list of Claim records"),
+        ("import *", "import *\n1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_what_a_claim_cannot_ask(tmp_path: Path, small_store: Path, change: str, words: str):
-    """Unknown statistics and schedulers are refused in one line with the legal ones."""
-    key = change.split()[0]
-    lines = {"statistic": 'statistic = "percent_more"', "against": 'against = "wq"', key: change}
-    text = (
-        '[[claims]]\nid = "x"\nsource = "s"\nmetric = "energy_j"\nscheduler = "lecsa"\n'
-        'tolerance_set = "after"\nkind = "order"\ntolerance_ground = "s"\n' + "\n".join(lines.values())
-    )
-    with pytest.raises(InputError, match="Claim 'x'") as caught:
-        findings(tmp_path, small_store, text)
+def test_files_of_claims_are_checked(tmp_path: Path, old: str, new: str, words: str):
+    """What a claim names and the study does not have, and what is no claim, is refused with the file."""
+    study = study_in(tmp_path, claims=CLAIMS + EXPLAINED)
+    file = tmp_path / "claims.py"
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+    study = Study.from_file(tmp_path / "small.toml", trust=True)
+    with pytest.raises(InputError, match=r"claims\.py: ") as caught:
+        study.check_claims()
     assert words in str(caught.value)
+
+
+def test_claims_of_its_own_statistic(tmp_path: Path, small_store: Path):
+    """A file may bring a function of the study's results; 16 to 19 s are 17.5 s in the mean."""
+    text = """
+from gridsched.analysis.claim_values import Measured
+from gridsched.analysis.statistics import t_interval
+
+@statistic()
+def mean_of_all(results, scheduler):
+    chosen = results.finished[results.finished["scheduler"] == scheduler]
+    return Measured(t_interval(chosen.groupby("replicate")["makespan_s"].mean()), "by hand")
+
+CLAIMS = [Claim("own", "number", "", "s", mean_of_all("lecsa"), 5.0, AFTER, paper=17.0)]
+"""
+    found = findings(tmp_path, small_store, text)["own"]
+    assert (found.ours.mean, found.ours.count, found.detail) == (17.5, 4, "by hand")
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ('["low", 1.0, 150.0, 1.0]', '["low", 1.0, 150.0]', "has 3 values for 4 columns"),
-        ('["low", 1.0, 150.0, 1.0]', '["lower", 1.0, 150.0, 1.0]', "'lower'"),
-        ('claims = ["wq-2"]', 'claims = ["wq-9"]', "no claim is called so"),
-        ('id = "next"', 'id = "wq-1"', "which another claim has"),
-    ],
+    ("name", "words"), [("lecca", "'lecsa'"), ("tiny", "has no claims"), ("absent.py", "absent.py")]
 )
-def test_tables_of_claims_are_checked(tmp_path: Path, old: str, new: str, words: str):
-    """Rows of another length, unknown values and ids are refused with file and key."""
-    with pytest.raises(InputError, match=r"small\.toml: (claims|explanations)\[") as caught:
-        study_in(tmp_path, CLAIMS.replace(old, new))
-    assert words in str(caught.value)
+def test_what_names_no_claims(tmp_path: Path, name: str, words: str):
+    """No study that comes with gridsched, one without claims, a file that is not there."""
+    study_in(tmp_path)
+    text = (tmp_path / "small.toml").read_text()
+    with pytest.raises(InputError, match=words):
+        Study.from_text(f'claims = "{name}"\n{text}', tmp_path / "small.toml", trust=True)
+
+
+def test_tables_of_claims_in_a_study_file_are_no_longer_read(tmp_path: Path):
+    """One line says where claims stand now."""
+    with pytest.raises(InputError, match="name of a Python file"):
+        study_in(tmp_path, '\n[[claims]]\nid = "x"\n')
 
 
 def test_command_exits_by_what_is_settled(tmp_path: Path, small_store: Path, capsys: pytest.CaptureFixture):
     """0 if all is settled, 1 with a line for each claim that is not, 2 for no store."""
-    study_in(tmp_path, CLAIMS)
-    study = ["--study", str(tmp_path / "small.toml")]
+    study_in(tmp_path, claims=CLAIMS + EXPLAINED)
+    study = ["--study", str(tmp_path / "small.toml"), "--trust"]
     assert main(["study", "claims", str(small_store), *study, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["claims"]) == 7
     assert main(["study", "claims", str(small_store), *study]) == 0
@@ -384,7 +333,7 @@ def test_command_exits_by_what_is_settled(tmp_path: Path, small_store: Path, cap
     assert "7 claims: numbers 3 of 5 reproduced (1 direction only, 1 not distinguishable)" in shown
     assert "set after runs had been seen: numbers 2 of 2 reproduced" in shown
     assert "By hand the difference is 100 % everywhere." in shown
-    study_in(tmp_path, CLAIMS.partition("[[explanations]]")[0])
+    study_in(tmp_path, claims=CLAIMS)
     assert main(["study", "claims", str(small_store), *study, "--quiet"]) == 1
     assert "claim wq-2: missed without an explanation" in capsys.readouterr().err
     assert main(["study", "claims", str(tmp_path / "nothing")]) == 2
@@ -392,8 +341,8 @@ def test_command_exits_by_what_is_settled(tmp_path: Path, small_store: Path, cap
 
 def test_claims_are_written(tmp_path: Path, small_store: Path):
     """-o writes Markdown, CSV or JSON, and nothing over an existing file."""
-    study_in(tmp_path, CLAIMS)
-    base = ["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml"), "--quiet"]
+    study_in(tmp_path, claims=CLAIMS + EXPLAINED)
+    base = ["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml"), "--quiet", "--trust"]
     for name in ("c.md", "c.csv", "c.json"):
         assert main([*base, "-o", str(tmp_path / name)]) == 0
         assert "direction only" in (tmp_path / name).read_text()

@@ -236,23 +236,13 @@ EXTRA = """
 ed2p = { formula = "energy_j * makespan_s ** 2", unit = "J s^2", better = "less", meaning = "ED2P" }
 watt = "ed2p / makespan_s ** 3 + 0 * energy_delay_js"
 
-[[claims]]
-id = "a"
-source = "by hand"
-metric = "ed2p"
-scheduler = "wq"
-paper = 0
-tolerance = [-1e9, 1e9]
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-
 [[figures]]
 name = "own"
 kind = "lines"
 metric = "watt"
 along = "workload.heterogeneity"
 """
+CLAIMS = 'CLAIMS = [Claim("a", "number", "", "by hand", mean("ed2p", "wq"), (-1e9, 1e9), BEFORE, paper=0.0)]'
 
 
 @pytest.fixture(autouse=True)
@@ -266,10 +256,8 @@ def own_names():
 
 def test_expressions_are_metrics(small_store: Path, tmp_path: Path):
     """Each value by hand, in claims, figures and tables; no new run is needed."""
-    text = small_study.of_metrics("energy_j", "ed2p") + EXTRA
-    (tmp_path / "p.xml").write_text(small_study.PLATFORM)
-    (tmp_path / "small.toml").write_text(text)
-    results = read_results(str(small_store), Study.from_file(tmp_path / "small.toml"))
+    study = study_in(tmp_path, EXTRA, small_study.of_metrics("energy_j", "ed2p"), CLAIMS)
+    results = read_results(str(small_store), study)
     assert results.metrics == ["energy_j", "ed2p"]
     for run in results.finished.to_dict("records"):
         metrics = metrics_of(run)
@@ -282,18 +270,18 @@ def test_expressions_are_metrics(small_store: Path, tmp_path: Path):
         drawn = figure_kinds("declared")["lines"].draw(results, declared)
     assert drawn.figure.axes[0].get_ylabel() == "Watt"
     assert mean_table(results, "ed2p", mean_frame(results, "ed2p")).title == "Ed2p [J s^2]"
-    assert main(["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml")]) == 0
+    assert main(["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml"), "--trust"]) == 0
 
 
 def test_they_are_kept_with_the_study(tmp_path: Path, capsys: pytest.CaptureFixture):
     """A store knows them without the study's file."""
     store = Store.create(tmp_path / "copy")
-    store.add(study_in(tmp_path, EXTRA))
+    store.add(study_in(tmp_path, EXTRA, claims=CLAIMS))
     writer = store.writer()
     for run in store.study().scenarios():
         writer.write(small_study.row_of(run) or small_study.row_of(next(store.study().scenarios())))
     writer.close()
-    assert main(["study", "claims", str(store.root), "--json"]) == 0
+    assert main(["study", "claims", str(store.root), "--json", "--trust"]) == 0
     (claim,) = json.loads(capsys.readouterr().out)["claims"]
     assert claim["verdict"] == "reproduced"
 

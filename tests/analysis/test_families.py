@@ -19,6 +19,22 @@ from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
+from gridsched.reproduction.claim_statistics import (
+    best_level,
+    best_level_steps,
+    best_over_last,
+    hours_later,
+    least_difference,
+    least_rise,
+    mean,
+    mean_difference,
+    median,
+    median_difference,
+    percent_more,
+    percent_of_budget_used,
+    ratio,
+    spread,
+)
 from gridsched.reproduction.claims import (
     DIRECTION,
     MISSED,
@@ -29,15 +45,13 @@ from gridsched.reproduction.claims import (
     measure_claim,
     verdict_of,
 )
-from gridsched.runs.claims_schema import figure_kinds
-from gridsched.runs.study_document import Claim
+from gridsched.runs.claims_schema import Claim, Ground, Ours, figure_kinds
 
 # Statistics of claims about ratios, levels and series, against numbers computed by hand.
 
 #: 97.5 % quantile of Student's t with 2 degrees of freedom.
 T2 = 4.302652729911275
-#: What every claim says of itself.
-SET: dict[str, Any] = {"tolerance_set": "before", "tolerance_ground": "made up", "kind": "number"}
+UTILITY, ENERGY = "window_utility", "window_energy_j"
 
 
 @pytest.fixture(scope="module")
@@ -46,16 +60,21 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
     return read_results(str(make_store(tmp_path_factory.mktemp("family") / "store")))
 
 
-def measured(results: StudyResults, **keys: Any) -> Measured:
+def claim(ours: Ours, **keys: Any) -> Claim:
+    """Return a claim about a number of ours."""
+    given = {"kind": "shape", "tolerance": None, "ground": Ground("before", "made up"), **keys}
+    return Claim(id="c", text="", source="s", ours=ours, **given)
+
+
+def measured(results: StudyResults, ours: Ours, scale: float = 1.0) -> Measured:
     """Return our number for a claim."""
-    given = {"id": "c", "source": "s", "metric": "window_utility", **SET}
-    return measure_claim(results, Claim(**{**given, **keys}))
+    return measure_claim(results, claim(ours, scale=scale))
 
 
 def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
     """SimGrid's runs and those without budget are in no mean, unless a claim asks for them."""
-    assert measured(results, scheduler="wq").interval.mean == 5.0
-    assert measured(results, scheduler="wq", where={"driver": "simgrid"}).interval.mean == 1000.0
+    assert measured(results, mean(UTILITY, "wq")).interval.mean == 5.0
+    assert measured(results, mean(UTILITY, "wq", where={"driver": "simgrid"})).interval.mean == 1000.0
     assert results.cell_axes == ["budget", "driver"]
     assert results.varying_axes == []
     assert len(results.shown) == 3 * 7
@@ -63,9 +82,7 @@ def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
 
 def test_ratio_of_means(results: StudyResults):
     """The best variant's mean over another's; the interval is that of the linearised ratio."""
-    found = measured(
-        results, statistic="ratio", scheduler="a", variant="largest window_utility", against="wq", scale=100.0
-    )
+    found = measured(results, ratio(UTILITY, "a", "wq").of_variant("largest window_utility"), scale=100.0)
     half = 100 * T2 * 2.4 / (3**0.5 * 5)  # residuals 2.4, 0, -2.4 of 20, 22, 24 over 4, 5, 6
     ours = found.interval
     assert (ours.mean, ours.count) == (pytest.approx(440.0), 3)
@@ -75,20 +92,16 @@ def test_ratio_of_means(results: StudyResults):
 
 def test_ratio_of_two_metrics_of_other_runs(results: StudyResults):
     """The budget over the mean energy of the runs without one: 100 J over 150 J."""
-    found = measured(
-        results,
-        statistic="ratio",
-        metric="energy_budget_j",
-        scheduler="a(max_replicas=4)",
-        against_metric="window_energy_j",
-        against_where={"budget": "none"},
+    ours = ratio(
+        "energy_budget_j", "a(max_replicas=4)", against_metric="window_energy_j", against_where={"budget": "none"}
     )
+    found = measured(results, ours)
     assert found.interval.mean == pytest.approx(2 / 3)
 
 
 def test_variant_with_the_least_mean(results: StudyResults):
     """``least`` takes the other end; both sides of a comparison are chosen."""
-    found = measured(results, statistic="percent_more", scheduler="a", against="b", variant="least window_utility")
+    found = measured(results, percent_more(UTILITY, "a", "b").of_variant("least window_utility"))
     # a with 1 (10, 12, 14) against the first of b's least, 2 (28, 30, 32)
     expected = (180 + 150 + 100 * 18 / 14) / 3
     assert found.interval.mean == pytest.approx(expected)
@@ -97,18 +110,14 @@ def test_variant_with_the_least_mean(results: StudyResults):
 
 def test_mean_difference_is_paired(results: StudyResults):
     """20, 22, 24 minus 30, 33, 36 is -10, -11, -12."""
-    found = measured(
-        results, statistic="mean_difference", scheduler="b(max_replicas=1)", against="a(max_replicas=2)"
-    ).interval
+    found = measured(results, mean_difference(UTILITY, "b(max_replicas=1)", "a(max_replicas=2)")).interval
     assert found.mean == pytest.approx(-11.0)
     assert found.half_width == pytest.approx(T2 / 3**0.5)
 
 
 def test_least_difference_is_the_lower_end_of_the_mean_differences_interval(results: StudyResults):
     """-10, -11, -12: the mean less half the width, for one number without an interval."""
-    found = measured(
-        results, statistic="least_difference", scheduler="b(max_replicas=1)", against="a(max_replicas=2)"
-    ).interval
+    found = measured(results, least_difference(UTILITY, "b(max_replicas=1)", "a(max_replicas=2)")).interval
     assert found.mean == pytest.approx(-11.0 - T2 / 3**0.5)
     assert math.isnan(found.low)
     assert found.count == 3
@@ -116,13 +125,11 @@ def test_least_difference_is_the_lower_end_of_the_mean_differences_interval(resu
 
 def test_medians(results: StudyResults):
     """Three replicates have a median, not yet an interval; the difference has the claim's scale."""
-    one = measured(results, statistic="median", scheduler="b(max_replicas=1)")
+    one = measured(results, median(UTILITY, "b(max_replicas=1)"))
     assert (one.interval.mean, one.interval.count) == (33.0, 3)
     assert math.isnan(one.interval.low)
     assert one.detail == "b(max_replicas=1)"
-    both = measured(
-        results, statistic="median_difference", scheduler="b(max_replicas=1)", against="a(max_replicas=2)", scale=0.1
-    )
+    both = measured(results, median_difference(UTILITY, "b(max_replicas=1)", "a(max_replicas=2)"), scale=0.1)
     assert both.interval.mean == pytest.approx(0.1 * (22 - 33))  # pairs differ by -10, -11, -12
     assert (both.interval.low, both.interval.high) == (pytest.approx(-1.2), pytest.approx(-1.0))
     assert both.detail == "b(max_replicas=1); against a(max_replicas=2)"
@@ -130,37 +137,35 @@ def test_medians(results: StudyResults):
 
 def test_best_level(results: StudyResults):
     """The level with the largest mean; the interval is of levels that may be the best."""
-    keys = {"statistic": "best_level", "along": "max_replicas"}
-    a, b = (measured(results, scheduler=name, **keys).interval for name in "ab")
+    a, b = (measured(results, best_level(UTILITY, name, "max_replicas")).interval for name in "ab")
     assert (a.mean, a.low, a.high) == (2.0, 2.0, 2.0)  # the best in every replicate
     assert (b.mean, b.low) == (1.0, 1.0)
     assert b.high in (1.0, 2.0, 4.0)
-    steps = measured(results, statistic="best_level_steps", scheduler="a", against="b", along="max_replicas")
+    steps = measured(results, best_level_steps(UTILITY, "a", "b", "max_replicas"))
     assert steps.interval.mean == 1.0
     assert steps.interval.high == 1.0
 
 
 def test_gain_of_the_best_level_over_the_last(results: StudyResults):
     """Percent in each replicate; against another family, the difference of the gains."""
-    keys = {"statistic": "best_over_last", "scheduler": "a", "along": "max_replicas"}
-    alone = measured(results, **keys)
+    alone = measured(results, best_over_last(UTILITY, "a", "max_replicas"))
     gains = [25.0, 100 * 4 / 18, 20.0]
     assert alone.interval.mean == pytest.approx(sum(gains) / 3)
     assert "2 over 4" in alone.detail
-    both = measured(results, against="b", **keys).interval
+    both = measured(results, best_over_last(UTILITY, "a", "max_replicas", against="b")).interval
     differences = [25.0 - 0, 100 * 4 / 18 - 10, 20.0 - 20]
-    mean = sum(differences) / 3
-    deviation = (sum((each - mean) ** 2 for each in differences) / 2) ** 0.5
-    assert both.mean == pytest.approx(mean)
+    center = sum(differences) / 3
+    deviation = (sum((each - center) ** 2 for each in differences) / 2) ** 0.5
+    assert both.mean == pytest.approx(center)
     assert both.half_width == pytest.approx(T2 * deviation / 3**0.5)
 
 
 def test_spread_and_rise(results: StudyResults):
     """Spread of the means of some levels; the smallest of the rises from level to level."""
-    spread = measured(results, statistic="spread", scheduler="a", along="max_replicas", levels=(2, 4)).interval
-    assert spread.mean == pytest.approx(100 * 4 / 22)
-    assert spread.low <= spread.mean <= spread.high
-    rise = measured(results, statistic="least_rise", metric="window_energy_j", scheduler="a", along="max_replicas")
+    wide = measured(results, spread(UTILITY, "a", "max_replicas", levels=(2, 4))).interval
+    assert wide.mean == pytest.approx(100 * 4 / 22)
+    assert wide.low <= wide.mean <= wide.high
+    rise = measured(results, least_rise(ENERGY, "a", "max_replicas"))
     rises = [100 * 25 / 75, 100 * 10 / 90, -100 * 5 / 105]  # from 2 to 4; from 1 to 2 it is 50 %
     assert rise.interval.mean == pytest.approx(sum(rises) / 3)
     assert "from 2 to 4" in rise.detail
@@ -168,66 +173,50 @@ def test_spread_and_rise(results: StudyResults):
 
 def test_hours_later(results: StudyResults):
     """Interpolated within a step; 90 % of 100 J: after 1.75 h and after 3.6 h."""
-    keys = {
-        "statistic": "hours_later",
-        "metric": "window_energy_j",
-        "scheduler": "b(max_replicas=4)",
-        "against": "a(max_replicas=4)",
-    }
-    found = measured(results, share=0.9, **keys)
+    found = measured(results, hours_later(ENERGY, "b(max_replicas=4)", "a(max_replicas=4)", share=0.9))
     assert found.interval.mean == pytest.approx(3.6 - 1.75)
     assert found.interval.half_width == pytest.approx(0.0, abs=1e-12)
     assert "3.60 h against 1.75 h" in found.detail
-    never = measured(results, **{**keys, "scheduler": "b(max_replicas=1)"}, share=0.9)
+    never = measured(results, hours_later(ENERGY, "b(max_replicas=1)", "a(max_replicas=4)", share=0.9))
     assert never.interval.mean == pytest.approx(4.0 - 1.75)
     assert "3 runs never" in never.detail
 
 
 def test_percent_of_budget_used(results: StudyResults):
     """What the series gains within some hours, of the budget."""
-    keys = {"statistic": "percent_of_budget_used", "metric": "window_energy_j", "hours": (1.5, 4)}
-    last = measured(results, scheduler="a(max_replicas=4)", **keys).interval
+    last = measured(results, percent_of_budget_used(ENERGY, "a(max_replicas=4)", (1.5, 4))).interval
     assert last.mean == pytest.approx(20.0)  # 60 J after 1 h, 100 J after 2 h
-    change = measured(results, scheduler="a(max_replicas=4)", against_hours=(0, 1.5), **keys)
+    change = measured(results, percent_of_budget_used(ENERGY, "a(max_replicas=4)", (1.5, 4), (0, 1.5)))
     assert change.interval.mean == pytest.approx(20.0 - 80.0)
 
 
 def test_what_is_missing_gives_no_number(results: StudyResults):
     """Runs without a value leave the claim without verdict, and say so."""
-    found = measured(
-        results,
-        statistic="ratio",
-        scheduler="wq",
-        metric="window_energy_j",
-        against_metric="window_utility",
-        against_where={"budget": "none"},
-    )
-    claim = Claim(id="c", source="s", metric="window_energy_j", **SET)
-    assert verdict_of(claim, found.interval) == NO_DATA
+    ours = ratio(ENERGY, "wq", against_metric=UTILITY, against_where={"budget": "none"})
+    found = measured(results, ours)
+    assert verdict_of(claim(ours), found.interval) == NO_DATA
     assert "no replicate has all runs" in found.detail
 
 
 @pytest.mark.parametrize(
-    ("keys", "complaint"),
+    ("ours", "complaint"),
     [
-        ({"statistic": "best_level", "scheduler": "a"}, "needs the key 'along'"),
-        ({"statistic": "hours_later", "scheduler": "wq"}, "needs the key 'against'"),
-        (
-            {"statistic": "percent_of_budget_used", "scheduler": "wq", "hours": (0, 1), "metric": "energy_j"},
-            "series lead to window_energy_j, window_utility",
-        ),
-        ({"scheduler": "a"}, "Choose one by 'variant'"),
-        ({"statistic": "spread", "scheduler": "wq", "along": "max_replicas"}, "max_replicas"),
-        (
-            {"statistic": "spread", "scheduler": "a", "along": "max_replicas", "levels": (7, 9)},
-            "has no 'max_replicas' from 7 to 9",
-        ),
+        (percent_of_budget_used("energy_j", "wq", (0, 1)), "series lead to window_energy_j, window_utility"),
+        (spread(UTILITY, "wq", "max_replicas"), "max_replicas"),
+        (spread(UTILITY, "a", "max_replicas", levels=(7, 9)), "has no 'max_replicas' from 7 to 9"),
     ],
 )
-def test_claims_that_lack_something_are_refused(results: StudyResults, keys: dict[str, Any], complaint: str):
-    """What a statistic needs is named."""
-    with pytest.raises(InputError, match=complaint):
-        measured(results, **keys)
+def test_claims_of_what_a_study_lacks_are_refused(results: StudyResults, ours: Ours, complaint: str):
+    """What a statistic needs is named, with the claim."""
+    with pytest.raises(InputError, match=f"Claim 'c': .*{complaint}"):
+        measured(results, ours)
+
+
+def test_a_family_is_no_scheduler(tmp_path: Path):
+    """Where a statistic is of one scheduler, its label is needed."""
+    text = 'CLAIMS = [Claim("c", "shape", "", "s", mean("window_utility", "a"), None, BEFORE)]'
+    with pytest.raises(InputError, match="of which there are variants"):
+        study_in(tmp_path, claims=text).check_claims()
 
 
 @pytest.mark.parametrize(
@@ -245,14 +234,14 @@ def test_claims_that_lack_something_are_refused(results: StudyResults, keys: dic
 )
 def test_ties(tolerance: str, mean: float, half: float, expected: str):
     """A tie reproduces a claim that allows one; an interval that holds 0 decides nothing."""
-    claim = Claim(id="c", source="s", metric="m", statistic="hours_later", **SET, tolerance=tolerance)
-    assert verdict_of(claim, Interval(mean, mean - half, mean + half, 3)) == expected
+    made = claim(hours_later(ENERGY, "a", "b"), tolerance=tolerance)
+    assert verdict_of(made, Interval(mean, mean - half, mean + half, 3)) == expected
 
 
 def test_a_new_difference_may_have_the_direction_only():
     """Outside the tolerance, but with the paper's sign."""
-    claim = Claim(id="c", source="s", metric="m", statistic="hours_later", **SET, paper=3.0, tolerance=(1.5, 5.0))
-    assert verdict_of(claim, Interval(6.0, 5.9, 6.1, 3)) == DIRECTION
+    made = claim(hours_later(ENERGY, "a", "b"), paper=3.0, tolerance=(1.5, 5.0))
+    assert verdict_of(made, Interval(6.0, 5.9, 6.1, 3)) == DIRECTION
 
 
 def test_store_keeps_series(results: StudyResults, tmp_path: Path):
@@ -383,20 +372,12 @@ kind = "box"
 metric = "window_utility"
 schedulers = ["a", "wq"]
 names = ["1", "2", "4", "wq"]
-[[claims]]
-id = "c"
-source = "s"
-metric = "window_utility"
-statistic = "median"
-scheduler = "a(max_replicas=2)"
-scale = 0.5
-paper = 13.0
-tolerance = 2.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
 """
-    results = read_results(str(store), study_in(tmp_path / "b", extra))
+    claims = """
+CLAIMS = [Claim("c", "number", "", "s", median("window_utility", "a(max_replicas=2)"), 2.0, BEFORE, paper=13.0,
+                scale=0.5)]
+"""
+    results = read_results(str(store), study_in(tmp_path / "b", extra, claims))
     drawn = last_figure(results)
     axes = drawn.figure.axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "4", "wq"]
@@ -406,7 +387,7 @@ tolerance_ground = "made up"
     assert data.loc["wq", ["minimum", "quartile_1", "quartile_3"]].tolist() == [4.0, 4.5, 5.5]
     assert data["paper"].dropna().to_dict() == {"a(max_replicas=2)": 26.0}
     short = extra.replace('names = ["1", "2", "4", "wq"]', 'names = ["1", "2"]')
-    results = read_results(str(store), study_in(tmp_path / "n", short))
+    results = read_results(str(store), study_in(tmp_path / "n", short, claims))
     with pytest.raises(InputError, match=r"2 .*4"):
         last_figure(results)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from small_study import study_in
+from small_study import study_in, write_claims
 
 from gridsched.analysis.statistics import (
     best_other,
@@ -175,25 +175,21 @@ def test_ranks_and_best_other():
 
 # Readings: fitted on one part, tested on the other, beside a constant; by hand.
 
-CLAIMS = """
+READINGS = """
 [readings]
 axes = ["hosts", "scheduler"]
 split = "environment"
-
-[[claims]]
-id = "c"
-source = "table"
-metric = "energy_j"
-statistic = "percent_more"
-scheduler = "lecsa(share_rule=value)"
-against = "best_other"
-tolerance_set = "after"
-kind = "number"
-tolerance_ground = "made up"
-columns = ["environment", "heterogeneity", "paper"]
-rows = [
-    ["low", 0.0, 10.0], ["low", 0.5, 20.0], ["low", 1.0, 60.0],
-    ["high", 0.0, 12.0], ["high", 0.5, 22.0], ["high", 1.0, 32.0],
+"""
+CLAIMS = """
+CLAIMS = [
+    Claim(f"c-{k}", "number", "", "table",
+          percent_more("energy_j", "lecsa(share_rule=value)", BEST_OTHER,
+                       where={"environment": environment, "heterogeneity": heterogeneity}),
+          None, AFTER, paper=paper)
+    for k, (environment, heterogeneity, paper) in numbered(
+        ("low", 0.0, 10.0), ("low", 0.5, 20.0), ("low", 1.0, 60.0),
+        ("high", 0.0, 12.0), ("high", 0.5, 22.0), ("high", 1.0, 32.0),
+    )
 ]
 """
 
@@ -211,8 +207,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
         'schedulers = ["wq", "mct", { id = "lecsa", share_rule = ["value", "levels"] }]',
     ).replace('baseline = "lecsa"\n', "")
     groups = "[group.hosts.few]\nhosts_off = []\n[group.hosts.many]\nhosts_off = ['h']\n"
-    (folder / "small.toml").write_text(text + groups + CLAIMS)
-    study = Study.from_file(folder / "small.toml")
+    study = study_in(folder, groups + READINGS, text, CLAIMS)
     store = Store.create(folder / "store")
     store.add(study)
     writer = store.writer()
@@ -229,7 +224,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
             }
         )
     writer.close()
-    return read_results(str(folder / "store"))
+    return read_results(str(folder / "store"), study)
 
 
 def metrics_of(axes: dict) -> dict[str, float]:
@@ -268,7 +263,7 @@ def test_the_best_of_one_part_is_tested_on_the_other(results: StudyResults):
 
 def test_readings_by_the_command(results: StudyResults, capsys: pytest.CaptureFixture):
     """study claims prints the fits of a study that declares readings."""
-    assert main(["study", "claims", results.place]) == 0
+    assert main(["study", "claims", results.place, "--trust"]) == 0
     shown = capsys.readouterr().out
     assert "Fitted on one part, tested on the other" in shown
     assert "All 4 readings: energy_j" in shown
@@ -291,9 +286,8 @@ def test_claims_that_cannot_be_fitted(tmp_path: Path, small_store: Path):
     """Claims of another statistic are refused; so is a study without readings."""
     with pytest.raises(InputError, match=r"\[readings\]"):
         fit_readings(read_results(str(small_store)))
-    text = CLAIMS.replace('"best_other"', '"wq"').replace("lecsa(share_rule=value)", "lecsa")
-    text = text.replace('["hosts", "scheduler"]', '["scheduler"]')
-    study = study_in(tmp_path, text)
+    claims = CLAIMS.replace("BEST_OTHER", '"wq"').replace("lecsa(share_rule=value)", "lecsa")
+    study = study_in(tmp_path, READINGS.replace('["hosts", "scheduler"]', '["scheduler"]'), claims=claims)
     with pytest.raises(InputError, match="best_other"):
         fit_readings(read_results(str(small_store), study))
 
@@ -315,31 +309,12 @@ generator = "bag"
 tasks = 6
 mean_flops = 1000.0
 heterogeneity = [0.0, 0.5, 1.0]
-
-[[claims]]
-id = "least"
-source = "section 3"
-metric = "energy_j"
-statistic = "worst_rank"
-scheduler = "lecsa"
-paper = 1.0
-tolerance = 0.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-
-[[claims]]
-id = "number"
-source = "made up"
-metric = "energy_j"
-statistic = "percent_more"
-scheduler = "lecsa"
-against = "wq"
-paper = 1000.0
-tolerance = 1.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
+"""
+JUDGED = """
+CLAIMS = [
+    Claim("least", "number", "", "section 3", worst_rank("energy_j", "lecsa"), 0.0, BEFORE, paper=1.0),
+    Claim("number", "number", "", "made up", percent_more("energy_j", "lecsa", "wq"), 1.0, BEFORE, paper=1000.0),
+]
 """
 
 
@@ -350,13 +325,13 @@ def test_reproduce_runs_reports_and_judges(
     platforms = Path(__file__).resolve().parents[2] / "platforms"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ex_a.xml").write_bytes((platforms / "ex_a.xml").read_bytes())
-    (tmp_path / "s.toml").write_text(STUDY)
-    command = ["reproduce", "s.toml", "--workers", "1"]
+    (tmp_path / "s.toml").write_text(write_claims(tmp_path, JUDGED, STUDY))
+    command = ["reproduce", "s.toml", "--workers", "1", "--trust"]
     assert main([*command, "--replicates", "2", "--quiet"]) == 0
     few = capsys.readouterr().err
     assert "claim number: missed without an explanation" in few
     assert "2 of the study's 3 replicates" in few
-    assert main(["study", "claims", "end_to_end-results", "--quiet"]) == 0
+    assert main(["study", "claims", "end_to_end-results", "--quiet", "--trust"]) == 0
     assert main(command) == 1
     first = capsys.readouterr()
     assert "claim number: missed without an explanation" in first.err
@@ -366,11 +341,12 @@ def test_reproduce_runs_reports_and_judges(
     assert written.startswith("# end_to_end: the paper's claims beside our runs\n")
     assert "| number |" in written
     page = (tmp_path / "end_to_end-report.html").read_bytes()
-    explained = 'explanation = "Made up."\nrun_ids = ["replicate == 1"]\n'
-    (tmp_path / "s.toml").write_text(STUDY + explained)
+    write_claims(
+        tmp_path, f'{JUDGED}\nEXPLANATIONS = [Explanation(("number",), "Made up.", ("replicate == 1",))]', STUDY
+    )
     assert main([*command, "--quiet"]) == 0
     assert (tmp_path / "end_to_end-report.html").read_bytes() != page
-    assert main(["study", "claims", "end_to_end-results", "--quiet"]) == 0
+    assert main(["study", "claims", "end_to_end-results", "--quiet", "--trust"]) == 0
 
 
 @pytest.mark.parametrize(("name", "runs"), [("lecsa", 5400), ("lecsa_readings", 10_800)])

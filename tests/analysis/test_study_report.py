@@ -452,49 +452,19 @@ def test_finished_tasks_over_time():
 
 
 CLAIMS = """
-[[claims]]
-id = "a1"
-text = "saves <much> & more"
-source = "table 1"
-metric = "energy_j"
-statistic = "percent_more"
-scheduler = "lecsa"
-against = "wq"
-paper = 100.0
-tolerance = 20.0
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
-unit = "%"
-where = { environment = "low" }
-[[claims]]
-id = "a2"
-source = "table 1"
-metric = "makespan_s"
-scheduler = "wq"
-paper = 50.0
-tolerance = 1.0
-tolerance_set = "after"
-kind = "number"
-tolerance_ground = "made up"
-explanation = "Because of 'h' & more."
-run_ids = ["scheduler == 'wq' and replicate == 0"]
-[[claims]]
-id = "a3"
-source = "table 1"
-metric = "makespan_s"
-scheduler = "mct"
-paper = 50.0
-tolerance = 1.0
-tolerance_set = "after"
-kind = "number"
-tolerance_ground = "made up"
+CLAIMS = [
+    Claim("a1", "number", "saves <much> & more", "table 1",
+          percent_more("energy_j", "lecsa", "wq", where={"environment": "low"}), 20.0, BEFORE, paper=100.0, unit="%"),
+    Claim("a2", "number", "", "table 1", mean("makespan_s", "wq"), 1.0, AFTER, paper=50.0,
+          explanation="Because of 'h' & more.", run_ids=("scheduler == 'wq' and replicate == 0",)),
+    Claim("a3", "number", "", "table 1", mean("makespan_s", "mct"), 1.0, AFTER, paper=50.0),
+]
 """
 
 
 def test_claims_on_the_page(small_store: Path, tmp_path: Path):
     """Each claim with its verdict, why it is missed, and which one does not say why."""
-    study = study_in(tmp_path / "claims", CLAIMS, of_metrics("energy_j"))
+    study = study_in(tmp_path / "claims", text=of_metrics("energy_j"), claims=CLAIMS)
     results = read_results(str(small_store), study)
     write_judged_report(results, tmp_path / "claims.html", judge(results))
     html = (tmp_path / "claims.html").read_text()

@@ -159,7 +159,19 @@ def test_workload_commands_say_where_it_goes(capsys, tmp_path: Path, command: st
 
 ROOT = Path(__file__).resolve().parents[2]
 LOG = "four_nodes.swf"
+CLAIMS = """
+from gridsched.reproduction.claim_statistics import percent_more
+from gridsched.runs.claims_schema import Claim, Ground, numbered
+
+CLAIMS = [
+    Claim(f"wait-{k}", "order", "", "by hand",
+          percent_more("mean_waiting_time_s", "easy_backfilling", "fcfs", where={"trace": trace}),
+          "order", Ground("before", "made up"))
+    for k, trace in numbered("drawn", "log")
+]
+"""
 TRACES = f"""name = "traces"
+claims = "claims.py"
 replicates = 2
 driver = "reference"
 only = "trace == 'drawn' or replicate == 0"
@@ -169,19 +181,6 @@ optional = ["{LOG}"]
 workload = {{ generator = "rigid_jobs", jobs = 40, nodes = 8, widest_job = 8 }}
 [group.trace.log]
 workload = "{LOG}"
-[[claims]]
-id = "wait"
-source = "by hand"
-metric = "mean_waiting_time_s"
-statistic = "percent_more"
-scheduler = "easy_backfilling"
-against = "fcfs"
-tolerance = "order"
-tolerance_set = "before"
-kind = "order"
-tolerance_ground = "made up"
-columns = ["trace"]
-rows = [["drawn"], ["log"]]
 [[figures]]
 name = "waiting"
 kind = "points"
@@ -200,7 +199,7 @@ def done(study: Study, folder: Path) -> StudyResults:
     for scheduled in study.scenarios():
         segment.write(perform(maker, Job(scheduled.run_id, scheduled.scenario), None)[0])
     segment.close()
-    return read_results(str(folder / "store"))
+    return read_results(Store.open(folder / "store", trust=True))
 
 
 def figure_of(results: StudyResults):
@@ -215,7 +214,8 @@ def figure_of(results: StudyResults):
 def test_a_log_that_is_absent_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Its runs, its claims and its row of the figure; the store later says the same."""
     monkeypatch.chdir(tmp_path)
-    study = Study.from_text(TRACES, tmp_path / "s.toml")
+    (tmp_path / "claims.py").write_text(CLAIMS)
+    study = Study.from_text(TRACES, tmp_path / "s.toml", trust=True)
     (reason,) = study.files.absent.values()
     assert f"{LOG} is neither beside it nor in the working folder" in reason
     assert study.n_runs == len(list(study.scenarios())) == 4
@@ -223,7 +223,7 @@ def test_a_log_that_is_absent_is_left_out(tmp_path: Path, monkeypatch: pytest.Mo
     assert "mean_bounded_slowdown" in study.metrics
     results = done(study, tmp_path)
     shutil.copy(ROOT / "examples" / LOG, tmp_path)  # comes too late for this store
-    assert read_results(str(tmp_path / "store")).study.n_runs == 4
+    assert read_results(Store.open(tmp_path / "store", trust=True)).study.n_runs == 4
     assert [finding.ours.count for finding in judge(results)] == [2]
     assert figure_of(results)["trace"].tolist() == ["drawn", "drawn"]
 
@@ -237,7 +237,8 @@ def test_a_log_beside_the_study_or_in_the_working_folder_is_run(
     (tmp_path / "there").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     shutil.copy(ROOT / "examples" / LOG, tmp_path / ("there" if beside else "here"))
-    study = Study.from_text(TRACES, tmp_path / "there" / "s.toml")
+    (tmp_path / "there" / "claims.py").write_text(CLAIMS)
+    study = Study.from_text(TRACES, tmp_path / "there" / "s.toml", trust=True)
     assert not study.files.absent
     assert study.n_runs == len(list(study.scenarios())) == 6
     results = done(study, tmp_path)
@@ -249,13 +250,15 @@ def test_a_log_beside_the_study_or_in_the_working_folder_is_run(
 
 def test_what_is_left_must_be_something(tmp_path: Path):
     """A study of absent logs alone, and a file that is not optional, are refused."""
-    of_logs = TRACES.replace(
+    of_logs = TRACES.replace('claims = "claims.py"\n', "").replace(
         '{ generator = "rigid_jobs", jobs = 40, nodes = 8, widest_job = 8 }', f'{{ file = "{LOG}", nodes = 5 }}'
     )
     with pytest.raises(InputError, match="optional"):
         Study.from_text(of_logs, tmp_path / "s.toml")
     with pytest.raises(InputError, match=rf"trace.log.workload.file.*'{LOG}'"):
-        Study.from_text(TRACES.replace(f'optional = ["{LOG}"]', ""), tmp_path / "s.toml")
+        Study.from_text(
+            TRACES.replace(f'optional = ["{LOG}"]', "").replace('claims = "claims.py"\n', ""), tmp_path / "s.toml"
+        )
 
 
 def test_the_study_of_backfilling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -186,25 +186,10 @@ WRONG = [
     ("[workload]", "[[exclude]]\nhosts = 6\n[workload]", "exclude[0].hosts is wrong"),
     ("[workload]", "[[exclude]]\nscheduler = 'x'\n[workload]", "exclude[0].scheduler is"),
     ("[workload]", "[[exclude]]\nscheduler = ['wq', 'lecsa']\n[workload]", "leaves no run"),
-    ("[workload]", "[[claims]]\nid = 'a'\n[workload]", "claims[0].kind is missing"),
-    (
-        "[workload]",
-        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\nkind='number'\n[workload]",
-        "claims[0].tolerance_ground is missing",
-    ),
-    (
-        "[workload]",
-        "[[claims]]\nid='a'\nsource='b'\nmetric='c'\ntolerance_set='after'\n"
-        "kind='shape'\ntolerance_ground='d'\n[workload]",
-        "claims[0].metric is 'c'",
-    ),
-    (
-        "[workload]",
-        "[[claims]]\nid='a'\nsource='b'\nmetric='energy_j'\ntolerance_set='after'\n"
-        "kind='number'\ntolerance_ground='d'\n[workload]",
-        "claims[0].kind is 'number', and claim 'a' has none in 'paper'",
-    ),
-    ("[workload]", "[[claims]]\nidd = 'a'\n[workload]", "claims[0].idd is no known key"),
+    ("seed = 3", "claims = 'x'", "claims is 'x': No study 'x'."),
+    ("seed = 3", "claims = 'tiny'", "claims is 'tiny', a study that comes with gridsched and has no claims"),
+    ("seed = 3", "claims = 3", "claims is 3"),
+    ("seed = 3", "claims = 'absent.py'", "claims is 'absent.py'"),
 ]
 
 

@@ -51,6 +51,7 @@ register_metric(Metric(
 STUDY = f"""
 name = "marked"
 driver = "reference"
+claims = "marked_claims.py"
 policies = ["marked_policy.py"]
 schedulers = ["wq", {{ id = "Patient", max_replicas = [2, 3] }}]
 metrics = ["makespan_s", "last_host", "task_energy_j", "makespan_above_bound"]
@@ -63,17 +64,18 @@ name = "patience"
 kind = "lines"
 metric = "makespan_s"
 along = "max_replicas"
+"""
+CLAIMS = """
+from pathlib import Path
 
-[[claims]]
-id = "own"
-source = "by hand"
-metric = "makespan_s"
-scheduler = "Patient(max_replicas=2)"
-paper = 0
-tolerance = [0, 1e9]
-tolerance_set = "before"
-kind = "number"
-tolerance_ground = "made up"
+from gridsched.reproduction.claim_statistics import mean
+from gridsched.runs.claims_schema import Claim, Ground
+
+Path({marker!r}).touch()
+CLAIMS = [
+    Claim("own", "number", "", "by hand", mean("makespan_s", "Patient(max_replicas=2)"), (0.0, 1e9),
+          Ground("before", "made up"), paper=0.0)
+]
 """
 
 
@@ -83,6 +85,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     before = dict(METRICS)
     folder = tmp_path_factory.mktemp("marked")
     (folder / "marked_policy.py").write_text(POLICY.format(marker=str(folder / "marker")))
+    (folder / "marked_claims.py").write_text(CLAIMS.format(marker=str(folder / "marker")))
     (folder / "marked.toml").write_text(STUDY)
     command = ["study", "run", folder / "marked.toml", "--store", folder / "results", "--quiet", "--trust"]
     assert main([str(word) for word in (*command, "--workers", 1)]) == 0
@@ -198,19 +201,21 @@ def test_on_a_terminal_a_study_check_asks(
 
 
 def test_reading_a_store_runs_none_of_its_files(store: Path, tmp_path: Path, capsys: Any):
-    """Labels, run ids, units and bounds are known; what only the policy computes is left out."""
-    assert main(["study", "claims", str(store)]) == 0
-    assert "reproduced" in capsys.readouterr().out
+    """Labels, run ids, units and bounds are known; what only the policy computes is left out, and the claims."""
+    assert main(["study", "claims", str(store)]) == 2
+    assert "marked_claims.py" in capsys.readouterr().err.splitlines()[-1]
+    assert not was_run(store)
     page = tmp_path / "r.html"
     assert main(["study", "report", str(store), "-o", str(page)]) == 0
     printed = capsys.readouterr()
     assert "3 of 3 runs" in printed.out
-    assert printed.err.count("warning: metric task_energy_j: left out") == 1
+    assert printed.err.count("warning: metric task_energy_j, its claims: left out") == 1
     assert "--trust runs it" in printed.err
     text = page.read_text()
     assert "Patient(max_replicas=3)" in text
     assert "Last host" in text
-    assert "metric task_energy_j: left out, because marked_policy.py" in text
+    assert "metric task_energy_j, its claims: left out, because marked_policy.py, marked_claims.py" in text
+    assert "by hand" not in text
     assert "Makespan above bound" in text
     assert "<h3>Task energy" not in text
     rows = Store.open(store).rows(Store.open(store).study("marked"))
@@ -307,6 +312,29 @@ def test_another_file_in_a_policys_place_is_never_run(store: Path, tmp_path: Pat
     assert not was_run(store)
 
 
+def test_another_file_in_the_place_of_its_claims_is_never_run(store: Path, tmp_path: Path, capsys: Any):
+    """With trust, the file of claims that the study had is run; no other, as no other policy is."""
+    copy = shutil.copytree(store, tmp_path / "results")
+    assert main(["study", "claims", str(copy), "--trust"]) == 0
+    assert "reproduced" in capsys.readouterr().out
+    (claims,) = (copy / "inputs").glob("*/marked_claims.py")
+    claims.write_text(f"{claims.read_text()}\nraise SystemExit(0)\n")
+    assert main(["study", "claims", str(copy), "--trust"]) == 2
+    assert "marked_claims.py: is damaged" in capsys.readouterr().err
+
+
+def test_a_store_names_no_claims_of_another_place(store: Path, tmp_path: Path):
+    """A forged study gets its claims from the store alone, or from gridsched."""
+    copy = shutil.copytree(store, tmp_path / "results")
+    file = copy / "studies" / "marked.json"
+    own = tmp_path / "own.py"
+    own.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nCLAIMS = []\n")
+    file.write_text(file.read_text().replace("marked_claims.py", str(own)))
+    for words in ([], ["--trust"]):
+        assert main(["study", "claims", str(copy), *words]) == 2
+    assert not (tmp_path / "ran").exists()
+
+
 def test_policies_of_a_rerun_are_imported_in_the_studys_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One may import those before it; what their digests are decides nothing."""
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
@@ -321,6 +349,7 @@ def test_policies_of_a_rerun_are_imported_in_the_studys_order(tmp_path: Path, mo
     (tmp_path / "later_policy.py").write_text(second)
     text = (
         STUDY.partition("metrics")[0]
+        .replace('claims = "marked_claims.py"\n', "")
         .replace("Patient", "Later")
         .replace('"marked_policy.py"', '"earlier_policy.py", "later_policy.py"')
     )

@@ -247,18 +247,6 @@ name = "one"
 kind = "lines"
 along = "workload.heterogeneity"
 metric = "energy_j"
-
-[[claims]]
-id = "less"
-kind = "number"
-text = "wq needs less"
-source = "by hand"
-metric = "energy_j"
-scheduler = "wq"
-paper = 5
-tolerance = [1, 9]
-tolerance_set = "after"
-tolerance_ground = "the first run"
 """
 
 RUN = "run --platform {}/p.xml --workload {}/w.csv --timeout-s 20"

@@ -18,6 +18,7 @@ from gridsched.energy import host_energy_004, relative_difference, task_energy, 
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric, run_metrics
 from gridsched.metrics.derived_entries import share_above
+from gridsched.metrics.places import DRAWN, TABLES
 from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts
 from gridsched.metrics.table import shown_metrics, summary
 from gridsched.model.platform import Host, Platform, PState
@@ -263,25 +264,26 @@ def test_a_metric_of_ones_own_is_one_entry(table):
 
 
 def test_a_table_shows_what_stands_in_it(table):
-    """In order of the places; without power no energy, without the plugin not its; one's own last."""
+    """In the table's order; without power no energy, without the plugin not its; one's own last."""
     register_metric(Metric("mine", "", "mine", lambda run: 1.0))
-    register_metric(Metric("first", "", "mine, too", lambda run: 1.0, places={"bag": -1}))
-    row = {"energy_idle_j": 1.0, "mine": 1.0, "energy_j": 2.0, "makespan_s": 3.0, "first": 1.0}
+    register_metric(Metric("another", "", "mine, too", lambda run: 1.0))
+    row = {"energy_idle_j": 1.0, "mine": 1.0, "energy_j": 2.0, "makespan_s": 3.0, "another": 1.0}
     metered = {"energy_source": "plugin"}
     ids = [metric.id for metric in shown_metrics("bag", [metered, {**row, **metered}])]
-    assert ids == ["first", "makespan_s", "energy_j", "energy_idle_j", "mine"]
+    assert ids == ["makespan_s", "energy_j", "energy_idle_j", "mine", "another"]
     ids = [metric.id for metric in shown_metrics("bag", [metered, row])]
-    assert ids == ["first", "makespan_s", "energy_idle_j", "mine"]
+    assert ids == ["makespan_s", "energy_idle_j", "mine", "another"]
     ids = [metric.id for metric in shown_metrics("run", [{**row, "energy_j": float("nan")}])]
-    assert ids == ["makespan_s", "mine", "first"]
+    assert ids == ["makespan_s", "mine", "another"]
 
 
-@pytest.mark.parametrize("name", ["run", "bag", "system", "parallel", "notebook"])
-def test_a_place_is_taken_once(name: str):
-    """So that a table has one order; each column of a comparison has a heading."""
-    places = [metric.places[name] for metric in METRICS.values() if name in metric.places]
-    assert places
-    assert len(set(places)) == len(places)
+def test_tables_name_metrics_once():
+    """So that a table has one order of metrics that there are; what is drawn of one stands in it."""
+    for ids in TABLES.values():
+        assert ids
+        assert len(set(ids)) == len(ids)
+        assert set(ids) <= METRICS.keys()
+    assert all(set(ids) <= set(TABLES[table]) for table, ids in DRAWN.items())
 
 
 def test_ids_are_taken_once(table):

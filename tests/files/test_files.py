@@ -22,9 +22,10 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_te
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.json_files import canonical_text, json_text, stored_text
 from gridsched.files.output_files import is_alive, temporary_folder
+from gridsched.reproduction.claim_statistics import mean
 from gridsched.reproduction.claims import MISSED, Finding
 from gridsched.reproduction.claims_report import claims_markdown
-from gridsched.runs.claims_schema import Claim
+from gridsched.runs.claims_schema import Claim, Ground
 from gridsched.sim.library import text_path
 from gridsched.workloads.bag import read_bag
 
@@ -214,14 +215,12 @@ def test_claims_as_markdown_hold_no_links_of_a_study(text: str):
     claim = Claim(
         id=word,
         kind="number",
-        source=text,
-        metric="makespan_s",
-        scheduler="wq",
-        paper=1.0,
-        tolerance=(0.0, 1.0),
-        tolerance_set="before",
-        tolerance_ground=text,
         text=text,
+        source=text,
+        ours=mean("makespan_s", "wq"),
+        tolerance=(0.0, 1.0),
+        ground=Ground("before", text),
+        paper=1.0,
         unit=text,
     )
     finding = Finding(claim, Interval(2.0, 1.0, 3.0, 3), text, MISSED, text, ("0" * 32,))

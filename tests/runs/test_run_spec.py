@@ -222,7 +222,7 @@ def test_the_reference_of_study_keys_is_generated():
 
 @pytest.mark.parametrize("name", [path.stem for path in studies_folder().glob("*.toml")])
 def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
-    """At the top, in the sections and in claims."""
+    """At the top and in the sections."""
     schema = study_schema()
     content = tomllib.loads((studies_folder() / f"{name}.toml").read_text())
     assert set(content) <= set(schema["properties"])
@@ -234,7 +234,6 @@ def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
         ]
         keys = set(content.get(section, {}))
         assert not keys or any(keys <= set(each) for each in known)
-    assert {key for claim in content.get("claims", ()) for key in claim} <= set(schema["$defs"]["Claim"]["properties"])
 
 
 def test_the_schema_takes_lists_as_axes():
@@ -304,15 +303,6 @@ def test_several_errors_of_a_study_are_told_at_once():
 
 # Studies that say only in what they differ from another (the key ``extends``).
 
-CLAIM = {
-    "kind": "number",
-    "source": "table 1",
-    "metric": "makespan_s",
-    "paper": 1.0,
-    "tolerance": 0.5,
-    "tolerance_set": "before",
-    "tolerance_ground": "before any run",
-}
 BASE: dict[str, Any] = {
     "name": "base",
     "seed": 4,
@@ -322,8 +312,8 @@ BASE: dict[str, Any] = {
     "platform": {"generator": "table", "table": "machines.csv", "hosts": 3},
     "workload": {"generator": "bag", "tasks": 5, "length_flop": 1e9},
     "report": {"where": {"scheduler": "wq", "replicate": 0}},
-    "claims": [{"id": each, "scheduler": "wq", **CLAIM} for each in ("A", "B", "C")],
-    "figures": [{"name": "bars", "kind": "best", "metric": "makespan_s"}],
+    "claims": "lecsa",
+    "figures": [{"name": each, "kind": "best", "metric": "makespan_s"} for each in ("bars", "more")],
 }
 
 
@@ -358,29 +348,24 @@ def test_tables_change_key_by_key_and_all_else_whole(tmp_path: Path):
     assert list(content.workload.items()) == [("generator", "bag"), ("tasks", 7), ("length_flop", 1e9)]
     assert content.platform == BASE["platform"]
     assert content.report.where == {"replicate": 1}
-    assert [claim.id for claim in content.claims] == ["A", "B", "C"]
+    assert content.claims == "lecsa"
 
 
-def test_claims_and_figures_change_one_by_one(tmp_path: Path):
-    """In their places, with those keys that are given; new ones are appended."""
-    content = content_of(
-        tmp_path,
-        claims=[{"id": "D", **CLAIM}, {"id": "B", "paper": 2.0}],
-        figures=[{"name": "bars", "caption": "Bars."}],
-    ).content
-    assert [(claim.id, claim.paper, claim.scheduler) for claim in content.claims] == [
-        ("A", 1.0, "wq"),
-        ("B", 2.0, "wq"),
-        ("C", 1.0, "wq"),
-        ("D", 1.0, None),
+def test_figures_change_one_by_one(tmp_path: Path):
+    """In their places, with those keys that are given; new ones are appended. A file of claims is another."""
+    new = {"name": "lines", "kind": "lines", "metric": "energy_j", "along": "hosts"}
+    content = content_of(tmp_path, figures=[new, {"name": "bars", "caption": "Bars."}], claims="own.py").content
+    assert [(each.name, each.metric, each.caption) for each in content.figures] == [
+        ("bars", "makespan_s", "Bars."),
+        ("more", "makespan_s", ""),
+        ("lines", "energy_j", ""),
     ]
-    (figure,) = content.figures
-    assert (figure.kind, figure.metric, figure.caption) == ("best", "makespan_s", "Bars.")
+    assert content.claims == "own.py"
 
 
 def test_the_text_stands_by_itself(tmp_path: Path):
     """It is what a store keeps; the study that was extended may be gone by then."""
-    document = content_of(tmp_path, workload={"tasks": 7}, claims=[{"id": "B", "paper": 2.0}])
+    document = content_of(tmp_path, workload={"tasks": 7}, figures=[{"name": "more", "caption": "M"}])
     (tmp_path / "base.toml").unlink()
     kept = parse_document(document.text, document.path)
     assert (kept.content, kept.settings) == (document.content, document.settings)
@@ -430,14 +415,15 @@ def test_one_level_and_no_circle(tmp_path: Path):
 
 
 def test_faults_name_both_files(tmp_path: Path):
-    """Of what either says: a wrong value, a doubled claim, claims without ids."""
+    """Of what either says: a wrong value, a doubled figure, figures without names."""
     wrong = refusal(tmp_path, workload={"tasks": 7}, replicates=0)
     assert "own.toml" in wrong
     assert "base.toml" in wrong
     assert "replicates" in wrong
-    assert "claims[0].id" in refusal(tmp_path, claims=[{"paper": 2.0}])
-    twice = content_of(tmp_path, claims=[{"id": "B", "paper": 2.0}, {"id": "B", **CLAIM}])
-    assert [claim.id for claim in twice.content.claims] == ["A", "B", "C", "B"]
+    assert "figures[0].name" in refusal(tmp_path, figures=[{"caption": "M"}])
+    again = {"name": "more", "kind": "best"}
+    twice = content_of(tmp_path, figures=[{"name": "more", "caption": "M"}, again])
+    assert [figure.name for figure in twice.content.figures] == ["bars", "more", "more"]
 
 
 def test_a_store_keeps_it_whole(tmp_path: Path):

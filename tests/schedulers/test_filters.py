@@ -214,7 +214,7 @@ def test_the_study_that_judges_it():
     assert len(goals) == 2 * 5 * 4
     for claim in goals:
         assert claim.tolerance == (-2.0, 1000.0)
-        assert claim.against.endswith(" auto")
+        assert claim.ours.schedulers["against"].endswith(" auto")
 
 
 # The energy filter of algorithms B5, by hand.
