@@ -245,13 +245,6 @@ def test_every_dependency_has_a_tested_version():
     assert wanted - {"gridsched"} <= requirement_names(pins)
 
 
-def test_every_dependency_has_a_range():
-    """Each requirement has a lowest and an upper bound."""
-    extras = PROJECT["project"]["optional-dependencies"]
-    for text in PROJECT["project"]["dependencies"] + extras["test"]:
-        assert re.fullmatch(r"[\w-]+>=[\d.]+,<[\d.]+", text), text
-
-
 def test_pip_and_uv_build_simgrid_under_the_same_constraint():
     """What build-constraints.txt says to pip, pyproject.toml says to uv."""
     lines = (ROOT / "build-constraints.txt").read_text(encoding="utf-8").splitlines()
