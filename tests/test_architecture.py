@@ -215,7 +215,9 @@ def test_continuous_integration_calls_make_test_only():
     assert words_of(script) == ["exec make test"]
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "test-long", "benchmark", "wheels", "docs", "clean", "help"])
+@pytest.mark.parametrize(
+    "target", ["demo", "test", "test-long", "coverage", "benchmark", "wheels", "docs", "clean", "help"]
+)
 def test_make_lists_its_targets(target: str):
     """'make help' has a line for every target that the README names."""
     if shutil.which("make") is None:
