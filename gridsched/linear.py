@@ -1,0 +1,12 @@
+"""Linear programmes of a bag of typed tasks: fronts of makespan and energy, the most profit, plans of whole tasks.
+
+They need SciPy, the extra ``lp``.
+"""
+
+from gridsched.optimize.answers import landscape
+from gridsched.optimize.pareto_front import exact_front
+from gridsched.optimize.profit_lp import most_profit
+from gridsched.optimize.recovery import earnings, recover
+from gridsched.optimize.typed_bag import typed_bag
+
+__all__ = ["earnings", "exact_front", "landscape", "most_profit", "recover", "typed_bag"]
