@@ -7,7 +7,7 @@ PYTEST := .venv/bin/python -m pytest
 TOGETHER := -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: demo test types kernels test-long test-faults benchmark benchmark-all wheels docs clean help
+.PHONY: demo test style types kernels test-long test-faults coverage benchmark benchmark-all wheels docs clean help
 
 help: ## this list
 	@echo "Targets (each sets up .venv where needed; the first time takes up to 8 minutes):"
@@ -19,12 +19,16 @@ demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo
 	@scripts/set_up.sh
 	@scripts/run_demo.sh
 
-test: ## check types and the order of imports, run the tests
+test: ## check style, types and the order of imports, run the tests, name the 30 slowest
 	@echo "make test: sets up .venv where needed, then runs the tests (10 minutes on 2 busy cores)."
 	@echo "The first time takes about 8 minutes more where SimGrid must be compiled."
 	@scripts/set_up.sh
-	@$(MAKE) --no-print-directory -j2 types kernels
-	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=unattended
+	@$(MAKE) --no-print-directory -j2 style types kernels
+	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=unattended --durations=30
+
+style:
+	@.venv/bin/ruff check --quiet .
+	@.venv/bin/ruff format --check --quiet .
 
 types:
 	@.venv/bin/mypy
@@ -44,6 +48,12 @@ test-faults: ## kill campaigns at random moments, 20 rounds, and look that no ru
 	@echo "make test-faults: sets up .venv where needed, then runs the tests marked 'faults'."
 	@scripts/set_up.sh
 	@$(PYTEST) -q -m faults
+
+coverage: ## run the tests and count which lines they reach; fail below the floor in pyproject.toml
+	@echo "make coverage: sets up .venv where needed, then runs the tests (longer than 'make test')."
+	@scripts/set_up.sh
+	@$(MAKE) --no-print-directory kernels
+	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=unattended --cov --cov-report=term:skip-covered
 
 benchmark: ## measure whole commands and the drivers' cost per task: docs/performance.md
 	@echo "make benchmark: sets up .venv where needed, then measures commands and drivers (some minutes)."

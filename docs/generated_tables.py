@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import published_claims
@@ -92,12 +93,49 @@ def systems_table(study: str) -> str:
     return markdown(header, published_claims.systems_rows(study))
 
 
+#: The modules that users import; whatever else the package holds may move.
+PUBLIC_MODULES = (
+    "gridsched",
+    "gridsched.testing",
+    "gridsched.learning",
+    "gridsched.claims",
+    "gridsched.plugins",
+    "gridsched.linear",
+    "gridsched.formulas",
+    "gridsched.errors",
+    "gridsched.systems.profit",
+    "gridsched.systems.utility",
+)
+
+
+def public_names(module: str) -> list[str]:
+    """Return the names that a public module offers."""
+    room = import_module(module)
+    return sorted(getattr(room, "__all__", None) or (name for name, each in vars(room).items() if is_own(each, module)))
+
+
+def is_own(each: object, module: str) -> bool:
+    """Whether an error is defined in a module."""
+    return isinstance(each, type) and each.__module__ == module
+
+
+def public_table() -> str:
+    """Return the public modules, the first sentence of each, and its names."""
+    rows = []
+    for module in PUBLIC_MODULES:
+        sentence = (import_module(module).__doc__ or "").partition("\n")[0].rstrip(".:")
+        names = ", ".join(f"`{name}`" for name in public_names(module))
+        rows.append([f"`{module}`", f"{sentence}: {names}"])
+    return markdown(["module", "what it gives"], rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "metric_names": metric_names_table,
     "claims": claims_table,
     "papers": papers_table,
     "schedulers": schedulers_table,
+    "public": public_table,
     "systems_of_parallel": partial(systems_table, "parallel"),
     **{
         f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)

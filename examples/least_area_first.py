@@ -1,7 +1,6 @@
 """A queue order of one's own: the job with the least node-seconds first, but none waits for ever."""
 
-from gridsched.schedulers.parallel.backfilling import EasyBackfilling
-from gridsched.schedulers.parallel.queue_orders import QueueOrder
+from gridsched import EasyBackfilling, QueueOrder
 
 
 class LeastArea(QueueOrder):

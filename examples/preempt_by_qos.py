@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from gridsched import Cancel
-from gridsched.schedulers.parallel.backfilling import EasyBackfilling
+from gridsched import Cancel, EasyBackfilling
 
 
 class PreemptByQos(EasyBackfilling):

@@ -20,11 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridsched import Scenario, run
-from gridsched.analysis.statistics import t_interval
-from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
-from gridsched.systems.utility.parallel_day import ParallelDay
-from gridsched.systems.utility.parallel_tasks import generate_parallel_day
+from gridsched import ParallelEstimates, Scenario, node_platform, run, t_interval
+from gridsched.systems.utility import ParallelDay, generate_parallel_day
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 SYSTEM = {"load_factor": 1.375, "utility_classes": "exponential", "urgency_unit_s": 600.0}

@@ -9,9 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gridsched import Scenario, learning, make_tasks, run
-from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.run_times import LoggedRunTimes
+from gridsched import Cluster, Host, LoggedRunTimes, Platform, PState, Scenario, learning, make_tasks, run
 
 ITERATIONS, CANDIDATES, BEST, EPISODES = 10, 16, 4, 3
 UNSEEN = range(1000, 1020)

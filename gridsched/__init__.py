@@ -10,8 +10,15 @@ from gridsched.version import __version__ as __version__
 if TYPE_CHECKING:
     from gridsched.analysis.comparison import Comparison as Comparison
     from gridsched.analysis.comparison import compare as compare
+    from gridsched.analysis.statistics import Interval as Interval
+    from gridsched.analysis.statistics import t_interval as t_interval
     from gridsched.analysis.study_results import read_results as read_results
+    from gridsched.campaign.run_records import read_records as read_records
     from gridsched.campaign.store import Store as Store
+    from gridsched.export.export import read_export as read_export
+    from gridsched.figures.figure_file import Drawn as Drawn
+    from gridsched.figures.figure_file import register_figure as register_figure
+    from gridsched.figures.figure_style import new_figure as new_figure
     from gridsched.figures.plots import plot_carbon as plot_carbon
     from gridsched.figures.plots import plot_comparison as plot_comparison
     from gridsched.figures.plots import plot_front as plot_front
@@ -24,17 +31,27 @@ if TYPE_CHECKING:
     from gridsched.metrics import Metric as Metric
     from gridsched.metrics import RunFacts as RunFacts
     from gridsched.metrics import register_metric as register_metric
+    from gridsched.model.carbon import Carbon as Carbon
+    from gridsched.model.parallel_estimates import ParallelEstimates as ParallelEstimates
+    from gridsched.model.parallel_estimates import node_platform as node_platform
     from gridsched.model.platform import Cluster as Cluster
     from gridsched.model.platform import Host as Host
     from gridsched.model.platform import Platform as Platform
     from gridsched.model.platform import PState as PState
+    from gridsched.model.run_times import LoggedRunTimes as LoggedRunTimes
+    from gridsched.model.seeds import random_stream as random_stream
     from gridsched.model.system import System as System
+    from gridsched.model.tariff import Tariff as Tariff
     from gridsched.model.tasks import Tasks as Tasks
     from gridsched.model.tasks import make_tasks as make_tasks
+    from gridsched.model.utility import UtilityClasses as UtilityClasses
+    from gridsched.model.utility import UtilityFunctions as UtilityFunctions
+    from gridsched.optimize.bag_bounds import bag_bounds as bag_bounds
     from gridsched.platform_io.xml_reader import read_platform as read_platform
     from gridsched.policy.base import Delegate as Delegate
     from gridsched.policy.base import Scheduler as Scheduler
     from gridsched.policy.base import Traits as Traits
+    from gridsched.policy.base import TraitsWith as TraitsWith
     from gridsched.policy.decisions import Allocate as Allocate
     from gridsched.policy.decisions import Assign as Assign
     from gridsched.policy.decisions import Cancel as Cancel
@@ -53,16 +70,26 @@ if TYPE_CHECKING:
     from gridsched.runs.run_many import run_many as run_many
     from gridsched.runs.scenario import Scenario as Scenario
     from gridsched.runs.study import Study as Study
+    from gridsched.schedulers.parallel.backfilling import EasyBackfilling as EasyBackfilling
+    from gridsched.schedulers.parallel.predictors import Predictor as Predictor
+    from gridsched.schedulers.parallel.queue_orders import QueueOrder as QueueOrder
     from gridsched.workloads.bag import BagOfTasks as BagOfTasks
     from gridsched.workloads.bag import generate_bag as generate_bag
+    from gridsched.workloads.generator_keys import GeneratorKeys as GeneratorKeys
+    from gridsched.workloads.load import read_system_workload as read_system_workload
     from gridsched.workloads.load import read_workload as read_workload
 
-#: Public names and the modules they live in; imported when first used.
+#: Modules and the public names that live there today, each imported when first used. Users rely on the names, not on
+#: where they live.
 _HOME = {
-    "runs.run": ("RunResult", "run"),
-    "runs.run_many": ("energy_check", "run_many"),
-    "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
+    "analysis.statistics": ("Interval", "t_interval"),
+    "analysis.study_results": ("read_results",),
+    "campaign.run_records": ("read_records",),
+    "campaign.store": ("Store",),
+    "export.export": ("read_export",),
+    "figures.figure_file": ("Drawn", "register_figure"),
+    "figures.figure_style": ("new_figure",),
     "figures.plots": (
         "plot_carbon",
         "plot_comparison",
@@ -74,15 +101,19 @@ _HOME = {
         "plot_trace",
         "plot_workload",
     ),
-    "analysis.study_results": ("read_results",),
-    "campaign.store": ("Store",),
     "metrics": ("Metric", "RunFacts", "register_metric"),
-    "runs.study": ("Study",),
+    "model.carbon": ("Carbon",),
+    "model.parallel_estimates": ("ParallelEstimates", "node_platform"),
     "model.platform": ("Cluster", "Host", "PState", "Platform"),
+    "model.run_times": ("LoggedRunTimes",),
+    "model.seeds": ("random_stream",),
     "model.system": ("System",),
+    "model.tariff": ("Tariff",),
     "model.tasks": ("Tasks", "make_tasks"),
+    "model.utility": ("UtilityClasses", "UtilityFunctions"),
+    "optimize.bag_bounds": ("bag_bounds",),
     "platform_io.xml_reader": ("read_platform",),
-    "policy.base": ("Delegate", "Scheduler", "Traits"),
+    "policy.base": ("Delegate", "Scheduler", "Traits", "TraitsWith"),
     "policy.decisions": (
         "Allocate",
         "Assign",
@@ -96,8 +127,16 @@ _HOME = {
         "WakeAt",
     ),
     "policy.registry": ("make_scheduler", "register"),
+    "runs.run": ("RunResult", "run"),
+    "runs.run_many": ("energy_check", "run_many"),
+    "runs.scenario": ("Scenario",),
+    "runs.study": ("Study",),
+    "schedulers.parallel.backfilling": ("EasyBackfilling",),
+    "schedulers.parallel.predictors": ("Predictor",),
+    "schedulers.parallel.queue_orders": ("QueueOrder",),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
-    "workloads.load": ("read_workload",),
+    "workloads.generator_keys": ("GeneratorKeys",),
+    "workloads.load": ("read_system_workload", "read_workload"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gridsched.errors import MissingDependency
+from gridsched.extras import check_installed
 from gridsched.systems.learning.agent_scheduler import (
     AgentScheduler,
     Choice,
@@ -46,12 +46,7 @@ def make(scenario: Episodes, **options: Any) -> SchedulingEnvironment:
     InputError
         As the run of the scenario would.
     """
-    try:
-        from gridsched.systems.learning.environment import SchedulingEnvironment
-    except ModuleNotFoundError as error:
-        if error.name != "gymnasium":
-            raise
-        raise MissingDependency(
-            "learning.make needs Gymnasium; install it: pip install 'gridsched[learning]'."
-        ) from None
+    check_installed("gymnasium", "Learning environments")
+    from gridsched.systems.learning.environment import SchedulingEnvironment
+
     return SchedulingEnvironment(scenario, **options)

@@ -18,19 +18,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 import gridsched  # noqa: E402  # that of this checkout, of which nothing is installed
+from gridsched import formulas, linear  # noqa: E402
 
 PREPARED = ROOT / "build" / "documents"
 COPIES = "repository"
 #: Pages of Python by name: title, and the rooms whose public names stand there.
 PYTHON_PAGES = {
-    "runs": ("Runs, comparisons, studies", ("runs", "analysis", "campaign")),
+    "runs": ("Runs, comparisons, studies", ("runs", "analysis", "campaign", "export", "optimize")),
     "workloads": ("Platforms, tasks, traces", ("model", "platform_io", "workloads")),
-    "schedulers": ("Schedulers of your own", ("policy", "testing")),
+    "schedulers": ("Schedulers of your own", ("policy", "schedulers", "testing")),
     "figures": ("Figures", ("figures",)),
     "metrics": ("Metrics", ("metrics",)),
+    "formulas": ("Formulas and linear programmes", ("formulas", "linear")),
 }
-#: Types that public functions take or return.
+#: What other public modules offer, and types that public functions take or return.
 HANDED_OUT = {
+    "formulas": tuple(formulas.__all__),
+    "linear": tuple(linear.__all__),
     "model.estimates": ("Estimates",),
     "model.trace": ("Trace",),
     "policy.state": ("EnergyState", "NodesState", "State"),
@@ -113,7 +117,7 @@ def python_page(page: str) -> str:
     modules = {module: names for module, names in documented_names().items() if module.partition(".")[0] in rooms}
     offered = sorted(name for names in modules.values() for name in names if name in gridsched.__all__)
     folded = textwrap.fill(", ".join(offered), 88, initial_indent=" " * 4, subsequent_indent=" " * 4)
-    imports = [f"from gridsched import (\n{folded},\n)"]
+    imports = [f"from gridsched import (\n{folded},\n)"] if offered else []
     for module, names in modules.items():
         handed_out = [name for name in names if name not in gridsched.__all__]
         imports += [f"from gridsched.{module} import {', '.join(handed_out)}"] if handed_out else []

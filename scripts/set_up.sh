@@ -235,8 +235,14 @@ install_all_but_simgrid() {
     "$VENV_PYTHON" -c 'import re, tomllib
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
-wanted = project["dependencies"] + project["optional-dependencies"]["test"]
-print(*(each for each in wanted if not re.match(r"simgrid\b", each)), sep="\n")' \
+def requirements(listed):
+    for each in listed:
+        if extras := re.fullmatch(r"gridsched\[(.+)\]", each):
+            for extra in extras[1].split(","):
+                yield from requirements(project["optional-dependencies"][extra])
+        elif not re.match(r"simgrid\b", each):
+            yield each
+print(*requirements([*project["dependencies"], "gridsched[test]"]), sep="\n")' \
         >.venv/requirements.txt
     install --quiet -r .venv/requirements.txt && install --quiet --no-deps --editable .
 }

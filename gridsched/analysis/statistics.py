@@ -14,11 +14,14 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats
+from gridsched.extras import load
 
 #: Confidence of all intervals that gridsched prints.
 CONFIDENCE = 0.95
 #: Quantiles between which a bootstrap's interval lies.
 _OUTSIDE = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)
+#: What needs SciPy here.
+_INTERVALS = "Confidence intervals"
 #: Samples of a bootstrap, and the seed of their draw.
 RESAMPLES, BOOTSTRAP_SEED = 4000, 20140519
 
@@ -58,11 +61,10 @@ def half_widths(deviation: ArrayLike, count: ArrayLike) -> Floats:
     count : array_like
         Sizes of the samples.
     """
-    from scipy.special import stdtrit  # scipy.stats calls it, and takes four times as long to load
-
     n = np.asarray(count, dtype=np.float64)
     several = np.where(n >= 2, n, np.nan)
-    quantile = stdtrit(several - 1, (1 + CONFIDENCE) / 2)
+    special = load("scipy.special", _INTERVALS)  # scipy.stats calls it, and takes four times as long to load
+    quantile = special.stdtrit(several - 1, (1 + CONFIDENCE) / 2)
     return quantile * np.asarray(deviation, dtype=np.float64) / np.sqrt(several)
 
 
@@ -104,12 +106,11 @@ def median_interval(values: ArrayLike) -> Interval:
         Its `mean` is the median; the ends are values of the sample, nan where it is too small for
         the confidence (less than 6 values for 95 %).
     """
-    from scipy.stats import quantile_test  # slow to load
-
+    stats = load("scipy.stats", _INTERVALS)
     sample = _without_nan(values)
     if not len(sample):
         return Interval()
-    ends = quantile_test(sample, p=0.5).confidence_interval(CONFIDENCE)
+    ends = stats.quantile_test(sample, p=0.5).confidence_interval(CONFIDENCE)
     return Interval(float(np.median(sample)), float(ends.low), float(ends.high), len(sample))
 
 
@@ -143,10 +144,9 @@ def proportion_intervals(hits: ArrayLike, tries: ArrayLike) -> tuple[Floats, Flo
     hits, tries : array_like of whole numbers, shape (n,)
         Independent tries, at least 1 each, and how many of them succeeded.
     """
-    from scipy.stats import binomtest  # slow to load
-
+    stats = load("scipy.stats", _INTERVALS)
     pairs = zip(np.asarray(hits), np.asarray(tries), strict=True)
-    ends = [binomtest(int(hit), int(n)).proportion_ci(CONFIDENCE, method="wilson") for hit, n in pairs]
+    ends = [stats.binomtest(int(hit), int(n)).proportion_ci(CONFIDENCE, method="wilson") for hit, n in pairs]
     low, high = (np.array([getattr(each, end) for each in ends]) for end in ("low", "high"))
     return low, high
 

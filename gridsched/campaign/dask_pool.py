@@ -23,7 +23,8 @@ from gridsched.campaign.campaign import Listener, Options, Progress, lead_campai
 from gridsched.campaign.local_pool import Performer
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, ended_row, versions
 from gridsched.campaign.store import Store
-from gridsched.errors import InputError, MissingDependency
+from gridsched.errors import InputError
+from gridsched.extras import load
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.run_spec import RESULTS_VERSION
 from gridsched.runs.study import Study, StudyRun
@@ -125,11 +126,8 @@ def run_dask_campaign(
 
 
 def _connect(address: str) -> Any:
-    try:
-        from distributed import Client, Security
-    except ImportError:
-        raise MissingDependency("--dask needs Dask; install it: pip install 'gridsched[cluster]'.") from None
-    if address.startswith("tls:") and not Security().get_connection_args("client").get("ssl_context"):
+    distributed = load("distributed", "Runs on Dask (--dask)")
+    if address.startswith("tls:") and not distributed.Security().get_connection_args("client").get("ssl_context"):
         raise InputError(
             f"--dask {address}: Dask's configuration names no certificate of this client; set "
             "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/campaigns.md)."
@@ -138,7 +136,7 @@ def _connect(address: str) -> Any:
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
-        return Client(address, timeout=_CONNECT_S, set_as_default=False)
+        return distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"--dask {address}: no Dask scheduler answers: {' '.join(str(error).split())}.") from None
 

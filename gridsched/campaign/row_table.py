@@ -10,13 +10,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import RunRow, cannot_write
-from gridsched.errors import InputError, MissingDependency
+from gridsched.errors import InputError
+from gridsched.extras import check_installed
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
@@ -42,8 +42,7 @@ _PREFIX = "rows-"
 
 def check_arrow() -> None:
     """Raise `MissingDependency` where pyarrow, in whose files stores keep rows, is not installed."""
-    if find_spec("pyarrow") is None:
-        raise MissingDependency("Stores need pyarrow; install it: pip install 'pyarrow>=18'.")
+    check_installed("pyarrow", "Stores of studies")
 
 
 def _arrow() -> Any:

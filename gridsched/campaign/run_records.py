@@ -92,6 +92,13 @@ def write_records(result: RunResult, store: Path, run_id: str) -> None:
 def read_records(store: Path, run_id: str) -> pd.DataFrame:
     """Return the records of a run.
 
+    Parameters
+    ----------
+    store : Path
+        Its folder.
+    run_id : str
+        The whole id.
+
     Raises
     ------
     InputError

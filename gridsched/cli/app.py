@@ -256,10 +256,14 @@ def _explain(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
 
 def _package_of(error: ModuleNotFoundError) -> str:
     """Return which of gridsched's own requirements is missing; empty if it is none."""
-    from importlib.metadata import requires
+    from importlib.metadata import PackageNotFoundError, requires
 
     module = (error.name or "").partition(".")[0].replace("_", "-")
-    needs = (line.partition(";")[0].strip() for line in requires("gridsched") or ())
+    try:
+        lines = requires("gridsched") or ()
+    except PackageNotFoundError:  # a checkout on PYTHONPATH
+        return ""
+    needs = (line.partition(";")[0].strip() for line in lines)
     return next((each for each in needs if module and re.match(rf"{re.escape(module)}\b", each)), "")
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.errors import InputError
+from gridsched.extras import check_installed, load
 from gridsched.files.csv_files import csv_text
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
@@ -138,6 +139,8 @@ def check_targets(targets: Mapping[str, Sequence[Path]], inputs: Sequence[Path |
                 raise InputError(f"{option} would write {path} over {taken[place]}; rename it.")
             taken[place] = f"what {option} writes"
             check_writable(path, force=force)
+            if path.suffix.lower() == ".parquet":
+                check_installed("pyarrow", "Parquet files")
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, force: bool) -> None:
@@ -155,11 +158,9 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]], whole: Any, *, for
 
 def _parquet_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
     """Return columns as a Parquet file, with unit and meaning of each metric."""
-    import pyarrow as pa  # slow to load
-    import pyarrow.parquet as pq
-
+    pa, parquet = (load(name, "Parquet files") for name in ("pyarrow", "pyarrow.parquet"))
     from gridsched.campaign.row_table import described_table
 
     stream = io.BytesIO()
-    pq.write_table(described_table(pa.table(dict(columns))), stream)
+    parquet.write_table(described_table(pa.table(dict(columns))), stream)
     return stream.getvalue()

@@ -66,6 +66,11 @@ def new_figure(width: float, height: float) -> Figure | SubFigure:
     Within `drawn_in` it is the figure or part of one that was given, or the part where the axes
     were. The whole figure gets the constrained layout if it has none, so that legends find room.
 
+    Parameters
+    ----------
+    width, height : float
+        Of the figure, if it is one of its own [inch].
+
     Raises
     ------
     InputError

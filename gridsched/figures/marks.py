@@ -228,9 +228,21 @@ def spread(heights: Floats, gap: float) -> Floats:
     >>> spread(np.array([0.5, 0.5, 1.2]), 0.25).tolist()
     [0.375, 0.625, 1.0]
     """
-    from scipy.optimize import isotonic_regression  # slow to load
-
     steps = gap * np.arange(len(heights))
     # without the steps, places that are apart are places that do not fall
     level = np.clip(heights - steps, 0.0, 1.0 - gap * (len(heights) - 1))
-    return isotonic_regression(level).x + steps
+    return _without_falls(level) + steps
+
+
+def _without_falls(values: Floats) -> Floats:
+    """Return numbers that do not fall and are nearest to `values` in squares: falling neighbours take their mean."""
+    means: list[float] = []
+    counts: list[int] = []
+    for value in values.tolist():
+        means.append(value)
+        counts.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            mean, count = means.pop(), counts.pop()
+            means[-1] += (mean - means[-1]) * count / (counts[-1] + count)
+            counts[-1] += count
+    return np.repeat(means, counts)

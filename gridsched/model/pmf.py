@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
+from gridsched.extras import load
 from gridsched.model.pmf_kernels import GridTable
 
 #: Late masses closer than this to 0 or 1 are rounding (algorithms D4).
@@ -241,8 +242,7 @@ def from_edges(edges: Floats, step: float) -> Pmf:
 
 def convolved_by_fft(first: Floats, second: Floats) -> Floats:
     """Return the masses of the sum of two times on one grid; faster where both are long."""
-    from scipy import signal  # slow to load
-
+    signal = load("scipy.signal", "Sums of long distributions")
     # rounding leaves tiny negative masses
     return np.asarray(np.maximum(signal.fftconvolve(first, second), 0.0))
 

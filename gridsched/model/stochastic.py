@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
+from gridsched.extras import load
 from gridsched.model.pmf import TAIL, Pmf, from_edges
 from gridsched.model.run_times import RunTimes
 from gridsched.model.task_types import TaskTypes, TypedEstimates
@@ -64,8 +65,7 @@ class GammaLaw:
 
     def quantile(self, share: float, mean_s: float) -> float:
         """Return the time [s] that this share of runs does not exceed, if the mean is `mean_s`."""
-        from scipy import special  # slow to load
-
+        special = load("scipy.special", "Gamma distributed run times")
         scale = mean_s * self.cov**2
         return float(scale * special.gammaincinv(1.0 / self.cov**2, share))
 
@@ -75,8 +75,7 @@ class GammaLaw:
         As `gridsched.model.pmf.from_edges` makes them, but with one call of the gamma
         function for all.
         """
-        from scipy import special  # slow to load
-
+        special = load("scipy.special", "Gamma distributed run times")
         shape, scales = 1.0 / self.cov**2, means_s * self.cov**2
         last = np.ceil(scales * special.gammainccinv(shape, TAIL) / step_s).astype(np.int64)
         ends = np.cumsum(last + 2)

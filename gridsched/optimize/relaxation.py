@@ -35,11 +35,14 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats
 from gridsched.errors import GridschedError
+from gridsched.extras import load
 from gridsched.optimize.typed_bag import TypedBag
 
 if TYPE_CHECKING:
     from scipy import sparse
 
+#: What needs SciPy here.
+_PROGRAMMES = "Linear programmes"
 #: Twice the unit roundoff of float64: relative error of one operation, generously.
 ROUNDOFF = float(np.finfo(np.float64).eps)
 #: Feasibility tolerance asked of HiGHS, in the scaled variables.
@@ -212,8 +215,7 @@ class Relaxation:
         limits = _with_last(b / unit, j, n_machines, capacity - 1.0)
         right = np.full(n_machines, capacity)
         if row is not None:
-            from scipy import sparse  # slow to load
-
+            sparse = load("scipy.sparse", _PROGRAMMES)
             further = sparse.csr_array(np.append(row[0][i, j] / unit, row[1])[None])
             limits = sparse.vstack([limits, further], format="csr")
             right = np.append(right, row[2])
@@ -244,11 +246,10 @@ class Relaxation:
 
 def _highs(**programme: Any) -> Any:
     """Return HiGHS's answer: by the simplex method, or where that gives up, by interior points."""
-    from scipy.optimize import linprog  # slow to load
-
+    optimize = load("scipy.optimize", _PROGRAMMES)
     for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", USUAL_TOLERANCE)):
         options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
-        answer = linprog(**programme, method=method, options=options)
+        answer = optimize.linprog(**programme, method=method, options=options)
         if answer.status == 0:
             return answer
         if answer.status == 2:
@@ -258,8 +259,7 @@ def _highs(**programme: Any) -> Any:
 
 def _with_last(values: Floats, rows: NDArray[np.intp], n_rows: int, last: float) -> sparse.csr_array:
     """Return a matrix with one entry in each column, and a last column of one number."""
-    from scipy import sparse  # slow to load
-
+    sparse = load("scipy.sparse", _PROGRAMMES)
     n = len(values)
     if last == 0.0:
         return sparse.csr_array((values, (rows, np.arange(n))), shape=(n_rows, n + 1))

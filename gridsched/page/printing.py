@@ -6,12 +6,13 @@ A page is one HTML file that needs nothing else; other files may stand beside it
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gridsched.analysis.texts import TextTable
+from gridsched.extras import load
 
 #: Longer tables are cut on the page; the CSV beside it holds all rows.
 MAX_ROWS = 200
@@ -41,16 +42,27 @@ def marked_columns(table: TextTable, row: int) -> list[int]:
     return [column for each, column in table.marked if each == row]
 
 
-TEMPLATES = Environment(
-    loader=PackageLoader("gridsched.page"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    keep_trailing_newline=True,
-)
-TEMPLATES.filters |= {"number_columns": number_columns, "notes": notes, "marked_columns": marked_columns}
-TEMPLATES.globals["most_rows"] = MAX_ROWS
+@cache
+def templates() -> Any:
+    """Return the templates of this folder, as an environment of Jinja.
+
+    Raises
+    ------
+    MissingDependency
+        If Jinja is not installed.
+    """
+    jinja2 = load("jinja2", "Reports of studies")
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("gridsched.page"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"number_columns": number_columns, "notes": notes, "marked_columns": marked_columns}
+    environment.globals["most_rows"] = MAX_ROWS
+    return environment
 
 
 def page_html(template: str, **content: Any) -> str:
@@ -63,7 +75,7 @@ def page_html(template: str, **content: Any) -> str:
     **content
         What the template shows; texts are escaped.
     """
-    return TEMPLATES.get_template(template).render(content).lstrip()
+    return templates().get_template(template).render(content).lstrip()
 
 
 def latex_text(table: TextTable) -> str:

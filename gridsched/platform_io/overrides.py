@@ -12,6 +12,7 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Integers
 from gridsched.errors import InputError, did_you_mean
+from gridsched.extras import load
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
 
@@ -74,12 +75,10 @@ def contain_match(texts: Iterable[str], pattern: str) -> Booleans:
     InputError
         If it is no such expression.
     """
-    import pyarrow as pa  # slow to load
-    from pyarrow.compute import match_substring_regex
-
+    pa, compute = (load(name, "Name patterns") for name in ("pyarrow", "pyarrow.compute"))
     strings = pa.array(texts, pa.string())
     try:
-        matches = match_substring_regex(strings, pattern, ignore_case=True)
+        matches = compute.match_substring_regex(strings, pattern, ignore_case=True)
     except (pa.ArrowInvalid, UnicodeError) as error:
         reason = str(error).removeprefix("Invalid regular expression: ")
         raise InputError(f"Name pattern {pattern!r}: {reason}.") from None

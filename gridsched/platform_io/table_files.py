@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 import math
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Floats
-from gridsched.errors import InputError, MissingDependency
+from gridsched.errors import InputError
+from gridsched.extras import check_installed
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import read_bytes
 from gridsched.model.limits import LARGEST, SMALLEST
@@ -298,8 +298,7 @@ def read_sheets(path: str | Path, data: bytes, most_rows: int) -> list[list[list
     MissingDependency
         If python-calamine is not installed.
     """
-    if importlib.util.find_spec("python_calamine") is None:
-        raise MissingDependency(f"{path}: is a spreadsheet; reading it needs: pip install python-calamine")
+    check_installed("python_calamine", f"{path}: spreadsheets")
     limits = map(str, (MEMORY, CPU_S, most_rows, MAX_CELLS))
     command = [sys.executable, "-I", workbook_child.__file__, *limits]
     try:

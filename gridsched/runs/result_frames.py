@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gridsched.energy import HostEnergy
-from gridsched.errors import MissingDependency
+from gridsched.extras import check_installed
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import amount
 from gridsched.metrics.group_metrics import execution_energy_j
@@ -104,8 +103,7 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
     MissingDependency
         If Bokeh is not installed.
     """
-    if find_spec("bokeh") is None:
-        raise MissingDependency("Pages of runs need Bokeh; install it: pip install 'gridsched[view]'.")
+    check_installed("bokeh", "Pages of runs")
     # by name: the room of pages stands above this one
     page, data = (import_module(f"gridsched.page.{name}") for name in ("run_panels", "run_data"))
     return page.run_page([data.ShownRun(*each) for each in runs])

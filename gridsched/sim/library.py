@@ -34,7 +34,7 @@ from gridsched.errors import InputError, MissingDependency
 
 HOW_TO_INSTALL = (
     "SimGrid is not installed. Run 'make demo' in a checkout, or write 'pybind11<3' into a file F "
-    "and run: PIP_CONSTRAINT=F PIP_BUILD_CONSTRAINT=F pip install 'simgrid>=4.1,<4.2' "
+    "and run: PIP_CONSTRAINT=F PIP_BUILD_CONSTRAINT=F pip install 'simgrid>=4.1' "
     "(about 6 minutes). The reference driver (--driver reference) works without it."
 )
 #: What SimGrid says of a file without a document type, and what would mend it.

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
+from scipy.optimize import isotonic_regression
 
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.analysis.texts import value_text
@@ -117,6 +118,9 @@ def test_names_are_apart_and_within_the_panel(heights: list[float]):
     assert (np.diff(places) >= 0.1 - 1e-9).all()
     assert -1e-9 <= places[0] <= places[-1] <= 1 + 1e-9
     assert spread(places, 0.1) == pytest.approx(places)
+    steps = 0.1 * np.arange(len(heights))
+    level = np.clip(np.sort(heights) - steps, 0.0, 1.0 - 0.1 * (len(heights) - 1))
+    assert places == pytest.approx(isotonic_regression(level).x + steps)  # the nearest such places, in squares
 
 
 def test_looks_of_series_differ():

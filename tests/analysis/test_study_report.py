@@ -21,7 +21,7 @@ from gridsched.analysis.texts import TextTable, axis_name, axis_text, axis_value
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.figures.study_figure import efficient, finished_over_time, layout_of
-from gridsched.page.printing import MAX_ROWS, TEMPLATES, latex_text
+from gridsched.page.printing import MAX_ROWS, latex_text, templates
 from gridsched.page.ranking_tables import ranking_table, ranking_words
 from gridsched.page.report_files import Link
 from gridsched.page.study_report import REPORT_FILES, check_report_target, files_folder, write_report
@@ -430,7 +430,7 @@ def test_numbers_have_the_digits_of_their_interval(value: float, half: float, te
 def test_long_tables_are_cut_and_say_so():
     """The page shows the first rows of a very long table and names the file that has all."""
     rows = [[str(k), "x"] for k in range(MAX_ROWS + 5)]
-    parts = TEMPLATES.get_template("parts.html").module
+    parts = templates().get_template("parts.html").module
     files = [Link("t.csv", "f/t.csv")]
     html = parts.table(TextTable("t", ["a", "b"], rows), files=files)
     assert html.count("<tr>") == MAX_ROWS + 1

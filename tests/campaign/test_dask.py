@@ -279,7 +279,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.skipif(bool(MISSING), reason=f"apt-get install slurm-wlm munge: missing are {', '.join(MISSING)}")
 def test_a_study_on_slurm_gives_the_same_rows(tmp_path: Path, slurm: Path, undisturbed: pd.DataFrame):
     """Two jobs of a worker each, one of which is cancelled: every run is there once, as on one machine."""
-    jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra 'slurm' is not installed")
+    jobqueue = pytest.importorskip("dask_jobqueue", reason="the extra 'cluster' is not installed")
     path, store = write_study(tmp_path, replicates=40), tmp_path / "store"
     root = Path(__file__).resolve().parents[2]
     with jobqueue.SLURMCluster(

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched import Drawn, register_figure
 from heavy_tails.balance import busy_s
 
 

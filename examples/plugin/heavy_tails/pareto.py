@@ -4,9 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gridsched.model.seeds import random_stream
-from gridsched.model.tasks import make_tasks
-from gridsched.workloads.generator_keys import GeneratorKeys
+from gridsched import GeneratorKeys, make_tasks, random_stream
 
 
 class ParetoBag(GeneratorKeys):

@@ -17,7 +17,8 @@ import time
 from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
-from gridsched.errors import MissingDependency, SimulationError, shorten
+from gridsched.errors import SimulationError, shorten
+from gridsched.extras import load
 from gridsched.model.platform import Host
 from gridsched.model.system import System
 
@@ -200,7 +201,6 @@ def job_description(id: str, submitted: float, width: int, requested_s: float) -
     return {"id": id, "subtime": submitted, "walltime": requested_s, "res": width, "profile": f"delay_{requested_s!r}"}
 
 
-HOW_TO_INSTALL = "Batsim's protocol needs pyzmq; install it: pip install 'gridsched[batsim]'."
 HOW_TO_START = "Start it, or give the command that does (--batsim-start CMD; parameter 'start')."
 #: What stands for the address in the command that starts the scheduler.
 PLACE = "{address}"
@@ -214,11 +214,7 @@ _KNOCKING_S = 1.0
 
 def load_zmq() -> Any:
     """Return the module ``zmq``, which is loaded only where Batsim's protocol is spoken."""
-    try:
-        import zmq
-    except ImportError:
-        raise MissingDependency(HOW_TO_INSTALL) from None
-    return zmq
+    return load("zmq", "Schedulers of Batsim's protocol")
 
 
 def is_heard(address: str) -> bool:

@@ -1,5 +1,8 @@
 """Paper 003: profit, energy and makespan of bags with task types, by linear programmes."""
 
+from importlib import import_module
+from typing import Any
+
 from gridsched.plugins import Command, Plugin, WorkloadKind, of_class
 
 _plans = of_class("gridsched.systems.profit.linear_programmes", ("typed",))
@@ -31,3 +34,14 @@ plugin = Plugin(
         ),
     ),
 )
+
+#: Public names, each imported when first used.
+_HOME = {"landscape": "answers", "most_profit": "profit_lp"}
+
+__all__ = ["landscape", "most_profit"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

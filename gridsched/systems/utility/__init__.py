@@ -1,5 +1,8 @@
 """Papers 000 and 001: tasks whose value falls with time, serial and parallel, under a day's energy budget."""
 
+from importlib import import_module
+from typing import Any
+
 from gridsched.plugins import Plugin, Variant, WorkloadKind, of_class
 
 _serial = of_class("gridsched.systems.utility.serial_heuristics", ("utility",))
@@ -47,3 +50,14 @@ plugin = Plugin(
     variants=(Variant("reservations", "permanent", "gridsched.systems.utility.permanent:permanent_backfilling"),),
     kernels=("gridsched.systems.utility.kernels.parallel_greedy", "gridsched.systems.utility.kernels.random_mapping"),
 )
+
+#: Public names, each imported when first used.
+_HOME = {"ParallelDay": "parallel_day", "generate_parallel_day": "parallel_tasks"}
+
+__all__ = ["ParallelDay", "generate_parallel_day"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -12,8 +12,8 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
 from gridsched.systems.utility.drawn_utility import draw_priorities
 from gridsched.systems.utility.parallel_day import ParallelDay
-from gridsched.systems.utility.speedup import downey_time
 from gridsched.workloads.etc_matrices import gamma
+from gridsched.workloads.speedup import downey_time
 
 
 @dataclass(frozen=True)

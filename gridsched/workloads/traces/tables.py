@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError, MissingDependency, did_you_mean
+from gridsched.errors import InputError, did_you_mean
+from gridsched.extras import load
 from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
@@ -222,11 +223,7 @@ def _csv_rows(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Rows]:
 
 def _parquet_rows(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Rows]:
     """Return the columns of a Parquet file and its rows, of the columns that are asked for alone."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingDependency("Parquet files need pyarrow; install it: pip install 'pyarrow>=18'.") from None
+    pa, parquet = (load(name, "Parquet files") for name in ("pyarrow", "pyarrow.parquet"))
     try:
         check_size(path, MAX_BYTES)
         file = parquet.ParquetFile(path)

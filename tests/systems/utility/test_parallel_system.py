@@ -14,8 +14,8 @@ from gridsched.systems.utility.drawn_utility import draw_priorities
 from gridsched.systems.utility.parallel_day import ParallelDay
 from gridsched.systems.utility.parallel_system import draw_system, make_clusters
 from gridsched.systems.utility.parallel_tasks import generate_parallel_day
-from gridsched.systems.utility.speedup import downey_speedup, downey_time
 from gridsched.workloads.generators import checked_parameters
+from gridsched.workloads.speedup import downey_speedup, downey_time
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 #: Two general clusters and a special one, a few task types.

@@ -1,0 +1,52 @@
+"""Claims of a study: what a paper prints, and the statistics by which our numbers are computed."""
+
+from gridsched.analysis.claim_values import Measured
+from gridsched.reproduction.claim_statistics import (
+    best_level,
+    best_level_steps,
+    best_over_last,
+    hours_later,
+    largest_percent_more,
+    least_difference,
+    least_rise,
+    mean,
+    mean_difference,
+    median,
+    median_difference,
+    percent_more,
+    percent_of_budget_used,
+    ratio,
+    rises_along,
+    smallest_percent_more,
+    spread,
+    worst_rank,
+)
+from gridsched.runs.claims_schema import BEST_OTHER, Claim, Explanation, Ground, numbered, statistic
+
+__all__ = [
+    "BEST_OTHER",
+    "Claim",
+    "Explanation",
+    "Ground",
+    "Measured",
+    "best_level",
+    "best_level_steps",
+    "best_over_last",
+    "hours_later",
+    "largest_percent_more",
+    "least_difference",
+    "least_rise",
+    "mean",
+    "mean_difference",
+    "median",
+    "median_difference",
+    "numbered",
+    "percent_more",
+    "percent_of_budget_used",
+    "ratio",
+    "rises_along",
+    "smallest_percent_more",
+    "spread",
+    "statistic",
+    "worst_rank",
+]
