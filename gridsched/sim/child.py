@@ -22,6 +22,7 @@ from gridsched.policy.base import Scheduler
 from gridsched.sim.lead import LeadSession, MeteredSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.session import MaestroSession, Session
+from gridsched.sim.transfers import TransferSession
 from gridsched.sim.world import World
 
 # ----------------------
@@ -58,6 +59,12 @@ class SimulationRequest:
     def is_metered(self) -> bool:
         """Whether tasks draw a share of their hosts' range of power."""
         return self.run_times is not None and len(self.run_times.load) > 0
+
+    @property
+    def sends_data(self) -> bool:
+        """Whether tasks send what they make to others over the network."""
+        pairs = self.tasks.dependencies
+        return self.system.network is not None and pairs is not None and bool(pairs.size_bytes.any())
 
     @property
     def has_sets(self) -> bool:
@@ -110,6 +117,8 @@ def choose_way(request: SimulationRequest) -> str:
         If `request.way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
     """
     traits = request.scheduler.traits
+    if request.sends_data:
+        return "transfers"
     if request.uses_network and request.is_metered:
         raise InputError(
             f"{request.tasks.name}: tasks that draw what was measured have no messages; leave these out by "
@@ -211,6 +220,7 @@ def simulate(request: SimulationRequest) -> Records:
     else:
         kinds: dict[str, type[Session]] = {
             "network": NetworkSession,
+            "transfers": TransferSession,
             "lead": MeteredSession if request.is_metered else LeadSession,
             "maestro": MaestroSession,
         }
