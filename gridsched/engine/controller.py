@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import MappingEvents, Timers, unfinished
-from gridsched.engine.execution import UNENDED, Command, Execution, Timer
+from gridsched.engine.execution import UNENDED, Command, Execution, Timer, Transfer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import check_invariants
 from gridsched.engine.kinds_of_resources import with_pools
@@ -29,12 +30,13 @@ from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
+from gridsched.engine.transfers import transfers_of
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import PERIOD, ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import PERIOD, TRANSFER, ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
@@ -111,7 +113,8 @@ class Controller:
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
         powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
         self._powers, self._account = powers, account
-        self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers)
+        self._transfers = transfers = transfers_of(tasks, system)
+        self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers, transfers)
         self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
         self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
         goes_down = bool(system.platform.profiles.states)
@@ -120,7 +123,9 @@ class Controller:
         concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = None if account and system.platform.profiles.speeds else powers
-        state = LiveState(concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j)
+        state = LiveState(
+            concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j, transfers
+        )
         self._submissions = submissions = Submissions(
             system, tasks, run, self._timers, dispatch, sees_all=scheduler.traits.asked == "event"
         )
@@ -171,15 +176,15 @@ class Controller:
         """Return a sentence that names the tasks without a final state, and says `why_not`."""
         return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules, why_not)
 
-    def step(self, now: float, finished: Sequence[Execution]) -> list[Command]:
+    def step(self, now: float, finished: Sequence[Execution | Transfer]) -> list[Command]:
         """Apply what happens at `now` [s], ask the policy, and return the commands.
 
         Parameters
         ----------
         now : float
             The instant [s], never earlier than the one before.
-        finished : sequence of Execution
-            Executions that ended in it, their `end` set.
+        finished : sequence of Execution and Transfer
+            Executions that ended in it, their `end` set, and transfers that arrived.
 
         Returns
         -------
@@ -196,7 +201,7 @@ class Controller:
         self.now = now
         run = self._run
         if self._passes_on and len(finished) == 1 and now < self.next_timer and run.common and run.n_virtual > 1:
-            command = self._dispatch.pass_on(finished[0], now)
+            command = self._dispatch.pass_on(cast(Execution, finished[0]), now)
             if command is not None:
                 return [command]
         before = self._calls.mapping_events
@@ -206,7 +211,7 @@ class Controller:
         return self._close_instant(due, before)
 
     def step_with_answers(
-        self, now: float, finished: Sequence[Execution]
+        self, now: float, finished: Sequence[Execution | Transfer]
     ) -> Generator[State, Iterable[Decision], list[Command]]:
         """Do as `step` does, but ask who drives it instead of the policy.
 
@@ -245,18 +250,24 @@ class Controller:
                 raise IncompleteRun(self.what_is_left(why))
         if self._parks:
             dispatch.park_idle_hosts(now)
+        dispatch.send()
         if self._cap is not None:
             calls.check(self._cap.refusal(dispatch.commands, self.scheduler), now)
         self._renew_next_timer()
         return dispatch.commands
 
-    def _apply_instant(self, now: float, finished: Sequence[Execution]) -> tuple[bool, int] | None:
+    def _apply_instant(self, now: float, ended: Sequence[Execution | Transfer]) -> tuple[bool, int] | None:
         """Apply what happens; return whether an event is due and the first new task, or None.
 
         None: nobody is to be asked any more.
         """
         account, run, dispatch = self._account, self._run, self._dispatch
         dispatch.commands = []
+        arrived: list[Transfer] = []
+        finished = cast(Sequence[Execution], ended)
+        if self._transfers is not None:
+            arrived = [each for each in ended if isinstance(each, Transfer)]
+            finished = [each for each in ended if isinstance(each, Execution)]
         new_period = account is not None and account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
@@ -280,6 +291,8 @@ class Controller:
             self._progress.passes("outage")
         if dispatch.freed:
             dispatch.serve_freed(now)
+        for transfer in arrived:
+            dispatch.data_came(transfer, now)
         first_new = run.submitted
         if now >= self.next_timer:
             news |= self._take_timers()
@@ -329,7 +342,7 @@ class Controller:
             elif execution is None:
                 news = True
             elif execution.outcome == UNENDED:
-                self._dispatch.begin(execution)
+                self._dispatch.files_came(execution)
         if self._run.reservations.next_start <= self.now:
             self._calls.check(self._handlers.start_reserved(self.now), self.now)
         return self._submissions.take(self.now) or news
@@ -385,6 +398,7 @@ class Controller:
             energy_weights=EVEN if budget is None else budget.weights,
             as_estimated=as_estimated,
             **self._run.records(),
+            transfers=np.zeros(0, dtype=TRANSFER) if self._transfers is None else self._transfers.records(),
             notes=self._handlers.notes,
             carbon=self.system.carbon,
         )

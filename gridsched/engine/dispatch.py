@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from gridsched.arrays import Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
-from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer
+from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer, Transfer
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
+from gridsched.engine.transfers import Transfers
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd
@@ -34,6 +35,8 @@ class Dispatch:
         Where a budget is kept.
     powers : HostPowers or None
         Where a budget is kept or the power is capped.
+    transfers : Transfers or None
+        Where tasks make data for others.
 
     Attributes
     ----------
@@ -53,10 +56,14 @@ class Dispatch:
         staging: Staging | None,
         account: EnergyAccount | None,
         powers: HostPowers | None,
+        transfers: Transfers | None,
     ) -> None:
         self._run = run
+        self._transfers = transfers
         self._timers = timers
         self._staging = staging
+        #: whether executions may have to wait on their hosts for files or data
+        self._may_wait = staging is not None or transfers is not None
         self._account = account
         self._powers = powers
         self._slots = system.rules.pending_slots
@@ -83,7 +90,7 @@ class Dispatch:
     def can_pass_on(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
-        plain = self._powers is None and self._staging is None and self.host_pstate is None
+        plain = self._powers is None and not self._may_wait and self.host_pstate is None
         return resources.one_core and not resources.has_sets and plain
 
     def pass_on(self, execution: Execution, now: float) -> Execution | None:
@@ -131,7 +138,7 @@ class Dispatch:
         execution = Execution(task, host, pstate, now, end)
         if self._has_sets:
             self._place(execution)
-        if self._staging is None:  # `start_placed`: calls are dear here
+        if not self._may_wait:  # `start_placed`: calls are dear here
             self._run.taken(execution)
             self.begin(execution)
         else:
@@ -162,21 +169,58 @@ class Dispatch:
 
         Its end, as estimated, is counted from then on.
         """
+        ready, lacks_data = now, False
         if self._staging is not None:
-            task, host = execution.task, execution.host
             clusters = sorted({self._cluster_of[each] for each in execution.all_hosts})
-            ready = max(self._staging.data_ready(task, cluster, now) for cluster in clusters)
-            if ready > now:
-                pstate = self._estimates.scheduler_pstate(task, execution.pstate)
-                execution.start, execution.estimated_end = ready, ready + self.run_time(task, host, pstate)
-                execution.end = execution.estimated_end
+            ready = max(self._staging.data_ready(execution.task, cluster, now) for cluster in clusters)
+        files_ready = ready
+        if self._transfers is not None:
+            task, host = execution.task, execution.host
+            self._transfers.want(task, host, now)
+            if lacks_data := not self._transfers.are_there(task, host):
+                ready = max(ready, self._transfers.expected(task, host, now))
+        if ready > now:
+            self._start_at(execution, ready)
         self._run.taken(execution)
-        if execution.start > now:
-            if self._account is not None:
-                self._account.commit(execution)
-            self._timers.set(execution.start, Timer.DATA_READY, execution.host, execution)
-        else:
+        if execution.start <= now and not lacks_data:
             self.begin(execution)
+            return
+        if self._account is not None:
+            self._account.commit(execution)
+        if files_ready > now:
+            self._timers.set(files_ready, Timer.DATA_READY, execution.host, execution)
+        elif self._transfers is not None:
+            self._transfers.wait(execution)
+
+    def _start_at(self, execution: Execution, start: float) -> None:
+        """Let an execution start at a time [s], and end as long after it as estimated."""
+        task, host = execution.task, execution.host
+        pstate = self._estimates.scheduler_pstate(task, execution.pstate)
+        execution.start, execution.estimated_end = start, start + self.run_time(task, host, pstate)
+        execution.end = execution.estimated_end
+
+    def files_came(self, execution: Execution) -> None:
+        """Let an execution begin whose input files are there, if it waits for no data of other tasks."""
+        if self._transfers is None or self._transfers.are_there(execution.task, execution.host):
+            self.begin(execution)
+        else:
+            self._transfers.wait(execution)
+
+    def data_came(self, transfer: Transfer, now: float) -> None:
+        """Let executions begin that have waited for data alone which arrive now."""
+        assert self._transfers is not None
+        for execution in self._transfers.arrive(transfer, now):
+            resources = self._run.resources  # which know the end of what runs
+            resources.release(execution)
+            self._start_at(execution, now)
+            resources.take(execution)
+            self._run.touch(execution.host)
+            self.begin(execution)
+
+    def send(self) -> None:
+        """Have the driver send what has been made, and is wanted elsewhere, since the last call."""
+        if self._transfers is not None:
+            self.commands += self._transfers.take_sent()
 
     def begin(self, execution: Execution) -> None:
         """Let an execution compute from its start on."""
@@ -198,6 +242,8 @@ class Dispatch:
         self._run.append_fixed(host, task, pstate)
         if self._staging is not None:
             self._staging.data_ready(task, self._cluster_of[host], now)
+        if self._transfers is not None:
+            self._transfers.want(task, host, now)
 
     def can_start(self, task: int, host: int, now: float) -> bool:
         """Whether a task that comes now can start on the host: nothing is before it, and it has room."""
@@ -233,6 +279,8 @@ class Dispatch:
         else:
             execution.outcome = _FINISHED
             run.end_task(task, FINISHED)
+            if self._transfers is not None:
+                self._transfers.note_end(task, execution.host, now)
             if run.replicates:
                 for copy in run.copies.pop(task):
                     if copy.outcome == UNENDED and copy not in together:

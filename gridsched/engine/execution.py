@@ -1,4 +1,4 @@
-"""Executions of tasks: one copy of a task each, the commands to a driver, and the records of both."""
+"""Executions of tasks and transfers of what they make, the commands to a driver, and the records of these."""
 
 from __future__ import annotations
 
@@ -109,6 +109,36 @@ class Execution:
         return f"Execution(task={self.task}, host={self.host}, start={self.start!r})"
 
 
+class Transfer:
+    """Data on their way from one host to another; handed to the driver as the command to send them.
+
+    Attributes
+    ----------
+    pair : int
+        Position in `Tasks.dependencies` of the first pair that wants them.
+    source, target : int
+    size_bytes : float
+    begin : float
+        [s]
+    end : float
+        Arrival [s]: as a lone transfer, until the driver says when it is.
+    outcome : int
+        `UNENDED`.
+    """
+
+    __slots__ = ("begin", "end", "key", "outcome", "pair", "size_bytes", "source", "target")
+
+    def __init__(self, pair: int, key: int, source: int, target: int, size_bytes: float, begin: float, end: float):
+        self.pair = pair
+        self.key = key
+        self.source = source
+        self.target = target
+        self.size_bytes = size_bytes
+        self.begin = begin
+        self.end = end
+        self.outcome = UNENDED
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """Command: end a running execution now; its result is not wanted."""
@@ -138,7 +168,7 @@ class SetPState:
     pstate: int
 
 
-Command = Execution | Stop | TurnOff | TurnOn | SetPState
+Command = Execution | Transfer | Stop | TurnOff | TurnOn | SetPState
 
 
 def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:

@@ -16,6 +16,7 @@ from gridsched.engine.miss_probability import GridMissProbabilities, ReadyPmfs
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import VIRTUAL, WAITING
+from gridsched.engine.transfers import Transfers
 from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
@@ -61,6 +62,8 @@ class LiveState(State):
         Where they are kept up to date.
     consumed_j : callable
         What returns `consumed_j`, if somebody asks.
+    transfers : Transfers or None
+        Where tasks make data for others.
     """
 
     def __init__(
@@ -73,7 +76,9 @@ class LiveState(State):
         account: EnergyAccount | None = None,
         powers: HostPowers | None = None,
         consumed_j: Callable[[], float] = lambda: math.nan,
+        transfers: Transfers | None = None,
     ) -> None:
+        self._transfers = transfers
         self.estimates = system.estimates
         self.now = 0.0
         self.tasks_to_arrive = len(tasks)
@@ -160,6 +165,13 @@ class LiveState(State):
         with infinity, and a host that is off has nothing else.
         """
         return self._ready_times.table(self.now)
+
+    def data_ready(self, task: int) -> Floats:
+        """Return when the data that a task needs of others could be at each host [s], shape (hosts,)."""
+        n_hosts = len(self._platform.hosts)
+        if self._transfers is None:
+            return np.full(n_hosts, self.now)
+        return self._transfers.expected_anywhere(task, self.now, n_hosts)
 
     @_view
     def ready_time(self) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from gridsched.engine.controller import Controller
-from gridsched.engine.execution import UNENDED, Command, Execution
+from gridsched.engine.execution import UNENDED, Command, Execution, Transfer
 from gridsched.errors import IncompleteRun
 from gridsched.model.host_profiles import Speeds
 from gridsched.model.platform import Platform
@@ -40,13 +40,13 @@ def validate_if_asked(controller: Controller) -> None:
         return
     take_step, take_answered_step = controller.step, controller.step_with_answers
 
-    def step(now: float, finished: Sequence[Execution]) -> list[Command]:
+    def step(now: float, finished: Sequence[Execution | Transfer]) -> list[Command]:
         commands = take_step(now, finished)
         controller.validate()
         return commands
 
     def step_with_answers(
-        now: float, finished: Sequence[Execution]
+        now: float, finished: Sequence[Execution | Transfer]
     ) -> Generator[State, Iterable[Decision], list[Command]]:
         commands = yield from take_answered_step(now, finished)
         controller.validate()
@@ -72,7 +72,7 @@ class Calendar:
         self._speeds: Speeds | None = None
         if platform is not None and platform.profiles.speeds:
             self._speeds = Speeds(platform.profiles, [host.name for host in platform.hosts])
-        self._heap: list[tuple[float, int, Execution]] = []
+        self._heap: list[tuple[float, int, Execution | Transfer]] = []
         self._started = 0
 
     def start(self, execution: Execution) -> None:
@@ -89,7 +89,19 @@ class Calendar:
         self._started += 1
         heapq.heappush(self._heap, (execution.end, self._started, execution))
 
-    def next_instant(self, timer: float) -> tuple[float, list[Execution]]:
+    def take(self, command: Command) -> None:
+        """Note when what a command begins will end; other commands are of no time."""
+        if command.__class__ is Execution:
+            self.start(command)
+        elif command.__class__ is Transfer:
+            self.send(command)
+
+    def send(self, transfer: Transfer) -> None:
+        """Note when a transfer arrives that shares no link."""
+        self._started += 1
+        heapq.heappush(self._heap, (transfer.end, self._started, transfer))
+
+    def next_instant(self, timer: float) -> tuple[float, list[Execution | Transfer]]:
         """Take the executions of the next instant out of the calendar.
 
         Parameters
@@ -102,7 +114,7 @@ class Calendar:
         time : float
             The instant [s]: the latest of the ends (and the timer) that make it up; infinite
             where nothing is left.
-        finished : list of Execution
+        finished : list of Execution and Transfer
             What ends in it; empty if only the timer is due.
         """
         heap = self._heap
@@ -113,7 +125,7 @@ class Calendar:
             first = timer
         limit = first + (1e-9 if first < 1000.0 else 1e-12 * first)  # time_tolerance, inlined
         time = first
-        finished = []
+        finished: list[Execution | Transfer] = []
         while heap and heap[0][0] <= limit:
             end, _, execution = heapq.heappop(heap)
             if execution.outcome == UNENDED:
@@ -150,8 +162,7 @@ def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace
         if now == float("inf"):
             raise IncompleteRun(controller.what_is_left())
         for command in controller.step(now, finished):
-            if command.__class__ is Execution:
-                calendar.start(command)
+            calendar.take(command)
     return _records(controller, run_times)
 
 
@@ -163,7 +174,7 @@ def _records(controller: Controller, run_times: RunTimes | None) -> Trace:
 
 
 def simulate_with_answers(
-    controller: Controller, run_times: RunTimes | None, watch: Callable[[float, Sequence[Execution]], None]
+    controller: Controller, run_times: RunTimes | None, watch: Callable[[float, Sequence[Execution | Transfer]], None]
 ) -> Generator[State, Iterable[Decision], Trace]:
     """Do as `simulate` does, but as a generator that is told what is decided.
 
@@ -192,6 +203,5 @@ def simulate_with_answers(
             raise IncompleteRun(controller.what_is_left())
         watch(now, finished)
         for command in (yield from controller.step_with_answers(now, finished)):
-            if command.__class__ is Execution:
-                calendar.start(command)
+            calendar.take(command)
     return _records(controller, run_times)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -33,6 +33,11 @@ class Dependencies:
         `After`.
     delay_s : ndarray of float64, shape (pairs,)
         Time from what it waits for until it may start [s].
+    size_bytes : ndarray of float64, shape (pairs,)
+        Data that the other makes for it [byte]; they go from the other's host to its own. Default none.
+    item : ndarray of int64, shape (pairs,)
+        Which of the other's data these are: pairs with one other and one number share them, and they are
+        sent once to a host. Default -1: data of the pair alone.
 
     Raises
     ------
@@ -44,16 +49,23 @@ class Dependencies:
     on: Integers
     kind: Integers
     delay_s: Floats
+    size_bytes: Floats = field(default_factory=lambda: np.zeros(0))
+    item: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
+        if not len(self.size_bytes):
+            object.__setattr__(self, "size_bytes", np.zeros(len(self.task)))
+        if not len(self.item):
+            object.__setattr__(self, "item", np.full(len(self.task), -1, dtype=np.int64))
         legal = (self.on >= 0) & (self.on < self.task) & np.isin(self.kind, list(After))
         legal &= (self.delay_s >= 0) & (self.delay_s <= LARGEST)
+        legal &= (self.size_bytes >= 0) & (self.size_bytes <= LARGEST)
         if not legal.all():
             k = int(np.argmin(legal))
             raise InputError(
                 f"Dependencies: job {self.task[k]} waits for job {self.on[k]} (kind {self.kind[k]}, "
-                f"{self.delay_s[k]:g} s); only one submitted before it, of the kinds 0 to {len(After) - 1} and "
-                "after at least 0 s, is legal."
+                f"{self.delay_s[k]:g} s, {self.size_bytes[k]:g} bytes); only one submitted before it, of the "
+                f"kinds 0 to {len(After) - 1}, after at least 0 s and of at least 0 bytes, is allowed."
             )
 
     def __len__(self) -> int:
@@ -63,12 +75,15 @@ class Dependencies:
         """Whether these are dependencies of jobs in this order, which is that of their ids."""
         return bool((order == np.arange(len(order))).all()) and int(self.task.max(initial=-1)) < len(order)
 
+    def _of(self, rows: slice | Integers) -> Dependencies:
+        return Dependencies(
+            self.task[rows], self.on[rows], self.kind[rows], self.delay_s[rows], self.size_bytes[rows], self.item[rows]
+        )
+
     def first(self, count: int) -> Dependencies:
         """Return those of the first `count` tasks, where the pairs stand in order of the tasks that wait."""
-        end = np.searchsorted(self.task, count).item()
-        return Dependencies(self.task[:end], self.on[:end], self.kind[:end], self.delay_s[:end])
+        return self._of(slice(np.searchsorted(self.task, count).item()))
 
     def by_task(self) -> Dependencies:
         """Return the same pairs in order of the jobs that wait."""
-        order = np.argsort(self.task, kind="stable")
-        return Dependencies(self.task[order], self.on[order], self.kind[order], self.delay_s[order])
+        return self._of(np.argsort(self.task, kind="stable"))

@@ -11,6 +11,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.data_files import DataFiles
 from gridsched.model.estimates import Estimates
+from gridsched.model.network import Network
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.platform import Platform
 from gridsched.model.rules import Rules
@@ -41,6 +42,8 @@ class System:
         What a joule weighs in grams [g/J], by time and host, where anybody has said.
     carbon_forecast : Signal or None
         What somebody expects of it, where there is such a table.
+    network : Network or None
+        How long data take between hosts; None: no time, and none are sent.
     """
 
     platform: Platform
@@ -51,6 +54,7 @@ class System:
     tariff: Tariff | None = None
     carbon: Signal | None = None
     carbon_forecast: Signal | None = None
+    network: Network | None = None
 
     def __post_init__(self) -> None:
         pstates = np.array(np.broadcast_to(self.pstates, self.n_hosts), dtype=np.int64)

@@ -61,6 +61,18 @@ EXECUTION = np.dtype(
 #: A change of a host's P-state or of its power switch; every host has a row at time 0.
 HOST_CHANGE = np.dtype([("time", np.float64), ("host", np.int64), ("pstate", np.int64), ("is_on", np.bool_)])
 
+#: Data on their way: the pair of `Tasks.dependencies`, by task, that wanted them first, hosts, size [byte], times [s].
+TRANSFER = np.dtype(
+    [
+        ("pair", np.int64),
+        ("source", np.int64),
+        ("target", np.int64),
+        ("size_bytes", np.float64),
+        ("begin", np.float64),
+        ("end", np.float64),
+    ]
+)
+
 #: A period of the energy budget within the run: its bounds [s], its budget, what was drawn in it,
 #: and the part of that which went to executions started before the period (algorithms B7) [J],
 #: counted as the trace's `energy_weights` say.
@@ -116,6 +128,8 @@ class Trace:
         Tasks took the time that was estimated; False where the run had `RunTimes` of its own.
     load : ndarray of float64, shape (tasks,)
         Share of its nodes' range of power that each task drew; empty where that was the whole.
+    transfers : ndarray of `TRANSFER`
+        Data between tasks that have arrived, in order of their begin.
     notes : dict of str to ndarray of float64, shape (tasks,)
         What the scheduler noted beside the tasks (`Traits.notes`), column by column; nan where
         nothing was noted.
@@ -137,6 +151,7 @@ class Trace:
     host_offsets: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     host_ids: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     host_cores: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    transfers: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=TRANSFER))
     notes: dict[str, Floats] = field(default_factory=dict)
     load: Floats = field(default_factory=lambda: np.zeros(0))
     carbon: Signal | None = None

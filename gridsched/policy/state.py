@@ -288,6 +288,14 @@ class State(ABC):
         with infinity, and a host that is off has nothing else.
         """
 
+    @abstractmethod
+    def data_ready(self, task: int) -> Floats:
+        """Return when the data that a task needs of others could be at each host [s], shape (hosts,).
+
+        For a task that waits for no others: on their way from now on, but for what is there or under way, and
+        as a transfer takes that shares no link (`System.network`). Now, where tasks need none.
+        """
+
     @property
     @abstractmethod
     def ready_time(self) -> Floats:

@@ -17,6 +17,7 @@ from gridsched.sim.metered_session import MeteredSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.request import Records, SimulationRequest
 from gridsched.sim.session import Session
+from gridsched.sim.transfers import TransferSession
 from gridsched.sim.world import World
 
 #: SimGrid's default for ``precision/timing``.
@@ -39,6 +40,8 @@ def choose_way(request: SimulationRequest) -> str:
         If `request.way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
     """
     traits = request.scheduler.traits
+    if request.sends_data:
+        return "transfers"
     if request.uses_network and request.is_metered:
         raise InputError(
             f"{request.tasks.name}: tasks that draw what was measured have no messages; leave these out by "
@@ -140,6 +143,7 @@ def simulate(request: SimulationRequest) -> Records:
     else:
         kinds: dict[str, type[Session]] = {
             "network": NetworkSession,
+            "transfers": TransferSession,
             "lead": MeteredSession if request.is_metered else LeadSession,
             "maestro": MaestroSession,
         }

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
+from gridsched.engine.execution import Transfer
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.limits import time_tolerance
@@ -61,7 +62,8 @@ class LeadSession(ActorSession):
         """Step the controller at each instant; what ends in it, SimGrid has ended before."""
         controller, calendar = self.controller, self._calendar
         while not controller.done:
-            time, finished = calendar.next_instant(controller.next_timer)
+            time, ended = calendar.next_instant(controller.next_timer)
+            finished = cast(list[Execution], ended)  # nothing is sent
             if time == inf:
                 raise IncompleteRun(controller.what_is_left())
             if finished:
@@ -78,7 +80,7 @@ class LeadSession(ActorSession):
                     self._activities.pop(command.execution).cancel()
                 elif isinstance(command, SetPState):
                     self.set_pstate(command.host, command.pstate)
-                else:
+                elif not isinstance(command, Transfer):
                     self.switch(command)
         self.finish()
 

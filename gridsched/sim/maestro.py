@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gridsched.engine import Calendar, Controller, SetPState
 from gridsched.engine.execution import Command, Execution
@@ -130,8 +130,9 @@ class MaestroSession(Session):
                 commands = controller.step(time, finished)
             if commands is None or commands or controller.done:
                 break
-        self._time, self._finished, self._commands = time, finished, commands
-        for execution in finished:
+        self._time, self._commands = time, commands
+        self._finished = cast(list[Execution], finished)  # nothing is sent
+        for execution in self._finished:
             if not execution.is_reported:
                 execution.is_awaited = True
                 self._n_awaited += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.engine import Controller, Execution, SetPState, Stop, TurnOff
-from gridsched.engine.execution import Command
+from gridsched.engine.execution import Command, Transfer
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
@@ -163,7 +163,7 @@ class NetworkSession(ActorSession):
             self._stop(command.execution)
         elif isinstance(command, SetPState):
             self.set_pstate(command.host, command.pstate)
-        else:
+        elif not isinstance(command, Transfer):
             if isinstance(command, TurnOff):
                 self._check_switch(command)
                 for worker in self._workers[command.host]:

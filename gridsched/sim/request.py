@@ -47,6 +47,12 @@ class SimulationRequest:
         return self.run_times is not None and len(self.run_times.load) > 0
 
     @property
+    def sends_data(self) -> bool:
+        """Whether tasks send what they make to others over the network."""
+        pairs = self.tasks.dependencies
+        return self.system.network is not None and pairs is not None and bool(pairs.size_bytes.any())
+
+    @property
     def has_sets(self) -> bool:
         """Whether executions have sets of hosts."""
         return takes_sets(self.tasks, self.scheduler.traits)

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.engine import Controller, Execution
+from gridsched.engine import Controller, Execution, Transfer
 from gridsched.engine.policy_calls import check_policy
 from gridsched.engine.reference import simulate_with_answers
 from gridsched.errors import InputError
@@ -44,7 +44,7 @@ class Meter:
     def __init__(self, controller: Controller, tasks: Tasks) -> None:
         pass
 
-    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
         """Count what has happened up to an instant [s], and what ends in it."""
 
 
@@ -55,7 +55,7 @@ class _Joules(Meter):
         self._controller = controller
         self._time = 0.0
 
-    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
         """Count the power since the instant before."""
         self.value -= self._controller.power_w * (now - self._time)
         self._time = now
@@ -67,9 +67,11 @@ class _Slowdown(Meter):
     def __init__(self, controller: Controller, tasks: Tasks) -> None:
         self._submitted: list[float] = tasks.submit_time_s.tolist()
 
-    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
         """Count what ends."""
         for execution in finished:
+            if isinstance(execution, Transfer):
+                continue
             flow_s = execution.end - self._submitted[execution.task]
             run_s = max(execution.end - execution.start, SLOWDOWN_BOUND_S)
             self.value -= max(flow_s / run_s, 1.0) / len(self._submitted)
@@ -84,11 +86,11 @@ class _Utility(Meter):
         self._utility = tasks.utility
         self._submit_s = tasks.submit_time_s
 
-    def watch(self, now: float, finished: Sequence[Execution]) -> None:
+    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
         """Count what ends."""
-        if finished:
-            ids = [execution.task for execution in finished]
-            elapsed = [execution.end - self._submit_s[execution.task] for execution in finished]
+        if ended := [each for each in finished if isinstance(each, Execution)]:
+            ids = [execution.task for execution in ended]
+            elapsed = [execution.end - self._submit_s[execution.task] for execution in ended]
             self.value += float(self._utility.value(ids, elapsed).sum())
 
 

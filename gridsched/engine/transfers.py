@@ -1,0 +1,145 @@
+"""Data between tasks: sent when they are made and wanted somewhere, and what waits for them there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridsched.arrays import Floats
+from gridsched.engine.execution import UNENDED, Execution, Transfer
+from gridsched.model.dependencies import Dependencies
+from gridsched.model.network import Network
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import TRANSFER
+
+
+class Transfers:
+    """Where data are, what is on its way, and which executions wait for them on their hosts.
+
+    What a task makes is at the host (of several, the first) on which it ended. It goes to another host as soon
+    as a task that needs it is queued or started there, and stays there.
+
+    Parameters
+    ----------
+    dependencies : Dependencies
+    network : Network
+        For what is expected of transfers.
+    """
+
+    def __init__(self, dependencies: Dependencies, network: Network) -> None:
+        pairs = dependencies.by_task()
+        self._network = network
+        self._on: list[int] = pairs.on.tolist()
+        self._size: list[float] = pairs.size_bytes.tolist()
+        self._key = _keys(pairs)
+        self._pairs_of: dict[int, list[int]] = {}
+        for pair in np.flatnonzero(pairs.size_bytes > 0).tolist():
+            self._pairs_of.setdefault(int(pairs.task[pair]), []).append(pair)
+        #: host on which each task has ended
+        self.made_at: dict[int, int] = {}
+        #: hosts at which data are, or to which they are on their way, and when they are expected there [s]
+        self._places: dict[int, dict[int, float]] = {}
+        self._under_way: set[tuple[int, int]] = set()
+        #: (pair, host) that are wanted of tasks which have not ended
+        self._wanted: dict[int, list[tuple[int, int]]] = {}
+        self._waiting: dict[int, list[Execution]] = {}
+        #: to be taken by the driver
+        self.sent: list[Transfer] = []
+        self._all: list[Transfer] = []
+
+    def want(self, task: int, host: int, now: float) -> None:
+        """Have the data of a task sent to a host, now or when they are made."""
+        for pair in self._pairs_of.get(task, ()):
+            other = self._on[pair]
+            if other in self.made_at:
+                self._send(pair, host, now)
+            else:
+                self._wanted.setdefault(other, []).append((pair, host))
+
+    def note_end(self, task: int, host: int, now: float) -> None:
+        """Note that a task has ended on a host; what it has made is sent where it is wanted."""
+        self.made_at[task] = host
+        for pair, target in self._wanted.pop(task, ()):
+            self._send(pair, target, now)
+
+    def _send(self, pair: int, target: int, now: float) -> None:
+        key, source, size = self._key[pair], self.made_at[self._on[pair]], self._size[pair]
+        places = self._places.setdefault(key, {source: now})
+        if target in places:
+            return
+        places[target] = end = now + self._network.transfer_s(size, source, target)
+        transfer = Transfer(pair, key, source, target, size, now, end)
+        self._under_way.add((key, target))
+        self.sent.append(transfer)
+        self._all.append(transfer)
+
+    def are_there(self, task: int, host: int) -> bool:
+        """Whether all data of a task are at a host."""
+        keys = [self._key[pair] for pair in self._pairs_of.get(task, ())]
+        return all(host in self._places.get(key, ()) and (key, host) not in self._under_way for key in keys)
+
+    def expected(self, task: int, host: int, now: float) -> float:
+        """Return when all data of a task are expected at a host [s], of other tasks that have ended."""
+        return max((self._expected(pair, host, now) for pair in self._pairs_of.get(task, ())), default=now)
+
+    def _expected(self, pair: int, host: int, now: float) -> float:
+        time = self._places.get(self._key[pair], {}).get(host)
+        if time is None:
+            return now + self._network.transfer_s(self._size[pair], self.made_at[self._on[pair]], host)
+        return max(time, now)
+
+    def expected_anywhere(self, task: int, now: float, n_hosts: int) -> Floats:
+        """Return when all data of a task, whose others have ended, are expected at each host [s], shape (hosts,)."""
+        ready = np.full(n_hosts, now)
+        for pair in self._pairs_of.get(task, ()):
+            times = now + self._network.from_host(self._size[pair], self.made_at[self._on[pair]])
+            for host, time in self._places.get(self._key[pair], {}).items():
+                times[host] = max(time, now)
+            np.maximum(ready, times, out=ready)
+        return ready
+
+    def wait(self, execution: Execution) -> None:
+        """Let an execution that has its hosts wait for its data."""
+        self._waiting.setdefault(execution.host, []).append(execution)
+
+    def arrive(self, transfer: Transfer, now: float) -> list[Execution]:
+        """Note that data have arrived; return the executions that wait for nothing else."""
+        transfer.end = now
+        self._under_way.remove((transfer.key, transfer.target))
+        self._places[transfer.key][transfer.target] = now
+        waiting = [each for each in self._waiting.pop(transfer.target, ()) if each.outcome == UNENDED]
+        ready = [each for each in waiting if self.are_there(each.task, transfer.target)]
+        if left := [each for each in waiting if each not in ready]:
+            self._waiting[transfer.target] = left
+        return ready
+
+    def take_sent(self) -> Sequence[Transfer]:
+        """Return what is to be sent, once."""
+        sent, self.sent = self.sent, []
+        return sent
+
+    def records(self) -> NDArray[np.void]:
+        """Return all transfers that have ended as an array of `TRANSFER`, in order of their begin."""
+        ended = [each for each in self._all if (each.key, each.target) not in self._under_way]
+        rows: list[Any] = [(e.pair, e.source, e.target, e.size_bytes, e.begin, e.end) for e in ended]
+        return np.array(rows, dtype=TRANSFER)
+
+
+def transfers_of(tasks: Tasks, system: System) -> Transfers | None:
+    """Return what sends data between tasks; None where none make any, or they take no time."""
+    pairs = tasks.dependencies
+    if pairs is None or system.network is None or not pairs.size_bytes.any():
+        return None
+    return Transfers(pairs, system.network)
+
+
+def _keys(pairs: Dependencies) -> list[int]:
+    """Return a number for the data of each pair: pairs that share data have one."""
+    keys: dict[tuple[int, int], int] = {}
+    own = range(len(pairs))
+    items = zip(own, pairs.on.tolist(), pairs.item.tolist(), strict=True)
+    return [pair if item < 0 else keys.setdefault((on, item), pair) for pair, on, item in items]

@@ -1,0 +1,125 @@
+"""Tasks that send data to each other over the platform's links.
+
+SimGrid's clock counts here: how long data take that share links, only SimGrid knows.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from gridsched.engine import Controller, Execution, SetPState, Stop
+from gridsched.engine.execution import Command, Transfer
+from gridsched.errors import IncompleteRun
+from gridsched.model.run_times import RunTimes
+from gridsched.sim.session import ActorSession
+from gridsched.sim.world import World
+
+
+class TransferSession(ActorSession):
+    """A run in which one actor starts executions and sends data, and waits for whatever ends next.
+
+    Parameters
+    ----------
+    world : World
+    controller : Controller
+    run_times : RunTimes, optional
+        True durations; default the estimates.
+    """
+
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
+        self._under_way = self._simgrid.ActivitySet()
+        #: what each of SimGrid's activities is, by its address; kept, since a lost one is cancelled
+        self._named: dict[Any, tuple[Any, Execution | Transfer]] = {}
+        self._activities: dict[Execution, Any] = {}
+
+    def deploy(self, deployment_file: Path | None) -> None:
+        """Make the leading actor."""
+        if deployment_file is not None:
+            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
+        self.add_actor(self.world.clock_host, "lead", self._lead)
+
+    def _lead(self) -> None:
+        """Step the controller whenever something has ended or is due."""
+        controller = self.controller
+        while True:
+            timer = controller.next_timer
+            finished = self._ended_next(timer)
+            time = self._engine.clock
+            if not finished:
+                if timer == inf:
+                    raise IncompleteRun(controller.what_is_left())
+                time = timer
+            for command in controller.step(time, finished):
+                self._carry_out(command)
+            if controller.done:
+                break
+        self.finish()
+
+    def _ended_next(self, timer: float) -> list[Execution | Transfer]:
+        """Wait until something ends or the timer is due [s]; return what has ended by then."""
+        left = timer - self._engine.clock
+        if self._under_way.empty():
+            if left < inf and left > 0:
+                self._simgrid.this_actor.sleep_until(timer)
+            return []
+        if left <= 0:
+            return self._all_ended([])
+        try:
+            first = self._under_way.wait_any() if left == inf else self._under_way.wait_any_for(left)
+        except self._simgrid.TimeoutException:
+            return self._all_ended([])
+        return self._all_ended([self._what(first)])
+
+    def _all_ended(self, ended: list[Execution | Transfer]) -> list[Execution | Transfer]:
+        """Add what else has ended by now."""
+        while not self._under_way.empty() and (other := self._under_way.test_any()) is not None:
+            ended.append(self._what(other))
+        return ended
+
+    def _what(self, activity: Any) -> Execution | Transfer:
+        """Return what an activity was that has ended."""
+        _, what = self._named.pop(activity)
+        if isinstance(what, Execution):
+            del self._activities[what]
+            what.end = self._engine.clock
+            self.was_metered(what)
+        return what
+
+    def _carry_out(self, command: Command) -> None:
+        if isinstance(command, Execution):
+            self._watch(self._execution(command).start(), command)
+        elif isinstance(command, Transfer):
+            hosts = self._hosts
+            message = self._simgrid.Comm.sendto_init(hosts[command.source], hosts[command.target])
+            self._watch(message.set_payload_size(round(command.size_bytes)).start(), command)
+        elif isinstance(command, Stop):
+            activity = self._activities.pop(command.execution)
+            self._under_way.erase(activity)
+            del self._named[activity]
+            activity.cancel()
+        elif isinstance(command, SetPState):
+            self.set_pstate(command.host, command.pstate)
+        else:
+            self.switch(command)
+
+    def _execution(self, execution: Execution) -> Any:
+        """Return SimGrid's activity of an execution."""
+        if execution.hosts is not None:
+            return self.on_nodes(execution, execution.hosts.tolist())
+        self.set_pstate(execution.host, execution.pstate)
+        activity = self._exec_init(self._flops(execution))
+        activity.host = self._hosts[execution.host]
+        return activity
+
+    def _watch(self, activity: Any, what: Execution | Transfer) -> None:
+        self._named[activity] = activity, what
+        if isinstance(what, Execution):
+            self._activities[what] = activity
+        self._under_way.push(activity)
+
+
+def _take_no_part(*_arguments: str) -> None:
+    """Be an actor of a deployment file in a run whose tasks send data to each other alone."""
