@@ -264,7 +264,7 @@ def with_other_future(tasks: Tasks, time: float) -> Tasks:
         requested = np.where(late, requested[order] * 1.5 + 10.0, requested)
     return replace(
         tasks,
-        width=tasks.width[order],
+        width=tasks.taken(order).width,
         requested_time_s=requested,
         flops=flops,
         deadline_s=deadline,
