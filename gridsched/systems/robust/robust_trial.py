@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -56,11 +56,12 @@ class RobustTrial(SystemKeys):
     processors: CountRange = (1, 4)
     cores: CountRange = (1, 4)
     total_cores: Count | None = 48
-    total_cores_tolerance: int = Field(default=1, ge=0)
+    total_cores_tolerance: ClassVar[int] = 1
     pstates: int = Field(default=5, ge=1, le=100)
     pstate_slowdown: PositiveRange = (0.15, 0.25)
     power_w: PositiveRange = (125.0, 135.0)
-    lowest_voltage_v: PositiveRange = (1.0, 1.15)
+    #: of the last P-state, paper 002, section VI
+    lowest_voltage_v: ClassVar[tuple[float, float]] = (1.0, 1.15)
     highest_voltage_v: PositiveRange = (1.4, 1.55)
     supply_efficiency: PositiveRange = (0.90, 0.98)
     # run times

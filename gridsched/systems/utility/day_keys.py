@@ -66,10 +66,11 @@ class DayKeys(SystemKeys):
     utility_classes: Literal["drawn", "exponential", "plateau_linear"] = "drawn"
     utility_classes_seed: Seed = 0
     n_classes: int = Field(default=20, ge=1, le=10_000)
-    class_intervals: SmallCountRange = (2, 4)
-    class_duration: PositiveRange = (5.0, 60.0)
-    class_fraction: FractionRange = (0.1, 0.9)
-    class_modifier: PositiveRange = (0.25, 2.0)
+    # our own: the papers print no values of their classes
+    class_intervals: ClassVar[tuple[int, int]] = (2, 4)
+    class_duration: ClassVar[tuple[float, float]] = (5.0, 60.0)
+    class_fraction: ClassVar[tuple[float, float]] = (0.1, 0.9)
+    class_modifier: ClassVar[tuple[float, float]] = (0.25, 2.0)
     # a rule that differs from its usual default
     mapping_interval_s: Positive = 60.0
     # measured values instead of drawn ones

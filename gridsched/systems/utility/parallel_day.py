@@ -48,16 +48,16 @@ class ParallelDay(DayKeys):
     special_task_types: tuple[Count, ...] = (20, 20)
     # cores that tasks ask for
     core_bands: tuple[CoreBand, ...] = CORE_BANDS
-    # time and power
+    # time and power; what no study varies is a constant of paper 001, section 4
     load_factor: Positive = 1.0
     reference_time_s: PositiveRange = (3_600.0, 64_800.0)
-    reference_time_cov: Cov = 0.15
-    least_reference_time_s: Positive = 180.0
+    reference_time_cov: ClassVar[float] = 0.15
+    least_reference_time_s: ClassVar[float] = 180.0
     time_cluster_cov: Cov = 0.3
     speedup_sigma: PositiveRange = (4.0, 10.0)
     node_power_mean_w: Positive = 133.0
-    node_power_cov: Cov = 0.2
-    node_power_cluster_cov: Cov = 0.2
+    node_power_cov: ClassVar[float] = 0.2
+    node_power_cluster_cov: ClassVar[float] = 0.2
     # P-states
     power_factors: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (1.0, 0.75, 0.5)
     pstate_type_cov: Cov = 0.3
@@ -227,7 +227,7 @@ _SYSTEM_KEYS = keys_between(ParallelDay, "general_clusters", "special_pstate_cov
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
     "tasks_csv": _ARRIVAL_KEYS | _PRIORITY_KEYS,
-    "jobs_swf": keys_between(ParallelDay, "core_bands", "least_reference_time_s")
+    "jobs_swf": keys_between(ParallelDay, "core_bands", "reference_time_s")
     | {"clusters_csv", "etc_csv", "tasks_csv", "speedup_sigma", "days"}
     | _ARRIVAL_KEYS,
     "classes_csv": CLASS_KEYS,

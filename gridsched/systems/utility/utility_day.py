@@ -46,25 +46,25 @@ class UtilityDay(DayKeys):
     general_machine_counts: tuple[Count, ...] = (5, 5, 5, 10, 10, 10, 10, 15, 20)
     task_types: int = Field(default=100, ge=1, le=10_000)
     special_task_types: tuple[Count, ...] = (5, 4, 5, 3)
-    # time and power
+    # time and power; what no study varies is a constant of the paper's authors' generator
     etc_mean_s: Positive = 600.0
     etc_task_cov: Cov = 0.1
-    etc_machine_cov: Cov = 0.25
-    special_etc_mean_s: Positive = 60.0
-    special_etc_task_cov: Cov = 0.1
-    special_etc_machine_cov: Cov = 0.1
-    base_power_mean_w: AtLeastZero = 66.0
-    base_power_cov: Cov = 0.2
-    dynamic_power_mean_w: AtLeastZero = 133.0
-    dynamic_power_task_cov: Cov = 0.1
-    dynamic_power_machine_cov: Cov = 0.2
-    special_dynamic_power_machine_cov: Cov = 0.1
-    # P-states
+    etc_machine_cov: ClassVar[float] = 0.25
+    special_etc_mean_s: ClassVar[float] = 60.0
+    special_etc_task_cov: ClassVar[float] = 0.1
+    special_etc_machine_cov: ClassVar[float] = 0.1
+    base_power_mean_w: ClassVar[float] = 66.0
+    base_power_cov: ClassVar[float] = 0.2
+    dynamic_power_mean_w: ClassVar[float] = 133.0
+    dynamic_power_task_cov: ClassVar[float] = 0.1
+    dynamic_power_machine_cov: ClassVar[float] = 0.2
+    special_dynamic_power_machine_cov: ClassVar[float] = 0.1
+    # P-states, likewise
     power_factors: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (1.0, 0.75, 0.5)
     pstate_type_cov: Cov = 0.2
-    pstate_power_cov: Cov = 0.01
-    pstate_time_cov: Cov = 0.01
-    special_pstate_time_cov: Cov = 0.02
+    pstate_power_cov: ClassVar[float] = 0.01
+    pstate_time_cov: ClassVar[float] = 0.01
+    special_pstate_time_cov: ClassVar[float] = 0.02
     # arrivals
     days: float = Field(default=2.0, gt=0, le=10_000)
     tasks_per_type: AtLeastZero = 580.0
@@ -163,7 +163,7 @@ _ARRIVAL_KEYS = (
     | {"waves_per_day", "wave_amplitude", "priorities", "urgencies", "joint_percent"}
     | BURST_KEYS
 )
-_SYSTEM_KEYS = keys_between(UtilityDay, "special_machine_counts", "special_pstate_time_cov") | BURST_KEYS
+_SYSTEM_KEYS = keys_between(UtilityDay, "special_machine_counts", "pstate_type_cov") | BURST_KEYS
 #: File -> the keys it takes the place of.
 _REPLACED = {
     "etc_csv": _SYSTEM_KEYS,
