@@ -150,6 +150,7 @@ def test_what_exists_in_memory_alone_goes_into_no_study():
         loaded.study_text("one")
 
 
+@pytest.mark.systems("utility")
 def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
     """A rule set to its usual value is set, too: 0 pending slots, where the generator says 1."""
     workload = tomllib.loads(DAY)
@@ -189,6 +190,7 @@ def test_provenance_has_the_hashes_of_all_inputs():
     assert loaded.inputs == {str(path): sha256(path) for path in paths}
 
 
+@pytest.mark.systems("utility")
 def test_files_of_a_generator_are_inputs(tmp_path: Path):
     """The TOML and the CSV files that it names."""
     (tmp_path / "c.csv").write_text("utility_class,start_time,start_fraction,urgency_modifier\n0,0,1,1\n")
