@@ -159,7 +159,7 @@ def test_logs_are_converted(gridsched, tmp_path):
 def test_targets_are_looked_at_before_a_log_is_read(refused):
     """Names of files, and options that mean nothing here."""
     assert "tasks are written as .csv" in refused("workload", "import", FOUR, "-o", "x.swf")
-    assert "jobs are written as .swf or .json" in refused("workload", "convert", FOUR, "-o", "x.y")
+    assert "jobs are written as .swf or .jobs.csv" in refused("workload", "convert", FOUR, "-o", "x.y")
     assert "nodes has no effect" in refused("workload", "convert", FOUR, "-o", "x.swf", "--nodes", 3)
     assert "--speed is 0" in refused("workload", "import", FOUR, "-o", "x.csv", "--speed", 0)
 

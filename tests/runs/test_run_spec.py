@@ -216,6 +216,7 @@ def test_stored_runs_keep_the_hashes_of_their_study(tmp_path: Path):
 # ---------------------------------------------------------------------- the reference
 
 
+@pytest.mark.systems
 def test_the_reference_of_study_keys_is_generated():
     """docs/campaigns.md holds what the models say; gridsched study schema --table prints it."""
     text = (ROOT / "docs/campaigns.md").read_text()
