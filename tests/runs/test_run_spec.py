@@ -223,6 +223,7 @@ def test_the_reference_of_study_keys_is_generated():
     assert text.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0] == study_keys()
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize("name", [path.stem for path in studies_folder().glob("*.toml")])
 def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
     """At the top, in the sections and in claims."""
