@@ -229,12 +229,14 @@ def test_hosts_fail(id: str):
         assert metered_differences(metered) == []
 
 
+@pytest.mark.systems("robust", "utility")
 @pytest.mark.parametrize("id", ["max_max_upe", "max_upe", "minimum_expected_completion_time"])
 def test_what_fails_stays_failed(id: str):
     """With `on_failure` = "failed" a lost task is not planned again."""
     check_accounts(played(id, "reference", "failed"), "failed")
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("id", ["max_upe", "fcfs_multiple_queues"])
 def test_planners_of_parallel_tasks_refuse_changing_speeds(id: str):
     """Jobs that last longer than estimated would be in the way of what they plan."""

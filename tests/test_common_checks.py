@@ -181,6 +181,7 @@ def test_style_warns_and_passes():
     assert [result.name for result in results] == [check.name for check in applicable_checks(Undocumented)]
 
 
+@pytest.mark.systems("utility")
 def test_traits_decide_which_checks_apply():
     """A policy with the trait is not checked for its absence."""
     names = {check.name for check in applicable_checks("wqr")}
@@ -232,6 +233,7 @@ def test_differences_of_traces_are_found():
 # Policies are played on all kinds of tasks that their traits allow, some of which wait for others.
 
 
+@pytest.mark.systems("profit", "robust", "utility")
 @pytest.mark.parametrize(
     ("scheduler", "kinds"),
     [
@@ -262,6 +264,7 @@ def test_a_start_before_what_it_waits_for_is_found():
         assert found[0].startswith(f"task {task + 1} starts at")
 
 
+@pytest.mark.systems("profit")
 def test_a_policy_that_plans_once_refuses_tasks_that_are_free_later():
     """One line says so, as of tasks that arrive later."""
     with pytest.raises(CheckFailed, match=r"plans once.*wait for others") as caught:
@@ -269,6 +272,7 @@ def test_a_policy_that_plans_once_refuses_tasks_that_are_free_later():
     assert isinstance(caught.value.__cause__, InputError)
 
 
+@pytest.mark.systems("utility")
 def test_permanent_reservations_of_serial_tasks():
     """A task of one core is a job of one node to a policy that gives whole nodes."""
     trace = play(SHARED_CASES[1], make_scheduler("easy_backfilling", {"reservations": "permanent"}))

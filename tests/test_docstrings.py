@@ -125,7 +125,7 @@ def speaks_for_itself(argument: ast.arg) -> bool:
 
 def is_command(public: Public) -> bool:
     """Whether a function's parameters are options of the command line, which have help texts."""
-    in_cli = public.path.parent.name == "cli" and isinstance(public.node, Function)
+    in_cli = (public.path.parent.name == "cli" or public.path.stem == "commands") and isinstance(public.node, Function)
     return in_cli and any(
         isinstance(node, ast.Attribute) and node.attr in ("Option", "Argument") for node in ast.walk(public.node.args)
     )

@@ -101,6 +101,8 @@ class Commands(Group):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name of the command that the words call, the command, and the other words."""
+        if args and args[0] not in _COMMANDS:
+            self.commands = {name: self.get_command(ctx, name) for name in _COMMANDS}  # to propose the nearest
         name, _, rest = super().resolve_command(ctx, args)
         return name, None if name is None else load_command(name), rest
 

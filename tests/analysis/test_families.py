@@ -71,6 +71,7 @@ def measured(results: StudyResults, ours: Ours, scale: float = 1.0) -> Measured:
     return measure_claim(results, claim(ours, scale=scale))
 
 
+@pytest.mark.systems("utility")
 def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
     """SimGrid's runs and those without budget are in no mean, unless a claim asks for them."""
     assert measured(results, mean(UTILITY, "wq")).interval.mean == 5.0
@@ -80,6 +81,7 @@ def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
     assert len(results.shown) == 3 * 7
 
 
+@pytest.mark.systems("utility")
 def test_ratio_of_means(results: StudyResults):
     """The best variant's mean over another's; the interval is that of the linearised ratio."""
     found = measured(results, ratio(UTILITY, "a", "wq").of_variant("largest window_utility"), scale=100.0)
@@ -90,6 +92,7 @@ def test_ratio_of_means(results: StudyResults):
     assert found.detail == "a(max_replicas=2)"
 
 
+@pytest.mark.systems("utility")
 def test_ratio_of_two_metrics_of_other_runs(results: StudyResults):
     """The budget over the mean energy of the runs without one: 100 J over 150 J."""
     ours = ratio(
@@ -99,6 +102,7 @@ def test_ratio_of_two_metrics_of_other_runs(results: StudyResults):
     assert found.interval.mean == pytest.approx(2 / 3)
 
 
+@pytest.mark.systems("utility")
 def test_variant_with_the_least_mean(results: StudyResults):
     """``least`` takes the other end; both sides of a comparison are chosen."""
     found = measured(results, percent_more(UTILITY, "a", "b").of_variant("least window_utility"))
@@ -108,6 +112,7 @@ def test_variant_with_the_least_mean(results: StudyResults):
     assert "a(max_replicas=1), b(max_replicas=2)" in found.detail
 
 
+@pytest.mark.systems("utility")
 def test_mean_difference_is_paired(results: StudyResults):
     """20, 22, 24 minus 30, 33, 36 is -10, -11, -12."""
     found = measured(results, mean_difference(UTILITY, "b(max_replicas=1)", "a(max_replicas=2)")).interval
@@ -115,6 +120,7 @@ def test_mean_difference_is_paired(results: StudyResults):
     assert found.half_width == pytest.approx(T2 / 3**0.5)
 
 
+@pytest.mark.systems("utility")
 def test_least_difference_is_the_lower_end_of_the_mean_differences_interval(results: StudyResults):
     """-10, -11, -12: the mean less half the width, for one number without an interval."""
     found = measured(results, least_difference(UTILITY, "b(max_replicas=1)", "a(max_replicas=2)")).interval
@@ -123,6 +129,7 @@ def test_least_difference_is_the_lower_end_of_the_mean_differences_interval(resu
     assert found.count == 3
 
 
+@pytest.mark.systems("utility")
 def test_medians(results: StudyResults):
     """Three replicates have a median, not yet an interval; the difference has the claim's scale."""
     one = measured(results, median(UTILITY, "b(max_replicas=1)"))
@@ -135,6 +142,7 @@ def test_medians(results: StudyResults):
     assert both.detail == "b(max_replicas=1); against a(max_replicas=2)"
 
 
+@pytest.mark.systems("utility")
 def test_best_level(results: StudyResults):
     """The level with the largest mean; the interval is of levels that may be the best."""
     a, b = (measured(results, best_level(UTILITY, name, "max_replicas")).interval for name in "ab")
@@ -146,6 +154,7 @@ def test_best_level(results: StudyResults):
     assert steps.interval.high == 1.0
 
 
+@pytest.mark.systems("utility")
 def test_gain_of_the_best_level_over_the_last(results: StudyResults):
     """Percent in each replicate; against another family, the difference of the gains."""
     alone = measured(results, best_over_last(UTILITY, "a", "max_replicas"))
@@ -160,6 +169,7 @@ def test_gain_of_the_best_level_over_the_last(results: StudyResults):
     assert both.half_width == pytest.approx(T2 * deviation / 3**0.5)
 
 
+@pytest.mark.systems("utility")
 def test_spread_and_rise(results: StudyResults):
     """Spread of the means of some levels; the smallest of the rises from level to level."""
     wide = measured(results, spread(UTILITY, "a", "max_replicas", levels=(2, 4))).interval
@@ -171,6 +181,7 @@ def test_spread_and_rise(results: StudyResults):
     assert "from 2 to 4" in rise.detail
 
 
+@pytest.mark.systems("utility")
 def test_hours_later(results: StudyResults):
     """Interpolated within a step; 90 % of 100 J: after 1.75 h and after 3.6 h."""
     found = measured(results, hours_later(ENERGY, "b(max_replicas=4)", "a(max_replicas=4)", share=0.9))
@@ -182,6 +193,7 @@ def test_hours_later(results: StudyResults):
     assert "3 runs never" in never.detail
 
 
+@pytest.mark.systems("utility")
 def test_percent_of_budget_used(results: StudyResults):
     """What the series gains within some hours, of the budget."""
     last = measured(results, percent_of_budget_used(ENERGY, "a(max_replicas=4)", (1.5, 4))).interval
@@ -190,6 +202,7 @@ def test_percent_of_budget_used(results: StudyResults):
     assert change.interval.mean == pytest.approx(20.0 - 80.0)
 
 
+@pytest.mark.systems("utility")
 def test_what_is_missing_gives_no_number(results: StudyResults):
     """Runs without a value leave the claim without verdict, and say so."""
     ours = ratio(ENERGY, "wq", against_metric=UTILITY, against_where={"budget": "none"})
@@ -198,6 +211,7 @@ def test_what_is_missing_gives_no_number(results: StudyResults):
     assert "no replicate has all runs" in found.detail
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize(
     ("ours", "complaint"),
     [
@@ -244,6 +258,7 @@ def test_a_new_difference_may_have_the_direction_only():
     assert verdict_of(made, Interval(6.0, 5.9, 6.1, 3)) == DIRECTION
 
 
+@pytest.mark.systems("utility")
 def test_store_keeps_series(results: StudyResults, tmp_path: Path):
     """They come back from segments and Parquet as they were written, in no table of numbers."""
     run = results.shown.iloc[0]
@@ -276,6 +291,7 @@ def last_figure(results: StudyResults) -> Drawn:
         return figure_kinds("declared")[declared.kind].draw(results, declared)
 
 
+@pytest.mark.systems("utility")
 def test_agreement_of_the_drivers(store: Path):
     """Each run that both have done, compared in all that both have; the worst one is named."""
     frame = agreement_frame(read_results(str(store))).set_index("quantity")
@@ -296,6 +312,7 @@ def test_no_agreement_without_both_drivers(small_store: Path):
     assert not len(agreement_frame(read_results(str(small_store))))
 
 
+@pytest.mark.systems("utility")
 def test_tables_have_a_row_for_each_level(store: Path):
     """What varies within a family stands in the rows, families in the columns."""
     results = read_results(str(store))
@@ -306,6 +323,7 @@ def test_tables_have_a_row_for_each_level(store: Path):
     assert table.rows[3][1:3] == ["-", "-"]
 
 
+@pytest.mark.systems("utility")
 def test_files_of_the_declared_figures(page: Path):
     """Each declared figure in three formats with its data; the usual ones are not drawn."""
     folder = files_folder(page)
@@ -318,6 +336,7 @@ def test_files_of_the_declared_figures(page: Path):
     assert "Both drivers" in page.read_text()
 
 
+@pytest.mark.systems("utility")
 def test_data_of_the_figure_of_the_best(page: Path):
     """The best and the last level of each family, and schedulers without levels."""
     data = pd.read_csv(files_folder(page) / "best-utility.csv")
@@ -331,6 +350,7 @@ def test_data_of_the_figure_of_the_best(page: Path):
     ]
 
 
+@pytest.mark.systems("utility")
 def test_data_of_sweep_and_traces(page: Path):
     """Means of the metric at each level with the limit; mean series of the chosen levels."""
     sweep = pd.read_csv(files_folder(page) / "energy.csv")
@@ -344,6 +364,7 @@ def test_data_of_sweep_and_traces(page: Path):
     assert chosen["count"].tolist() == [3] * 5
 
 
+@pytest.mark.systems("utility")
 def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
     """The y axis that panels share reaches from 0 above the largest interval of any."""
     extra = "".join(
@@ -363,6 +384,7 @@ def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
                 assert top >= each.data["high"].max()
 
 
+@pytest.mark.systems("utility")
 def test_boxes_of_variants(store: Path, tmp_path: Path):
     """A box for each variant of a family and for a label, beside the paper's median of a claim."""
     extra = """
@@ -392,6 +414,7 @@ CLAIMS = [Claim("c", "number", "", "s", median("window_utility", "a(max_replicas
         last_figure(results)
 
 
+@pytest.mark.systems("utility")
 def test_calibration_adds_up_the_replicates(store: Path, tmp_path: Path):
     """Three runs of 4 tasks at 0.25 and 6 at 0.9; Wilson's interval of 6 of 12 by hand."""
     figure = '\n[[figures]]\nname = "c"\nkind = "calibration"\nschedulers = ["{}"]\n'
@@ -408,6 +431,7 @@ def test_calibration_adds_up_the_replicates(store: Path, tmp_path: Path):
         last_figure(results)
 
 
+@pytest.mark.systems("utility")
 def test_report_with_declared_figures_repeats_exactly(store: Path, page: Path, tmp_path: Path):
     """The same store gives the same bytes."""
     again = tmp_path / "family.html"
@@ -415,6 +439,7 @@ def test_report_with_declared_figures_repeats_exactly(store: Path, page: Path, t
     assert again.read_bytes() == page.read_bytes()
 
 
+@pytest.mark.systems("utility")
 def test_figures_of_unknown_things_are_refused(store: Path, tmp_path: Path):
     """Metrics and families when the study is read, levels when the figure is drawn."""
     figure = '\n[[figures]]\nname = "f"\nkind = "sweep"\nalong = "max_replicas"\n'

@@ -116,6 +116,7 @@ def test_every_plot_function_takes_ax(name: str):
     assert function.__annotations__["return"] == "Figure | SubFigure"
 
 
+@pytest.mark.systems("utility")
 def test_every_figure_has_its_function():
     """Those of studies are drawn by `plot_study`, all others by one each."""
     subjects = {"run", "comparison", "tasks", "system", "jobs", "landscape"}
@@ -123,6 +124,7 @@ def test_every_figure_has_its_function():
     assert {name for name, _ in CASES.values()} == set(NAMES) - {"plot_study"}
 
 
+@pytest.mark.systems("profit", "utility")
 @pytest.mark.parametrize("figure", CASES, ids=lambda case: " ".join(case))
 def test_it_is_drawn_where_one_wants(figure: tuple[str, str]):
     """In a figure of its own, in an empty part of one, in the place of axes."""
@@ -131,6 +133,7 @@ def test_it_is_drawn_where_one_wants(figure: tuple[str, str]):
     check_places(lambda **place: function(drawn, **place))
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("figure", ["bars", "sweep", "boxes", "pareto", "ours"])
 def test_figures_of_a_study_are_drawn_where_one_wants(small_store: Path, figure: str):
     """One of the usual figures, or of those that the study declares."""
@@ -155,6 +158,7 @@ def test_a_study_is_drawn_for_chosen_values(small_store: Path):
     assert len(fewer.axes[0].get_xticks()) == 2
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -198,6 +202,7 @@ def test_a_run_without_prices_has_no_such_figure():
     assert [axes.get_ylabel() for axes in again.axes][:2] == ["Energy price\n[money/kWh]", "A bag pays\n[money]"]
 
 
+@pytest.mark.systems("profit")
 def test_a_system_without_utility_functions_is_told_to_have_none() -> None:
     keys = checked_parameters({"kind": "profit", "tasks": 5}, "test")
     bag = generator_of(keys).generate(keys)
@@ -274,6 +279,7 @@ def rows(results: StudyResults, scheduler: str, tasks: int = 60):
     return shown[(shown["scheduler"] == scheduler) & (shown["workload.tasks"] == tasks)]
 
 
+@pytest.mark.systems("profit")
 def test_lines_are_means_over_the_bags(store: Path):
     """A level, its mean and its interval; the runs are those of the figure's own `where`."""
     results, found = drawn(store, "lines", more='where = { tasks = 30 }\nnames = ["all"]')
@@ -284,6 +290,7 @@ def test_lines_are_means_over_the_bags(store: Path):
         assert data.loc[gamma, "count"] == 3
 
 
+@pytest.mark.systems("profit")
 def test_a_figure_has_the_levels_of_its_own_where_though_the_report_has_fewer(store: Path):
     """What a report is of limits a figure along that axis no more than its `where` says."""
     text = PLANS.replace('driver = "optimize" }', 'driver = "optimize", tasks = 60 }')
@@ -294,6 +301,7 @@ def test_a_figure_has_the_levels_of_its_own_where_though_the_report_has_fewer(st
     assert own["workload.tasks"].tolist() == [30, 60]
 
 
+@pytest.mark.systems("profit")
 def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
     """Quantiles of each scheduler at each level, in the order of the levels."""
     schedulers = '["lp_max_profit(gamma=1.6)", "capped(gamma=1.6)"]'
@@ -310,6 +318,7 @@ def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
     assert found.data["quantile_0.5"][0] == pytest.approx(np.median(values), rel=1e-12)
 
 
+@pytest.mark.systems("profit")
 def test_plans_stand_beside_the_front_and_the_cap(store: Path):
     """Swept families and the front; no plan lies below the front's ends; the cap is kept."""
     results, found = drawn(
@@ -332,6 +341,7 @@ def test_plans_stand_beside_the_front_and_the_cap(store: Path):
     assert "more than 0.9 kW" in labels
 
 
+@pytest.mark.systems("profit")
 def test_landscapes_are_of_the_stored_plans(store: Path):
     """What is recomputed for a panel is what the run has stored."""
     more = "where = { tasks = 60 }\nlevels = [1.05, 1.6]"
@@ -344,6 +354,7 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
             assert plans.loc[gamma, name] == pytest.approx(run[f"divided_{name}"], rel=1e-9)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     ("kind", "keys", "complaint"),
     [

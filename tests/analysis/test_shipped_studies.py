@@ -93,6 +93,7 @@ def parallel() -> Study:
     return Study.shipped("parallel").with_replicates(1)
 
 
+@pytest.mark.systems("utility")
 def test_the_runs_of_a_trial(parallel: Study):
     """All at 12 GJ; no filter and the filter per resource at the other budgets; one without."""
     budget = "workload.energy_budget_j"
@@ -107,6 +108,7 @@ def test_the_runs_of_a_trial(parallel: Study):
     assert set(others.values()) == {6 * 2 + 4}
 
 
+@pytest.mark.systems("utility")
 def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
     """Section 3.4: permanent reservations, the first cluster; no energy filter."""
     found = {each.label: make_scheduler(each.id, each.parameters).parameters for each in parallel.schedulers}
@@ -119,6 +121,7 @@ def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
     assert found["UPE, reserved(energy_filter=none)"]["mode"] == "reservation"
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize(
     ("name", "runs", "extra"),
     [
@@ -138,6 +141,7 @@ def test_how_many_runs_a_trial_has(name: str, runs: int, extra: int):
     assert (first - extra, both - first) == (runs, runs)
 
 
+@pytest.mark.systems("utility")
 def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Without any log nothing is left to run; where the whole one is absent, the excerpt stands."""
     monkeypatch.chdir(tmp_path)
@@ -149,6 +153,7 @@ def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.Monkey
     assert excerpt.with_replicates(1).n_runs == 250
 
 
+@pytest.mark.systems("utility")
 def test_tolerances_say_what_they_were_written_with():
     """What nodes, load and classes were chosen with in view is "after"."""
     for name, after in (
@@ -161,6 +166,7 @@ def test_tolerances_say_what_they_were_written_with():
         assert [claim.id for claim in claims if claim.ground.set == "after"] == after
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("name", ["parallel", "parallel_10000", "parallel_curie"])
 def test_what_the_oversubscribed_system_changes(name: str):
     """Load and utility classes, and of claims only what was chosen with in view."""
@@ -176,6 +182,7 @@ def test_what_the_oversubscribed_system_changes(name: str):
         assert replace(again, ground=one.ground, explanation=one.explanation, run_ids=one.run_ids) == one
 
 
+@pytest.mark.systems("robust")
 def test_no_tolerance_of_a_paper_s_range_is_wider():
     """Where the papers print ranges, the tolerances are these: "two to three percent", "between 100 and 182.9 %"."""
     ranges = {
@@ -201,6 +208,7 @@ def test_no_tolerance_of_a_paper_s_range_is_wider():
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("week", [1, 2, 3])
 def test_the_weeks_are_what_the_script_makes(week: int):
     """The seed is the number of the week."""
@@ -226,6 +234,7 @@ def test_intensities_follow_the_formula():
     assert spread["coal"] < 0.2 < spread["wind"]
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize(
     ("name", "runs", "seed"),
     [

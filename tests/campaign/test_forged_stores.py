@@ -151,6 +151,7 @@ def rejected(capsys: pytest.CaptureFixture[str], *command: object) -> str:
     return lines[0]
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("driver", ["optimize", "reference"])
 @pytest.mark.parametrize("trust", [(), ("--trust",)])
 @pytest.mark.parametrize("path", ["forged_policy.py", "{made}/forged_policy.py"])
@@ -167,6 +168,7 @@ def test_a_path_in_a_row_is_never_imported(
     assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("id", ["forged_policy:Forged", "forged_policy.Forged", "forged_policy.py:Forged", "Forged"])
 def test_a_modules_name_in_a_row_is_never_imported(made: Path, store: Path, id: str):
     """An id is one of the registry, though the module lies in Python's path; the run fails."""
@@ -180,6 +182,7 @@ def test_a_modules_name_in_a_row_is_never_imported(made: Path, store: Path, id: 
         assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 def test_nor_is_one_that_a_parameter_names(made: Path, store: Path):
     """A scheduler that wraps another takes an id of the registry, too."""
 
@@ -192,6 +195,7 @@ def test_nor_is_one_that_a_parameter_names(made: Path, store: Path):
     assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("keeps_study", [True, False])
 def test_a_rerun_asks_for_the_rows_own_policy(made: Path, store: Path, capsys: Any, keeps_study: bool):
     """The kept study names no policy, or there is none; the line names the file that is run."""
@@ -207,6 +211,7 @@ def test_a_rerun_asks_for_the_rows_own_policy(made: Path, store: Path, capsys: A
     assert was_run(made)
 
 
+@pytest.mark.systems("profit")
 def test_a_policy_that_the_store_does_not_hold(made: Path, store: Path, capsys: Any):
     """A row may name any digest; nothing is looked for elsewhere."""
     shutil.rmtree(store / "inputs")
@@ -218,6 +223,7 @@ def test_a_policy_that_the_store_does_not_hold(made: Path, store: Path, capsys: 
     assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("command", ["report", "claims"])
 @pytest.mark.parametrize("policy", ["forged_policy.py", None])
 def test_reading_results_runs_no_policy_of_a_row(
@@ -239,6 +245,7 @@ def test_the_figure_of_what_is_possible_needs_no_trust(store: Path, tmp_path: Pa
     assert "possible" in page.read_text()
 
 
+@pytest.mark.systems("profit")
 def test_a_scenario_takes_a_policy_only_of_those_it_was_given(made: Path, store: Path):
     """A file of the store by its digest is none; once its caller has handed it, it is."""
     reference = held(store, made / "forged_policy.py")
@@ -264,6 +271,7 @@ def naming_policy(content: dict[str, Any]) -> None:
     content["text"] = f'policies = ["forged_policy.py"]\n{content["text"]}'
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("trust", [(), ("--trust",)])
 def test_a_policy_is_never_taken_from_where_a_study_is_said_to_lie(made: Path, store: Path, trust: tuple[str, ...]):
     """The study says that it lies beside the file, and that the store holds no copy."""
@@ -277,6 +285,7 @@ def test_a_policy_is_never_taken_from_where_a_study_is_said_to_lie(made: Path, s
     assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 def test_a_policy_of_another_content_is_never_run(made: Path, store: Path):
     """Not even with --trust: the study was run with another one."""
     (store / "inputs" / ("0" * 64)).mkdir()
@@ -353,6 +362,7 @@ OWN = {
 }
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     ("part", "key", "value"),
     [
@@ -386,6 +396,7 @@ def test_what_policies_are_said_to_bring_is_checked(
     assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     "change",
     [
@@ -411,6 +422,7 @@ def test_a_row_that_describes_no_run_is_refused(store: Path, capsys: Any, change
     assert run_id in rejected(capsys, "study", "rerun", store, run_id)
 
 
+@pytest.mark.systems("profit")
 def test_a_row_names_no_file_by_its_path(made: Path, store: Path, capsys: Any):
     """A run that is repeated reads what its store holds, and nothing else of this machine."""
     bag = made / "bag.csv"
@@ -424,6 +436,7 @@ def test_a_row_names_no_file_by_its_path(made: Path, store: Path, capsys: Any):
     assert str(bag) in line
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     ("key", "items", "named"),
     [

@@ -46,6 +46,7 @@ tasks = 90
 """
 
 
+@pytest.mark.systems("profit")
 def test_prices_are_an_axis(tmp_path: Path):
     """A higher price pays more; the plan earns more than the heuristic; bounds hold."""
     study, store, page = tmp_path / "s.toml", tmp_path / "store", tmp_path / "r.html"
@@ -62,6 +63,7 @@ def test_prices_are_an_axis(tmp_path: Path):
     assert (above["mean"] >= 0).all()
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("metric", ["utility", "window_energy_j"])
 def test_metrics_of_utility_are_refused(metric: str, tmp_path: Path):
     """These tasks have no utility functions, and the workload no window."""
@@ -71,6 +73,7 @@ def test_metrics_of_utility_are_refused(metric: str, tmp_path: Path):
         Study.from_file(study)
 
 
+@pytest.mark.systems("profit")
 def test_runs_without_a_price_keep_their_description(tmp_path: Path):
     """The tariff's keys stand in a stored text only where they are set, so that ids stay."""
     study = tmp_path / "s.toml"
@@ -80,6 +83,7 @@ def test_runs_without_a_price_keep_their_description(tmp_path: Path):
     assert not {"price", "pue", "energy_cost", "overhead"} & set(settings)
 
 
+@pytest.mark.systems("profit")
 def test_tables_of_prices_are_inputs_of_a_study(tmp_path: Path):
     """They are an axis of files; a stored run knows its own by content."""
     path = tmp_path / "s.toml"
@@ -117,6 +121,7 @@ grid_s = 50
 """
 
 
+@pytest.mark.systems("robust")
 def test_schedulers_of_a_replicate_meet_one_trial(tmp_path: Path):
     """Replicates differ in their tasks, not in their system; parameters of schedulers are axes."""
     study = Study.from_text(ROBUST, tmp_path / "s.toml")
@@ -135,6 +140,7 @@ def test_schedulers_of_a_replicate_meet_one_trial(tmp_path: Path):
     assert all(platform == platforms[0] for platform in platforms)
 
 
+@pytest.mark.systems("robust")
 def test_bounds_of_uncertain_run_times_are_refused(tmp_path: Path):
     """The estimates' bounds say nothing of times that are drawn; the message says why."""
     study = Study.from_text(ROBUST.replace("energy_j", "energy_above_bound"), tmp_path / "s.toml")
@@ -143,6 +149,7 @@ def test_bounds_of_uncertain_run_times_are_refused(tmp_path: Path):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.systems("robust")
 @pytest.mark.parametrize("command", ["generate", "describe"])
 def test_workload_commands_say_where_it_goes(capsys, tmp_path: Path, command: str):
     """Tables of tasks with utility functions have other columns: one line says what to do."""

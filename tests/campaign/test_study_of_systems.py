@@ -55,6 +55,7 @@ def study_of(text: str, folder: Path) -> Study:
 # ---------------------------------------------------------------------- which runs
 
 
+@pytest.mark.systems("utility")
 def test_only_chooses_runs(tmp_path: Path):
     """An expression over all axes, the replicate too, says which combinations are run."""
     study = study_of(TEXT, tmp_path)
@@ -68,6 +69,7 @@ def test_only_chooses_runs(tmp_path: Path):
     assert study.with_replicates(5).n_runs == 5 * 2 * 3 + 2
 
 
+@pytest.mark.systems("utility")
 def test_only_reads_several_lines(tmp_path: Path):
     """A line break in the expression is a blank."""
     text = TEXT.replace(
@@ -76,6 +78,7 @@ def test_only_reads_several_lines(tmp_path: Path):
     assert study_of(text, tmp_path).n_runs == 14
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize(
     ("only", "complaint"),
     [
@@ -92,6 +95,7 @@ def test_only_that_is_wrong_is_refused(only: str, complaint: str, tmp_path: Path
         study_of(TEXT.replace(line, f'only = "{only}"'), tmp_path)
 
 
+@pytest.mark.systems("utility")
 def test_timed_runs_are_like_those_of_the_study(tmp_path: Path):
     """What few replicates do is timed as seldom; what all do, in the first replicate."""
     study = study_of(TEXT, tmp_path).with_replicates(40)
@@ -104,6 +108,7 @@ def test_timed_runs_are_like_those_of_the_study(tmp_path: Path):
 # ---------------------------------------------------------------------- generated systems
 
 
+@pytest.mark.systems("utility")
 def test_a_generated_system_has_no_platform_section(tmp_path: Path):
     """The scenario says what is generated; its default values are left out."""
     run = next(study_of(TEXT, tmp_path).scenarios())
@@ -112,6 +117,7 @@ def test_a_generated_system_has_no_platform_section(tmp_path: Path):
     assert "etc_mean_s" not in run.scenario["workload"]
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
@@ -130,6 +136,7 @@ def test_sections_that_contradict_are_refused(old: str, new: str, complaint: str
         study_of(TEXT.replace(old, new), tmp_path)
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("metric", ["makespan_bound_s", "energy_above_bound"])
 def test_bounds_of_typed_systems_are_refused(metric: str, tmp_path: Path):
     """The bounds are those of bags; P-state 0 of task type 0 bounds no system with task types."""
@@ -138,6 +145,7 @@ def test_bounds_of_typed_systems_are_refused(metric: str, tmp_path: Path):
         study_of(text, tmp_path)
 
 
+@pytest.mark.systems("utility")
 def test_files_of_a_system_are_inputs(tmp_path: Path):
     """They are known by content, like all files of a study, and copied into the store."""
     (tmp_path / "c.csv").write_text("class,start,fraction,urgency_modifier\nc,0,1,1\n")
@@ -146,6 +154,7 @@ def test_files_of_a_system_are_inputs(tmp_path: Path):
     assert reference == study.inputs["c.csv"].reference
 
 
+@pytest.mark.systems("utility")
 def test_runs_of_a_replicate_share_what_is_drawn(tmp_path: Path):
     """Schedulers, drivers and budgets of a replicate meet the same tasks, drawn once."""
     maker = ScenarioMaker({}, tmp_path)
@@ -177,6 +186,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Store]:
     return study, store
 
 
+@pytest.mark.systems("utility")
 def test_runs_have_the_metrics_of_utility(kept: tuple[Study, Store]):
     """Each of those that a study of such a workload may name."""
     study, store = kept
@@ -195,6 +205,7 @@ def test_runs_have_the_metrics_of_utility(kept: tuple[Study, Store]):
     assert set(study.metrics) <= set(metrics)
 
 
+@pytest.mark.systems("utility")
 def test_series_come_back_from_segments_and_parquet(kept: tuple[Study, Store], tmp_path: Path):
     """Every digit, the window's totals at their ends; both drivers keep the same."""
     study, store = kept
@@ -215,6 +226,7 @@ def test_series_come_back_from_segments_and_parquet(kept: tuple[Study, Store], t
     assert other.row(stored["run_id"])["series"] == stored["series"]
 
 
+@pytest.mark.systems("utility")
 def test_series_repeat_exactly(kept: tuple[Study, Store], tmp_path: Path):
     """A repeated run compares its series, too; runs that differ there are told as conflicts."""
     study, store = kept
@@ -249,6 +261,7 @@ def test_series_without_a_window_fail_the_run(tmp_path: Path):
     assert "has none" in row["error"]
 
 
+@pytest.mark.systems("utility")
 def test_many_schedulers_are_shown_by_family(tmp_path: Path):
     """A dozen labels stand alone; more are told by their parameters."""
     few = study_of(TEXT, tmp_path).schedulers

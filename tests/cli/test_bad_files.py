@@ -427,6 +427,7 @@ FOREIGN = {
 }
 
 
+@pytest.mark.systems("batsim")
 @pytest.mark.parametrize(("name", "content", "what"), FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("use", ["run", "nodes", "alone", "describe", "platform", "check", "from-table"])
 def test_known_files_that_are_not_read(refused, write, ex_a, tmp_path, name, content, what, use):

@@ -125,6 +125,7 @@ def of(cases: dict) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("words", "told"), cases.values(), ids=cases)
 
 
+@pytest.mark.systems("utility")
 @of(RUN_OPTIONS)
 def test_bad_option_of_run(refused, ex_a, words, told):
     """`run` refuses the option."""
@@ -132,6 +133,7 @@ def test_bad_option_of_run(refused, ex_a, words, told):
     assert all(word in line for word in told), line
 
 
+@pytest.mark.systems("utility")
 @of({name: case for name, case in RUN_OPTIONS.items() if "--scheduler" not in case[0]})
 def test_bad_option_of_compare(refused, ex_a, words, told):
     """`compare` refuses the same option before the first run."""

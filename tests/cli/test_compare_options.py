@@ -43,6 +43,7 @@ class Terminal(io.StringIO):
 LONG_NAME = "schedulers_that_nobody_else_has_thought_of_before_us.py"
 
 
+@pytest.mark.systems("robust", "utility")
 def test_all_schedulers_fit_a_terminal_of_100_columns(gridsched, ex_a, tmp_path, monkeypatch):
     """All are those that take the workload; with them, or with a long name, no line is longer."""
     (tmp_path / LONG_NAME).write_text(
@@ -117,6 +118,7 @@ def test_a_metric_of_ones_own(gridsched, refused, ex_a):
     assert "write NAME=EXPRESSION" in refused("compare", *ex_a, *options, "--metric", "ed2p")
 
 
+@pytest.mark.systems("robust", "utility")
 @pytest.mark.parametrize(
     ("workload", "ids"),
     [
@@ -161,6 +163,7 @@ def words(tmp_path) -> list[str]:
     return ["compare", *workload, "--schedulers", "lp_max_profit,lp_pareto,mct"]
 
 
+@pytest.mark.systems("profit")
 def test_each_run_has_a_profit_and_bounds(words, capsys):
     """By the definitions, from the columns of the same row."""
     money = ["--price", "5e6", "--energy-cost", "2", "--pue", "1.25", "--overhead", "1000"]
@@ -177,6 +180,7 @@ def test_each_run_has_a_profit_and_bounds(words, capsys):
     assert rows[0]["profit_rate"] > rows[2]["profit_rate"]
 
 
+@pytest.mark.systems("profit")
 def test_the_table_has_the_columns(words, capsys):
     """With a price only."""
     assert main([*words, "--price", "5e6"]) == 0
@@ -187,6 +191,7 @@ def test_the_table_has_the_columns(words, capsys):
     assert "money" not in capsys.readouterr().out
 
 
+@pytest.mark.systems("profit")
 def test_provenance_tells_the_tariff(words, capsys):
     """All of it, defaults too; without a price there is none."""
     assert main([*words, "--price", "5e6", "--wear-per-s", "0.5", "--json"]) == 0
@@ -194,6 +199,7 @@ def test_provenance_tells_the_tariff(words, capsys):
     assert (tariff["price"], tariff["wear_per_s"], tariff["pue"]) == (5e6, 0.5, 1.0)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     ("money", "message"),
     [
@@ -209,6 +215,7 @@ def test_refused(words, money, message, capsys):
     assert message in complaint
 
 
+@pytest.mark.systems("profit")
 def test_a_scheduler_that_plans_once_refuses_tasks_that_arrive_later(tmp_path, capsys):
     """Told before the run."""
     bag = tmp_path / "bag.csv"
@@ -225,6 +232,7 @@ def test_a_scheduler_that_plans_once_refuses_tasks_that_arrive_later(tmp_path, c
     assert "plans once, at the first submission" in capsys.readouterr().err
 
 
+@pytest.mark.systems("profit")
 def test_prices_from_a_file(words, tmp_path, capsys):
     """A joule is dearer in the first 100 s of each 1,000 s than the tariff says."""
     series = tmp_path / "prices.csv"
@@ -239,6 +247,7 @@ def test_prices_from_a_file(words, tmp_path, capsys):
     assert rows[0]["provenance"]["tariff"]["prices"]["energy_cost_per_j"] == [2.0, 1.0]
 
 
+@pytest.mark.systems("profit")
 def test_prices_need_a_price(words, tmp_path, capsys):
     """The series may leave it to the tariff, and the table may be bad."""
     series = tmp_path / "prices.csv"
@@ -251,6 +260,7 @@ def test_prices_need_a_price(words, tmp_path, capsys):
     assert "none.csv: cannot be read" in capsys.readouterr().err
 
 
+@pytest.mark.systems("profit")
 def test_what_did_nothing_is_not_the_best(words, capsys):
     """At a price of 1 lp_max_profit runs nothing: no time, no energy, and no best of its own."""
     assert main([*words, "--price", "1", "--json"]) == 0
@@ -264,6 +274,7 @@ def test_what_did_nothing_is_not_the_best(words, capsys):
         assert [row[name] for row in others] == pytest.approx(above)
 
 
+@pytest.mark.systems("profit")
 def test_where_nobody_did_anything_nobody_is_best(words, capsys):
     """One scheduler, which runs nothing."""
     alone = [*words[:-1], "lp_max_profit", "--price", "1"]
@@ -279,6 +290,7 @@ BAG = "id,flops,deadline_s\n1,1000,10\n2,500,9\n3,2000,\n4,1500,25\n5,250,14.5\n
 PLATFORM = ROOT / "platforms" / "ex_a.xml"
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("driver", ["reference", "simgrid"])
 @pytest.mark.parametrize(
     ("more", "late", "missed"),
@@ -344,6 +356,7 @@ def test_a_deadline_of_python_is_checked():
             make_tasks([1.0, 2.0], deadline_s=[np.inf, value])
 
 
+@pytest.mark.systems("profit")
 def test_an_export_keeps_deadlines(gridsched, write, tmp_path):
     """jobs.csv and tasks.csv have a column, the archive the numbers."""
     words = ("--platform", PLATFORM, "--workload", write("bag.csv", BAG), "--driver", "reference")

@@ -40,7 +40,7 @@ def examples(command: click.Command) -> list[str]:
 
 
 GRIDSCHED = get_command(app)
-GRIDSCHED.commands = {name: load_command(name) for name in GRIDSCHED.commands}
+GRIDSCHED.commands = {name: load_command(name) for name in GRIDSCHED.list_commands(None)}
 ALL = {words: examples(each) for words, each in commands(GRIDSCHED)}
 #: What is tried, by the command whose help has it.
 FOUND = {words: lines for words, lines in ALL.items() if any(not each.startswith(CAMPAIGNS) for each in lines)}

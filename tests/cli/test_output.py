@@ -174,6 +174,7 @@ def test_the_main_commands_need_none_of_the_heavy_packages(without, words):
     assert out
 
 
+@pytest.mark.systems("profit", "utility")
 @pytest.mark.parametrize(
     ("package", "words"),
     [

@@ -99,6 +99,7 @@ def test_a_master_by_name_computes_nothing(gridsched, refused, bare):
     assert "no host is called 'q'" in refused("run", *bare, "--power", "1:2:3", "--master", "q")
 
 
+@pytest.mark.systems("utility")
 def test_power_has_no_place_beside_systems_of_a_generator(refused):
     """A workload with machines of its own has their powers, too."""
     day = ROOT / "examples/utility_small.toml"
@@ -161,6 +162,7 @@ def test_the_master_idles_in_its_own(gridsched, files):
     assert of_master["model_j"] == 20.0
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize("scheduler", ["mct", "min_min", "sufferage", "lp_pareto"])
 def test_estimates_follow_each_hosts_own(gridsched, files, scheduler):
     """Of three equal tasks the fast host takes two: all are done after 20 s."""
@@ -183,6 +185,7 @@ def test_what_is_no_pstate_is_refused_in_one_line(refused, files):
     assert "host 'b' has P-states 0 to 1; P-state 2 was asked for" in line
 
 
+@pytest.mark.systems("profit")
 def test_planners_know_each_hosts_own(gridsched, files):
     """10 s on b and 20 s on a: divided tasks take 2000 / 150 s at least."""
     found = gridsched("optimize", "pareto", *files, "--json").json

@@ -167,6 +167,7 @@ def test_a_metric_of_ones_own_is_shown(gridsched, ex_a, write):
     assert row.split()[-1] == "2.50000"
 
 
+@pytest.mark.systems("robust", "utility")
 def test_one_scheduler_is_explained(gridsched, refused, monkeypatch):
     """Each parameter with its meaning and default, the workloads, the source and a command that works."""
     monkeypatch.chdir(ROOT)

@@ -48,6 +48,7 @@ def test_a_log_runs_as_it_is(gridsched, tmp_path):
     assert rows[2].startswith("2,four_nodes,task,1.0,4,5.0,1,COMPLETED_SUCCESSFULLY,10.0,5.0")
 
 
+@pytest.mark.systems("profit")
 def test_serial_schedulers_are_refused_in_one_line(refused):
     """As are options without effect, and values out of range."""
     assert "accepts tasks of one host" in refused("run", "--workload", FOUR, "--scheduler", "mct")
@@ -143,6 +144,7 @@ def test_serial_jobs_are_imported(gridsched, tmp_path):
     assert ran.json["tasks_finished"] == 2
 
 
+@pytest.mark.systems("batsim")
 def test_logs_are_converted(gridsched, tmp_path):
     """SWF to Batsim's JSON and back: the same jobs, in nodes of two processors."""
     batsim, back = tmp_path / "jobs.json", tmp_path / "jobs.swf"
@@ -157,7 +159,7 @@ def test_logs_are_converted(gridsched, tmp_path):
 def test_targets_are_looked_at_before_a_log_is_read(refused):
     """Names of files, and options that mean nothing here."""
     assert "tasks are written as .csv" in refused("workload", "import", FOUR, "-o", "x.swf")
-    assert "jobs are written as .swf or .json" in refused("workload", "convert", FOUR, "-o", "x.y")
+    assert "jobs are written as .swf or .jobs.csv" in refused("workload", "convert", FOUR, "-o", "x.y")
     assert "nodes has no effect" in refused("workload", "convert", FOUR, "-o", "x.swf", "--nodes", 3)
     assert "--speed is 0" in refused("workload", "import", FOUR, "-o", "x.csv", "--speed", 0)
 
@@ -247,6 +249,7 @@ def day(write):
     return write("day.toml", DAY)
 
 
+@pytest.mark.systems("utility")
 def test_compare_tells_utility_and_no_bounds(gridsched, day):
     """The keys of utility runs; the best has share 1; bounds of bags are left out."""
     outcome = gridsched("compare", "--workload", day, "--schedulers", "mct,round_robin", *REFERENCE, "--json")
@@ -267,6 +270,7 @@ def test_compare_tells_utility_and_no_bounds(gridsched, day):
     assert max(row["utility_share_of_best"] for row in rows) == 1.0
 
 
+@pytest.mark.systems("utility")
 def test_the_table_of_a_utility_comparison(gridsched, day, tmp_path):
     """Columns of the issue, at most 120 wide; the figure's data hold utility and energy."""
     figure = tmp_path / "c.png"
@@ -289,6 +293,7 @@ def test_the_table_of_a_utility_comparison(gridsched, day, tmp_path):
     assert all(float(row["window_energy_j"]) > 0 for row in rows)
 
 
+@pytest.mark.systems("utility")
 def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
     """Each figure is drawn from the export; its last steps are the run's totals."""
     folder = tmp_path / "out"
@@ -342,6 +347,7 @@ def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
         assert account == pytest.approx(drawn.get(str(number), 0.0), rel=1e-9)
 
 
+@pytest.mark.systems("utility")
 def test_run_shows_utility_for_people(gridsched, day):
     """The list names utility, window and mapping time."""
     outcome = gridsched("run", "--workload", day, "--scheduler", "mct", *REFERENCE)
@@ -350,6 +356,7 @@ def test_run_shows_utility_for_people(gridsched, day):
     assert "beyond the budget" not in outcome.out
 
 
+@pytest.mark.systems("utility")
 def test_steps_of_the_trace(gridsched, day, tmp_path, refused):
     """--step-s sets the steps; nonsense is refused."""
     folder = tmp_path / "out"
@@ -385,6 +392,7 @@ def budget_of(outcome):
     return outcome.json["provenance"]["budget"]
 
 
+@pytest.mark.systems("utility")
 def test_options_go_before_the_generators_file(gridsched, write):
     """Each option replaces its key; the other keys stay."""
     path = write(
@@ -425,6 +433,7 @@ def test_a_horizon_leaves_later_tasks_undone(gridsched, ex_a):
     assert (found["tasks_finished"], found["tasks_unfinished"]) == (3, 2)
 
 
+@pytest.mark.systems("utility")
 def test_a_generated_system_takes_no_platform(refused, day, write, ex_a):
     """The files that a generated system replaces are named; a bag still needs a platform."""
     line = refused("run", *ex_a[:2], "--workload", day)
@@ -437,6 +446,7 @@ def test_a_generated_system_takes_no_platform(refused, day, write, ex_a):
     assert "--files" in refused("compare", "--workload", day, "--files", files)
 
 
+@pytest.mark.systems("utility")
 def test_what_is_written_is_what_json_says(gridsched, day, tmp_path):
     """-o holds the new keys, too."""
     path = tmp_path / "rows.json"
@@ -451,6 +461,7 @@ def test_what_is_written_is_what_json_says(gridsched, day, tmp_path):
     assert float(row["window_utility"]) == ours["window_utility"]
 
 
+@pytest.mark.systems("utility")
 def test_a_budget_for_the_whole_run(gridsched):
     """``inf`` is a period on the command line; both drivers stop at the same joules."""
     words = (

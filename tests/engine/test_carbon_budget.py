@@ -68,6 +68,7 @@ def test_a_budget_that_refuses(driver):
     assert (periods["budget_j"] * per_j).tolist() == pytest.approx([420, 420])
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("id", of_budgets())
 def test_at_one_site_it_is_a_budget_in_money(id: str):
     """The same intensities as prices give the same run."""
@@ -88,6 +89,7 @@ def test_at_one_site_it_is_a_budget_in_money(id: str):
             np.testing.assert_allclose(found.trace.periods[column], wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("id", of_budgets())
 def test_no_period_emits_more_than_its_budget(id: str):
     """At sites that differ, whatever is scheduled, but for what was carried over."""
@@ -116,6 +118,7 @@ def test_no_period_emits_more_than_its_budget(id: str):
             assert consumed == pytest.approx(found["carbon_g"], rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.systems("utility")
 @needs_simgrid
 @pytest.mark.parametrize("id", ["max_max_upe", "max_upr", "mct"])
 def test_both_drivers_emit_alike(id: str):

@@ -201,6 +201,7 @@ def in_money(budget: EnergyBudget, costs: tuple[float, ...]) -> EnergyBudget:
     return replace(budget, energy_j=None, money=budget.energy_j * costs[0], prices=prices, prices_period_s=31.0)
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("id", of_budgets())
 def test_at_one_price_money_is_as_joules(id: str):
     """To the last bit; and to 1e-9 where prices differ by a rounding only."""
@@ -223,6 +224,7 @@ def test_at_one_price_money_is_as_joules(id: str):
             np.testing.assert_allclose(found.periods[column], expected.periods[column], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.systems("utility")
 @needs_simgrid
 @pytest.mark.parametrize("id", ["max_max_upe", "max_upr", "arrival_aware", "mct"])
 def test_both_drivers_spend_alike(id: str):
@@ -242,6 +244,7 @@ def test_both_drivers_spend_alike(id: str):
     assert trace_differences(joules, expected.trace), "the prices decide nothing here"
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("id", of_budgets())
 def test_no_period_spends_more_than_its_budget(id: str):
     """Whatever the prices, but for what was carried over; hosts draw nothing while idle."""
@@ -313,6 +316,7 @@ def test_weights_that_are_none():
     assert Signal().is_even
 
 
+@pytest.mark.systems("robust")
 def test_a_fair_share_at_the_mapping_is_refused():
     """What a task will cost is not known when `lightest_load` maps it."""
     scheduler = make_scheduler("lightest_load", {"energy_fair_share": True})

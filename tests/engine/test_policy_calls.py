@@ -61,6 +61,7 @@ def test_who_delegates_names_the_columns_of_its_successor():
     assert not lead.covers(Traits(asked="event", notes=("c",)))
 
 
+@pytest.mark.systems("robust")
 @pytest.mark.parametrize(
     "id", ["shortest_queue", "minimum_expected_completion_time", "lightest_load", "random_immediate"]
 )

@@ -188,6 +188,7 @@ def test_a_folder_with_foreign_files_is_never_replaced(tmp_path):
     assert (folder / "thesis.tex").read_text() == "years of work"
 
 
+@pytest.mark.systems("batsim")
 def test_a_folder_that_only_looks_like_an_export_is_kept(tmp_path):
     """A Batsim output folder has jobs.csv, too, but is not ours to delete."""
     folder = tmp_path / "batsim"

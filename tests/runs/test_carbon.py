@@ -329,6 +329,7 @@ def test_a_budget_counts_each_site_by_its_own_price(driver):
         assert metrics["money_spent"] <= money * (1 + 1e-9)
 
 
+@pytest.mark.systems("profit")
 def test_what_goes_by_one_price_refuses_several():
     """The rolling programme, and the figure."""
     tariff = Tariff(price=1.0, prices=PRICES)

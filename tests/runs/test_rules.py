@@ -375,6 +375,7 @@ def test_prices_that_no_budget_can_have(tmp_path: Path, text: str, message: str)
         read_prices(path)
 
 
+@pytest.mark.systems("utility")
 def test_a_budget_of_money_takes_the_place_of_one_of_joules(prices: Path, capsys):
     """An option goes before the file's keys, and the file's period stays."""
     words = [
@@ -413,6 +414,7 @@ def test_a_budget_of_money_takes_the_place_of_one_of_joules(prices: Path, capsys
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.systems("utility")
 def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     """The table lies beside the file that names it; with the usual begin of periods."""
     (tmp_path / "day.toml").write_text(DAY)
@@ -444,6 +446,7 @@ def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
     assert budgets[0].prices == wanted.prices
 
 
+@pytest.mark.systems("utility")
 def test_a_workload_that_was_written_finds_its_prices(prices: Path, tmp_path: Path, monkeypatch):
     """The tables lie in another folder than the file that named them."""
     (tmp_path / "day.toml").write_text(DAY)

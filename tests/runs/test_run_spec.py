@@ -150,6 +150,7 @@ def test_what_exists_in_memory_alone_goes_into_no_study():
         loaded.study_text("one")
 
 
+@pytest.mark.systems("utility")
 def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
     """A rule set to its usual value is set, too: 0 pending slots, where the generator says 1."""
     workload = tomllib.loads(DAY)
@@ -189,6 +190,7 @@ def test_provenance_has_the_hashes_of_all_inputs():
     assert loaded.inputs == {str(path): sha256(path) for path in paths}
 
 
+@pytest.mark.systems("utility")
 def test_files_of_a_generator_are_inputs(tmp_path: Path):
     """The TOML and the CSV files that it names."""
     (tmp_path / "c.csv").write_text("utility_class,start_time,start_fraction,urgency_modifier\n0,0,1,1\n")
@@ -214,12 +216,14 @@ def test_stored_runs_keep_the_hashes_of_their_study(tmp_path: Path):
 # ---------------------------------------------------------------------- the reference
 
 
+@pytest.mark.systems
 def test_the_reference_of_study_keys_is_generated():
     """docs/campaigns.md holds what the models say; gridsched study schema --table prints it."""
     text = (ROOT / "docs/campaigns.md").read_text()
     assert text.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0] == study_keys()
 
 
+@pytest.mark.systems
 @pytest.mark.parametrize("name", [path.stem for path in studies_folder().glob("*.toml")])
 def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
     """At the top and in the sections."""

@@ -101,6 +101,7 @@ def test_more_energy_left_is_never_stricter(one, other, by_utility):
     assert 0 < low <= high < INF
 
 
+@pytest.mark.systems("utility")
 def test_task_budgets_by_hand():
     """At noon two machines have 24 h left, the mean of the ETC entries of B6 is 13.75 min."""
     ready = np.array([36.0, 36.0]) * 3600
@@ -116,6 +117,7 @@ def test_task_budgets_by_hand():
         assert found == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.systems("utility")
 @given(
     st.floats(24, 48, exclude_max=True),
     st.floats(1e-3, 1000),
@@ -128,6 +130,7 @@ def test_the_task_budget_is_positive(hour, remaining_kj, by_utility, busy_h):
     assert filter_of(by_utility).task_budget(at_hour(hour, remaining_kj), ready) > 0
 
 
+@pytest.mark.systems("utility")
 def test_limits():
     """Nothing left: nothing passes. No budget, or no finite one: no filter."""
     ready = np.array([36.0, 36.0]) * 3600
@@ -167,6 +170,7 @@ def decisions(scenario: Scenario) -> list:
     return [done["task"].tolist(), done["host"].tolist(), done["pstate"].tolist(), trace.final_state.tolist()]
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("scheduler", HEURISTICS)
 def test_without_a_finite_budget_it_is_no_filter(scheduler):
     """As with infinite leniency."""
@@ -179,12 +183,14 @@ def test_without_a_finite_budget_it_is_no_filter(scheduler):
         assert decisions(each[0]) == decisions(each[1])
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("scheduler", [*HEURISTICS, "random_mapping"])
 def test_both_drivers_decide_alike(scheduler):
     """The filter reads nothing but the state."""
     assert decisions(small(scheduler, "auto")) == decisions(small(scheduler, "auto", "simgrid"))
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("scheduler", HEURISTICS)
 def test_the_budget_lasts_until_the_end(scheduler):
     """Drawn nearly in proportion to the time, used up at the end, and never exceeded."""
@@ -197,12 +203,14 @@ def test_the_budget_lasts_until_the_end(scheduler):
         assert used[[1, 2, 3]] == pytest.approx([0.25, 0.5, 0.75], abs=0.15)
 
 
+@pytest.mark.systems("utility")
 def test_a_second_run_forgets_the_first():
     """The filter keeps nothing."""
     scenario = small("max_max_upt", "auto")
     assert decisions(scenario) == decisions(scenario)
 
 
+@pytest.mark.systems("utility")
 def test_the_study_that_judges_it():
     """Five settings, each heuristic with 13 leniencies and auto, 12 trials, other seeds."""
     study = Study.shipped("utility_auto")
@@ -289,6 +297,7 @@ def test_leniency_is_checked(leniency):
         energy_filter("mine", leniency)
 
 
+@pytest.mark.systems("utility")
 def test_the_filter_needs_task_types():
     """Bags of distinct tasks have no ETC matrix."""
     from gridsched import Scenario

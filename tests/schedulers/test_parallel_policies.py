@@ -159,6 +159,7 @@ def test_a_job_that_overtakes_uses_up_the_extra_nodes(third, expected):
     assert starts(jobs, 8, "easy_backfilling") == expected
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("scheduler", ["easy_backfilling", "conservative_backfilling"])
 def test_nodes_beyond_their_estimate_are_not_free(scheduler):
     """T1 has two of three nodes until 10 s and asked for 4 s; T2 comes at 6 s and takes the third.
@@ -251,6 +252,7 @@ def example(scheduler, *, t2_s=10.0, u3=3.0, **rules):
     return started(trace)
 
 
+@pytest.mark.systems("utility")
 @needs_simgrid
 def test_conservative_backfilling():
     """T1 reserved from 10 to 30 s, T2 at once, T3 reserved from 30 to 45 s."""
@@ -283,6 +285,7 @@ def test_compiling_is_no_part_of_a_run(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.systems("utility")
 @needs_simgrid
 def test_easy_backfilling():
     """T3 waits without a reservation until T1 has started; a T2 of 15 s cannot start before."""
@@ -291,6 +294,7 @@ def test_easy_backfilling():
     assert example(easy, t2_s=15.0)[2][0] == 30.0
 
 
+@pytest.mark.systems("utility")
 @needs_simgrid
 @pytest.mark.parametrize(
     ("mode", "rules", "t1", "t2"),
@@ -319,6 +323,7 @@ TESTBED_J = np.array(
 )
 
 
+@pytest.mark.systems("utility")
 @needs_simgrid
 @pytest.mark.parametrize(("scheduler", "clusters"), [("max_upr", [4, 2, 4, 3]), ("max_upe", [3, 1, 3, 1])])
 def test_choices_on_the_empty_testbed(scheduler, clusters):
@@ -364,6 +369,7 @@ def test_choices_on_the_empty_testbed(scheduler, clusters):
     assert tasks.utility.value([0], 1675.0) == pytest.approx(4 * (1720 - 1675) / 645)
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("scheduler", ["conservative_backfilling", "easy_backfilling"])
 def test_rigid_jobs_need_the_energy_of_all_their_nodes_once(scheduler):
     """Three nodes of 40 W for 10 s are 1,200 J: of two such jobs 2,000 J admit one a period."""

@@ -282,6 +282,7 @@ def test_an_order_of_ones_own(driver):
     assert starts_of(jobs, 4, LargestFirst(), driver=driver) == [0, 30, 39, 10]
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize(
     ("parameters", "named"),
     [

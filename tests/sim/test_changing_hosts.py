@@ -360,6 +360,7 @@ def test_what_simgrid_does_with_profiles(tmp_path):
     assert joules["b"] == pytest.approx(40 * 40)
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("id", ["easy_backfilling", "conservative_backfilling"])
 def test_permanent_reservations_need_hosts_of_one_speed(id):
     """They are refused before the run: nodes that are slower would be busy when they begin."""

@@ -348,6 +348,7 @@ def test_the_server_imports_what_a_run_needs_before_it_forks():
     assert [ours.call(loaded)[0], ours.call(loaded, modules=[module])[0], ours.call(loaded)[0]] == [False, True, True]
 
 
+@pytest.mark.systems("profit")
 def test_only_modules_of_this_package_are_imported_before_the_fork():
     """A scheduler's own module, and those of schedulers that it holds; never a user's."""
     rolling, queue, own = (make_scheduler(id) for id in ("lp_rolling", "wq", "wq"))

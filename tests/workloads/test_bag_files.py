@@ -212,6 +212,7 @@ def test_bad_measurements_are_refused(tmp_path, line, message):
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "measured.toml"
 
 
+@pytest.mark.systems("robust")
 def test_a_generator_takes_measured_times():
     """Types and means are the file's; true run times are measurements, the same luck everywhere."""
     made = read_system_workload(EXAMPLE)
@@ -235,6 +236,7 @@ def test_a_generator_takes_measured_times():
     assert slack == pytest.approx((pairs[0] + pairs[1]) / 2 + sum(pairs) / 5)
 
 
+@pytest.mark.systems("robust")
 @pytest.mark.parametrize("id", ["lightest_load", "mct"])
 def test_runs_of_measured_times(id):
     """Schedulers with and without distributions finish tasks after measured times."""
@@ -246,6 +248,7 @@ def test_runs_of_measured_times(id):
     assert not have_bounds([result])
 
 
+@pytest.mark.systems("robust")
 @pytest.mark.parametrize(
     ("line", "message"), [("render,node3,0,5", "'node3'"), ("render,node1,2,5", "the hosts have 0 to 1")]
 )
@@ -280,6 +283,7 @@ def gridsched(capsys):
     return call
 
 
+@pytest.mark.systems("utility")
 def test_described_numbers_are_those_of_the_arrays(gridsched):
     """Counts, rates, and mean, cov, least and most of each matrix."""
     status, out, err = gridsched("workload", "describe", SMALL, "--json")
@@ -306,6 +310,7 @@ def test_described_numbers_are_those_of_the_arrays(gridsched):
     assert rows["etc", "special", 0]["entries"] == 2
 
 
+@pytest.mark.systems("utility")
 def test_offered_load_by_hand(gridsched, tmp_path):
     """Two tasks of 600 s and 1200 s (mean of its machines) on three machines in 1,800 s."""
     (tmp_path / "m.csv").write_text("machine_type,count\na,2\nb,1\n")
@@ -326,6 +331,7 @@ def test_offered_load_by_hand(gridsched, tmp_path):
     assert [row["kind"] for row in found["arrivals"]] == ["general"]
 
 
+@pytest.mark.systems("utility")
 def test_description_for_people(gridsched):
     """Tables with units, one for each matrix."""
     _, out, _ = gridsched("workload", "describe", SMALL)
@@ -334,6 +340,7 @@ def test_description_for_people(gridsched):
     assert "offered load" in out
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("changes", ["", "tasks_per_type = 0\ntasks_per_type_deviation = 0\n"])
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_figure_and_its_data(gridsched, tmp_path, changes, ending):
@@ -358,6 +365,7 @@ def test_figure_and_its_data(gridsched, tmp_path, changes, ending):
     assert len({k for k in total if k.startswith("fraction")}) == 21
 
 
+@pytest.mark.systems("utility")
 def test_figure_of_many_and_of_exponential_classes(gridsched, tmp_path):
     """Sixty classes are drawn as a range; the exponential one over five times its decay."""
     for keys, series in (
@@ -372,6 +380,7 @@ def test_figure_of_many_and_of_exponential_classes(gridsched, tmp_path):
         assert {line[1] for line in lines if line[0].startswith("fraction")} == series
 
 
+@pytest.mark.systems("utility")
 def test_generated_files_are_the_workload(gridsched, tmp_path):
     """Tasks, and beside them what they need; the TOML is a workload like the first."""
     tasks = tmp_path / "day.csv"
@@ -383,6 +392,7 @@ def test_generated_files_are_the_workload(gridsched, tmp_path):
     assert json.loads(gridsched(*describe, tmp_path / "day.toml")[1]) == first
 
 
+@pytest.mark.systems("utility")
 def test_what_generate_and_describe_refuse(gridsched, tmp_path):
     """Existing files, another ending, inputs as targets, options beside a file."""
     tasks = tmp_path / "day.csv"

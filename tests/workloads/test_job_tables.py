@@ -384,6 +384,7 @@ workload = { file = "four.swf", procs_per_node = 2 }
 """
 
 
+@pytest.mark.systems("profit")
 def test_a_study_of_logs_needs_no_platform(log: Path):
     """Each level of a group is a log; a platform is legal, too; other workloads need one."""
     folder = log.parent

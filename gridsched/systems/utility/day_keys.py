@@ -102,7 +102,7 @@ class DayKeys(SystemKeys):
         return with_keys(Rules(horizon_s=horizon_s), rules)
 
     def written(self, output: Path) -> list[Path]:
-        """Return the file of tasks and those beside it."""
+        """Return the file of tasks and those beside it; `InputError` where it is no .csv."""
         if output.suffix.lower() != ".csv":
             raise InputError(f"{output}: tasks are written as .csv.")
         return list(file_names(output, self.parts).values())
