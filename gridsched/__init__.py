@@ -51,8 +51,9 @@ if TYPE_CHECKING:
     from gridsched.runs.run import run as run
     from gridsched.runs.run_many import energy_check as energy_check
     from gridsched.runs.run_many import run_many as run_many
-    from gridsched.runs.scenario import Scenario as Scenario
     from gridsched.runs.study import Study as Study
+    from gridsched.runs.study import study_text as study_text
+    from gridsched.sim.scenario import Scenario as Scenario
     from gridsched.workloads.bag import BagOfTasks as BagOfTasks
     from gridsched.workloads.bag import generate_bag as generate_bag
     from gridsched.workloads.load import read_workload as read_workload
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
 _HOME = {
     "runs.run": ("RunResult", "run"),
     "runs.run_many": ("energy_check", "run_many"),
-    "runs.scenario": ("Scenario",),
     "analysis.comparison": ("Comparison", "compare"),
     "figures.plots": (
         "plot_carbon",
@@ -76,8 +76,9 @@ _HOME = {
     ),
     "analysis.study_results": ("read_results",),
     "campaign.store": ("Store",),
+    "sim.scenario": ("Scenario",),
     "metrics": ("Metric", "RunFacts", "register_metric"),
-    "runs.study": ("Study",),
+    "runs.study": ("Study", "study_text"),
     "model.platform": ("Cluster", "Host", "PState", "Platform"),
     "model.system": ("System",),
     "model.tasks": ("Tasks", "make_tasks"),

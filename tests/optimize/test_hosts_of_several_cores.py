@@ -26,7 +26,7 @@ from gridsched.optimize.recovery import earnings, longest_first, next_tasks, rec
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.runs.run import run
-from gridsched.runs.scenario import Scenario
+from gridsched.sim.scenario import Scenario
 from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 
 # Programmes and runs count the same hosts, whose cores share wear, depreciation and power.

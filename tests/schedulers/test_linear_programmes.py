@@ -20,8 +20,8 @@ from gridsched.optimize.pareto_front import least_energy, weighted_point
 from gridsched.optimize.profit_lp import most_profit
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.runs.scenario import make_system
 from gridsched.schedulers.linear_programmes import LPPareto
+from gridsched.sim.scenario import make_system
 from gridsched.testing import trace_differences
 from gridsched.workloads.profit_system import ProfitBag, draw_profit_system, draw_task_counts, generate_profit_bag
 

@@ -21,7 +21,6 @@ from gridsched.model.signals import EVEN
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
-from gridsched.runs.scenario import make_system
 from gridsched.runs.scenario_maker import load
 from gridsched.schedulers.kernels import utility_value
 from gridsched.schedulers.kernels.random_mapping import map_randomly
@@ -29,6 +28,7 @@ from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_table
 from gridsched.schedulers.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage
 from gridsched.schedulers.kernels.utility_value import utility_tables
 from gridsched.sim.library import is_installed
+from gridsched.sim.scenario import make_system
 
 # The utility heuristics of paper 000 on the worked examples of algorithms B4 to B6, by hand.
 

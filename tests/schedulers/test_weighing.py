@@ -23,11 +23,11 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.policy.state import EnergyState
-from gridsched.runs.scenario import make_system
 from gridsched.schedulers.kernels.parallel_options import UPE, UPR, Objective
 from gridsched.schedulers.parallel.arrival_aware import DemandPattern, energy_weight, least_energy_j
 from gridsched.schedulers.weighing import WEIGHS
 from gridsched.sim.library import is_installed
+from gridsched.sim.scenario import make_system
 
 # What energies weigh: joules, money or grams, in the objective of each scheduler that has `weigh`.
 
