@@ -68,11 +68,12 @@ if TYPE_CHECKING:
     from gridsched.runs.run import run as run
     from gridsched.runs.run_many import energy_check as energy_check
     from gridsched.runs.run_many import run_many as run_many
-    from gridsched.runs.scenario import Scenario as Scenario
     from gridsched.runs.study import Study as Study
+    from gridsched.runs.study import study_text as study_text
     from gridsched.schedulers.parallel.backfilling import EasyBackfilling as EasyBackfilling
     from gridsched.schedulers.parallel.predictors import Predictor as Predictor
     from gridsched.schedulers.parallel.queue_orders import QueueOrder as QueueOrder
+    from gridsched.sim.scenario import Scenario as Scenario
     from gridsched.workloads.bag import BagOfTasks as BagOfTasks
     from gridsched.workloads.bag import generate_bag as generate_bag
     from gridsched.workloads.generator_keys import GeneratorKeys as GeneratorKeys
@@ -129,11 +130,11 @@ _HOME = {
     "policy.registry": ("make_scheduler", "register"),
     "runs.run": ("RunResult", "run"),
     "runs.run_many": ("energy_check", "run_many"),
-    "runs.scenario": ("Scenario",),
-    "runs.study": ("Study",),
+    "runs.study": ("Study", "study_text"),
     "schedulers.parallel.backfilling": ("EasyBackfilling",),
     "schedulers.parallel.predictors": ("Predictor",),
     "schedulers.parallel.queue_orders": ("QueueOrder",),
+    "sim.scenario": ("Scenario",),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
     "workloads.generator_keys": ("GeneratorKeys",),
     "workloads.load": ("read_system_workload", "read_workload"),

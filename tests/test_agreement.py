@@ -17,8 +17,8 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.runs.run import RunResult, run
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.sim.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case, make_utility_case

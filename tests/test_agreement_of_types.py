@@ -23,8 +23,8 @@ from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.runs.run import run
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.sim.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.decision_checks import illegal_places

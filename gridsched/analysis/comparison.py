@@ -18,8 +18,8 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import run_many
-from gridsched.runs.scenario import Scenario
 from gridsched.runs.scenario_maker import load
+from gridsched.sim.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -96,7 +96,7 @@ def _executed(
     began: float,
 ) -> tuple[RunRow, RunResult]:
     """Return the row of a run of a driver that executes tasks, and what it gave."""
-    scenario = maker.make(spec, timeout_s)
+    scenario = maker.make(spec.model_copy(update={"timeout_s": timeout_s}))
     is_apart = scenario.driver == "simgrid" or needs_own_process(scenario.make_scheduler())
     if timeout_s is not None and not is_apart:  # the leading process ends this one
         scenario = replace(scenario, timeout_s=None)

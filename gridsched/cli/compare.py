@@ -14,7 +14,7 @@ import typer
 
 from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, say, warn
-from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
+from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, Metric, compared_metrics
@@ -26,7 +26,8 @@ from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usabl
 from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, check
 from gridsched.runs.run_many import check_energy_agreement
-from gridsched.runs.scenario import LoadedScenario, Scenario, workload_kinds
+from gridsched.runs.run_spec import RunSpec
+from gridsched.sim.scenario import LoadedScenario, Scenario, workload_kinds
 
 SchedulersOption = Annotated[
     str | None,
@@ -50,41 +51,34 @@ ROUNDING = 1e-9
 
 
 def run_each(
-    options: ScenarioOptions,
-    ids: Sequence[str],
+    scenarios: Mapping[str, LoadedScenario],
     *,
     quiet: bool,
     accept: Callable[[RunResult], None] = check_energy_agreement,
-    meters_carbon: bool = False,
 ) -> tuple[dict[str, RunResult], list[str]]:
-    """Run every scheduler on the same platform and workload, with a progress bar on a terminal.
+    """Run the scenario of every scheduler, with a progress bar on a terminal.
 
     Returns the results by scheduler, and a line for each run that failed or that `accept` raised
     an error for; bad input is raised, before the first run where it can be seen by then.
 
     Parameters
     ----------
-    options : ScenarioOptions
-    ids : sequence of str
-        The schedulers.
+    scenarios : mapping
+        Scheduler -> its scenario.
     quiet : bool
         Whether no bar is shown.
     accept : callable
         Raises what is wrong with a result.
-    meters_carbon : bool
-        As that of `Scenario`.
     """
     from gridsched.runs.run_many import run_many  # its bars are slow to load, and 'run' has none
 
-    parameters = options.parameters(ids)
-    base = replace(options.base_scenario, meters_carbon=meters_carbon)
-    scenarios = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
-    say_whom_runs_await(scenarios)
+    runs = list(scenarios.values())
+    say_whom_runs_await(runs)
     has_bar = sys.stderr.isatty() and not quiet
-    outcomes = run_many(scenarios, progress=has_bar, keep_errors=True, accept=accept)
+    outcomes = run_many(runs, progress=has_bar, keep_errors=True, accept=accept)
     results: dict[str, RunResult] = {}
     failures = []
-    for id, each in zip(ids, outcomes, strict=True):
+    for id, each in zip(scenarios, outcomes, strict=True):
         if isinstance(each, RunResult):
             results[id] = each
         else:
@@ -109,8 +103,18 @@ def report_failures(failures: Sequence[str]) -> None:
         raise typer.Exit(1)
 
 
-def ids_of(text: str | None, options: ScenarioOptions) -> Sequence[str]:
-    """Return the schedulers that ``--schedulers`` names, or those that are usual for the workload.
+def scenarios_of(
+    text: str | None, asked: RunSpec, given: SchedulerParameters, *, meters_carbon: bool = False
+) -> dict[str, LoadedScenario]:
+    """Return the scenario of each scheduler that ``--schedulers`` names, or that is usual for the workload.
+
+    Parameters
+    ----------
+    text : str or None
+    asked : RunSpec
+    given : SchedulerParameters
+    meters_carbon : bool
+        As that of `Scenario`.
 
     Raises
     ------
@@ -118,12 +122,22 @@ def ids_of(text: str | None, options: ScenarioOptions) -> Sequence[str]:
         If there is no such scheduler, or none takes the workload.
     """
     if text is not None and text.strip() != ALL:
-        return split_ids(text, options)
-    base = options.base_scenario
+        ids: Sequence[str] = split_ids(text, asked.timeout_s)
+        parameters, base = given.of(ids), loaded(asked)
+    else:
+        base = loaded(asked)
+        ids = _all_ids(base) if text is not None else _usual_ids(base)
+        parameters = given.of(ids)
+    return {id: replace(base, scheduler=id, parameters=parameters[id], meters_carbon=meters_carbon) for id in ids}
+
+
+def _all_ids(base: LoadedScenario) -> Sequence[str]:
     kinds = workload_kinds(base)
-    if text is not None:
-        return _that_take(base, [each.id for each in entries() if not kinds.isdisjoint(each.accepts)])
-    usual = usual_ids(kinds)
+    return _that_take(base, [each.id for each in entries() if not kinds.isdisjoint(each.accepts)])
+
+
+def _usual_ids(base: LoadedScenario) -> Sequence[str]:
+    usual = usual_ids(workload_kinds(base))
     return usual if usual == PAPER_004 else _that_take(base, usual)
 
 
@@ -196,7 +210,8 @@ def sort_key(metric: Metric, row: Mapping[str, Any]) -> tuple[bool, float]:
 
 @with_scenario_options
 def compare(
-    options: ScenarioOptions,
+    asked: RunSpec,
+    parameters: SchedulerParameters,
     schedulers: SchedulersOption = None,
     sort: Annotated[
         str | None, typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js.")
@@ -239,9 +254,9 @@ def compare(
 
     own = own_metrics(metric or ())
     key = sort_metric(sort, own)
-    outputs.check(options.inputs, plot)
-    ids = ids_of(schedulers, options)
-    by_id, failures = run_each(options, ids, quiet=outputs.quiet or outputs.json)
+    outputs.check(paths_read(asked), plot)
+    scenarios = scenarios_of(schedulers, asked, parameters)
+    by_id, failures = run_each(scenarios, quiet=outputs.quiet or outputs.json)
     rows, results = [_row(id, each) for id, each in by_id.items()], list(by_id.values())
     for last in results[-1:]:
         warn(last.scenario.warnings)
@@ -259,7 +274,8 @@ def compare(
     flat = [{key: each for key, each in row.items() if key not in nested} for row in rows]
     if outputs.write(flat, {"results": rows, "failures": failures}) and rows:
         scenario = results[0].scenario
-        title = f"{options.workload} on {options.platform or scenario.platform.name}"
+        files = dict(asked.files())
+        title = f"{files['workload.file']} on {files.get('platform.file', scenario.platform.name)}"
         out, also = console(), [*own, *([key] if key else [])]
         events_s = [row["timing"]["mapping_event_s"] for row in rows]
         table = [{**row, "ms": None if s is None else f"{1000 * s:.3g}"} for row, s in zip(rows, events_s, strict=True)]

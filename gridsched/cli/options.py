@@ -1,4 +1,4 @@
-"""Options that belong together, declared as the fields of a dataclass or the keys of a record."""
+"""Options that belong together: fields of a dataclass, parameters of a function, keys of a record."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def command_group(epilog: str | None = None) -> typer.Typer:
 
 
 def with_options(
-    group: type, *, before: int = 0, records: Mapping[str, Mapping[str, Key]] | None = None
+    group: Callable[..., Any], *, before: int = 0, records: Mapping[str, Mapping[str, Key]] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the fields of dataclasses as options.
+    """Give a command the fields of dataclasses, or the parameters of a function, as options.
 
     A further parameter of the command whose type is a dataclass stands for that one's fields.
 
     Parameters
     ----------
-    group : type
-        The command's first parameter receives an instance.
+    group : dataclass or function
+        The command's first parameter receives an instance, or what the function returns.
     before : int
         So many of its options stand in the help before the command's own; the rest after them.
     records : mapping, optional
-        Field of `group` -> keys of a record (see `gridsched.model.records`), each of which is an
-        option. The field receives those that are given, by key.
+        Field or parameter of `group` -> keys of a record (see `gridsched.model.records`), each of
+        which is an option. The field receives those that are given, by key.
     """
     records = records or {}
     shared = [each for each in _options_of(group) if each.name not in records]
@@ -48,7 +48,7 @@ def with_options(
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
         first, *others = signature.parameters.values()
-        groups = {first.name: (group, shared)}
+        groups: dict[str, tuple[Callable[..., Any], list[inspect.Parameter]]] = {first.name: (group, shared)}
         own: list[inspect.Parameter] = []
         for each in others:
             if isinstance(each.annotation, type) and is_dataclass(each.annotation):
@@ -78,8 +78,11 @@ def with_options(
     return decorated
 
 
-def _options_of(group: type) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as parameters of a command."""
+def _options_of(group: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the fields of a dataclass, or a function's parameters, as parameters of a command."""
+    if not isinstance(group, type):
+        given = inspect.signature(group, eval_str=True).parameters.values()
+        return [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in given]
     hints = get_type_hints(group, include_extras=True)
     return [
         _parameter(each.name, hints[each.name], inspect.Parameter.empty if each.default is MISSING else each.default)

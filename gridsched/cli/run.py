@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +11,14 @@ import typer
 from gridsched.analysis.bounds import carbon_above_bounds
 from gridsched.cli.compare import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s, say_whom_runs_await
 from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, warn
-from gridsched.cli.scenario_options import ScenarioOptions, resolve_apart, with_scenario_options
+from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, resolve_apart, with_scenario_options
 from gridsched.cli.tables import console, print_table, print_values
 from gridsched.metrics.columns import Column
 from gridsched.metrics.group_metrics import utilisation_keys
 from gridsched.metrics.table import Metric, shown_metrics
 from gridsched.runs.run import RunResult, run
 from gridsched.runs.run_many import check_energy_agreement
+from gridsched.runs.run_spec import RunSpec
 
 #: How groups of jobs are told of.
 _GROUP_COLUMNS = (
@@ -33,7 +33,8 @@ _GROUP_COLUMNS = (
 
 @with_scenario_options
 def run_command(
-    options: ScenarioOptions,
+    asked: RunSpec,
+    parameters: SchedulerParameters,
     scheduler: Annotated[
         str, typer.Option(metavar="ID", help="See 'gridsched schedulers'; FILE.py[:CLASS]; batsim:ADDRESS.")
     ] = "wq",
@@ -66,14 +67,14 @@ def run_command(
 
     Exit status: 0 fine, 1 the run failed, 2 bad input.
     """
-    scheduler = resolve_apart(scheduler, options)
-    parameters = options.parameters([scheduler])[scheduler]
-    outputs.check(options.inputs)
+    scheduler = resolve_apart(scheduler, asked.timeout_s)
+    asked = asked.under(scheduler, parameters.of([scheduler])[scheduler])
+    outputs.check(paths_read(asked))
     if export is not None:
         from gridsched.export.export import EXPORT  # only then
 
         EXPORT.check(export, force=outputs.force)
-    scenario = replace(options.base_scenario, scheduler=scheduler, parameters=parameters)
+    scenario = loaded(asked)
     say_whom_runs_await([scenario])
     result = run(scenario)
     warn(result.scenario.warnings)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from threading import current_thread, main_thread
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -19,40 +19,70 @@ from gridsched.model.records import keys_of
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import scheduler_class
-from gridsched.runs.run_spec import RunSpec
-from gridsched.runs.scenario import LoadedScenario
+from gridsched.runs.run_spec import NoPlatform, RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker
-from gridsched.runs.settings import MAX_TIMEOUT_S, RunSettings
 from gridsched.sim.client import check_policies
+from gridsched.sim.scenario import MAX_TIMEOUT_S, LoadedScenario, Scenario
 from gridsched.workloads.traces.formats import endings
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 
-@dataclass
-class ScenarioOptions:
-    """What `RunSpec.asked` takes beside the scheduler, as options of the command line.
-
-    The options of `settings` are the keys of `RunSettings`, those of `trace` the keys of
-    `TraceOptions`; they hold those that were given.
-    """
-
+def _asked(
     platform: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="SimGrid platform (.xml). [required, unless the workload brings machines]"),
-    ] = None
+    ] = None,
     workload: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help=f"Bag of tasks (.csv), generator (.toml) or trace of jobs ({endings()}; also .gz). [required]",
         ),
-    ] = None
+    ] = None,
     files: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", rich_help_panel=SCHEDULING, help="Input files of tasks (.csv: file,size_bytes,location)."
         ),
-    ] = None
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of random schedulers.")] = 0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    trace: Mapping[str, Any] = MappingProxyType({}),
+) -> RunSpec:
+    """Return what options of the command line ask for, as yet without a scheduler."""
+    return RunSpec.asked(platform, workload, files=files, trace=trace, settings=settings, seed=seed)
+
+
+#: Gives a command what `RunSpec.asked` takes as options; its own stand after the files.
+with_scenario_options = with_options(
+    _asked, before=2, records={"trace": keys_of(TraceOptions), "settings": keys_of(Scenario)}
+)
+
+
+def paths_read(asked: RunSpec) -> list[Path]:
+    """Return the files that are asked for, which no output may replace."""
+    return [Path(file) for _, file in asked.files() if isinstance(file, str)]
+
+
+def loaded(asked: RunSpec) -> LoadedScenario:
+    """Return the scenario that is asked for, with its files read.
+
+    Raises
+    ------
+    InputError
+        If an option is missing or illegal, or a file cannot be read.
+    """
+    if asked.workload is None:
+        missing = "options '--platform FILE' and" if isinstance(asked.platform, NoPlatform) else "option"
+        raise InputError(f"Missing {missing} '--workload FILE'.")
+    with _time_limit(asked.timeout_s):
+        return ScenarioMaker({}, Path()).make(asked, spelled=option_name)
+
+
+@dataclass
+class SchedulerParameters:
+    """Parameters of schedulers, as options of the command line."""
+
     set: Annotated[
         list[str] | None, typer.Option("--set", metavar="[ID.]KEY=VALUE", help="Scheduler parameter; repeatable.")
     ] = None
@@ -64,40 +94,9 @@ class ScenarioOptions:
             help="Start this as scheduler batsim, with {address} in it; end it after the run.",
         ),
     ] = None
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of random schedulers.")] = 0
-    settings: dict[str, Any] = field(default_factory=dict)
-    trace: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def inputs(self) -> tuple[Path | None, ...]:
-        """The files that are read."""
-        files = (
-            self.settings.get(key) for key in ("deployment", "prices", "budget_prices", "carbon", "carbon_forecast")
-        )
-        return self.platform, self.workload, self.files, self.trace.get("partitions"), *files
-
-    @cached_property
-    def base_scenario(self) -> LoadedScenario:
-        """The scenario without its scheduler, with its files read.
-
-        Raises
-        ------
-        InputError
-            If an option is missing or illegal, or a file cannot be read.
-        """
-        if self.workload is None:
-            missing = "options '--platform FILE' and" if self.platform is None else "option"
-            raise InputError(f"Missing {missing} '--workload FILE'.")
-        spec = RunSpec.asked(
-            self.platform, self.workload, files=self.files, trace=self.trace, settings=self.settings, seed=self.seed
-        )
-        timeout_s = self.settings.get("timeout_s")
-        with _time_limit(timeout_s):
-            made = ScenarioMaker({}, Path()).make(spec, timeout_s, spelled=option_name)
-        return replace(made, log=self.settings.get("log", ()))
-
-    def parameters(self, schedulers: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the parameters of each scheduler from ``--set``.
+    def of(self, schedulers: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the parameters of each scheduler.
 
         Raises
         ------
@@ -170,7 +169,7 @@ def _value(text: str, default: Any) -> Any:
     return text
 
 
-def resolve_apart(text: str, options: ScenarioOptions) -> str:
+def resolve_apart(text: str, timeout_s: float | None) -> str:
     """Return the id of a scheduler; its file is imported in a process of its own before.
 
     Raises
@@ -179,11 +178,11 @@ def resolve_apart(text: str, options: ScenarioOptions) -> str:
         If the file cannot be imported, within the time-out, or has no such scheduler.
     """
     if (named := named_file(text)) is not None:
-        check_policies([Path(named[0])], options.settings.get("timeout_s"))
+        check_policies([Path(named[0])], timeout_s)
     return resolve_scheduler(text)
 
 
-def split_ids(text: str, options: ScenarioOptions) -> list[str]:
+def split_ids(text: str, timeout_s: float | None) -> list[str]:
     """Return the scheduler ids of a comma-separated list; files are named as ``path.py[:Class]``.
 
     Raises
@@ -191,7 +190,7 @@ def split_ids(text: str, options: ScenarioOptions) -> list[str]:
     InputError
         If the list is empty, repeats an id or holds an unknown one.
     """
-    ids = [resolve_apart(id.strip(), options) for id in text.split(",") if id.strip()]
+    ids = [resolve_apart(id.strip(), timeout_s) for id in text.split(",") if id.strip()]
     if not ids:
         raise InputError("--schedulers is empty; see 'gridsched schedulers'.")
     for k, id in enumerate(ids):
@@ -199,9 +198,3 @@ def split_ids(text: str, options: ScenarioOptions) -> list[str]:
         if id in ids[:k]:
             raise InputError(f"--schedulers names {id!r} twice.")
     return ids
-
-
-#: Gives a command the fields of `ScenarioOptions` as options; its own stand after the files.
-with_scenario_options = with_options(
-    ScenarioOptions, before=2, records={"trace": keys_of(TraceOptions), "settings": keys_of(RunSettings)}
-)

@@ -9,15 +9,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from gridsched.cli.compare import SchedulersOption, ids_of, report_failures, run_each
+from gridsched.cli.compare import SchedulersOption, report_failures, run_each, scenarios_of
 from gridsched.cli.output import PRINTED, Outputs, say, warn
-from gridsched.cli.scenario_options import ScenarioOptions, with_scenario_options
+from gridsched.cli.scenario_options import SchedulerParameters, paths_read, with_scenario_options
 from gridsched.cli.tables import console, print_table
 from gridsched.energy import compare_energy
 from gridsched.errors import InputError
 from gridsched.metrics.columns import Column
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import ENERGY_TOLERANCE, carbon_check, energy_check
+from gridsched.runs.run_spec import RunSpec
+from gridsched.sim.scenario import LoadedScenario
 
 _HOST_COLUMNS = (
     Column("scheduler", "scheduler"),
@@ -37,7 +39,8 @@ _GRAM_COLUMNS = (
 
 @with_scenario_options
 def validate(
-    options: ScenarioOptions,
+    asked: RunSpec,
+    parameters: SchedulerParameters,
     export: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False)
     ] = None,
@@ -61,15 +64,18 @@ def validate(
 
     Exit status: 0 all agree to 1e-9 relative, 1 some differ or a run failed, 2 bad input.
     """
-    outputs.check(options.inputs)
+    inputs = paths_read(asked)
+    outputs.check(inputs)
     failures: list[str] = []
     if export is not None:
-        if any(options.inputs):
+        if inputs:
             raise InputError("Give either DIR or --platform and --workload, not both.")
         rows = _rows_of_export(export)
     else:
-        ids, quiet = ids_of(schedulers, options), outputs.quiet or outputs.json
-        rows, failures = _rows_of_runs(options, ids, quiet=quiet)
+        if asked.settings.driver == "reference":
+            raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
+        scenarios = scenarios_of(schedulers, asked, parameters, meters_carbon=True)
+        rows, failures = _rows_of_runs(scenarios, quiet=outputs.quiet or outputs.json)
     bad = [row for row in rows if not _agrees(row)]
     has_grams = any("model_g" in row for row in rows)
     whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
@@ -120,12 +126,8 @@ def _accept_any(result: RunResult) -> None:
     """Let every run pass: a difference is a row of the table here."""
 
 
-def _rows_of_runs(
-    options: ScenarioOptions, ids: Sequence[str], *, quiet: bool
-) -> tuple[list[dict[str, Any]], list[str]]:
-    if options.settings.get("driver") == "reference":
-        raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
-    results, failures = run_each(options, ids, quiet=quiet, accept=_accept_any, meters_carbon=True)
+def _rows_of_runs(scenarios: Mapping[str, LoadedScenario], *, quiet: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    results, failures = run_each(scenarios, quiet=quiet, accept=_accept_any)
     rows: list[dict[str, Any]] = []
     for id, result in results.items():
         grams = {each["host"]: each for each in carbon_check(result)}

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from gridsched.errors import InputError, did_you_mean
@@ -94,23 +94,62 @@ def _group(info: FieldInfo) -> str | None:
     return str(extra["group"]) if isinstance(extra, dict) and "group" in extra else None
 
 
-def with_keys(record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> Record:
-    """Return a record with other values of some keys.
+def key_info(description: str, example: str | None = None, *, of: dict[str, Any] | None = None, **limits: float) -> Any:
+    """Return what is said of a key of a record.
 
     Parameters
     ----------
-    record : object
+    description : str
+        Its meaning.
+    example : str, optional
+        How a value is written.
+    of : dict, optional
+        The heading under which it stands with others, as ``{"group": "Hosts"}``.
+    **limits
+        Those of pydantic's ``Field``.
+    """
+    return Field(description=description, examples=example and [example], json_schema_extra=of, **limits)  # type: ignore[call-overload]
+
+
+def given_keys(record: object) -> dict[str, Any]:
+    """Return the keys that are set in a record; with them `with_keys` makes it of one with defaults."""
+    given = {}
+    for name, key in keys_of(typing.cast(Any, type(record))).items():
+        value = getattr(record, key.path[0])
+        if len(key.path) > 1:
+            value = None if value is None else getattr(value, key.path[1])
+        if value != key.info.default:
+            given[name] = value
+    return given
+
+
+def with_keys(record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> Record:
+    """Return a record with other values of some keys; see `changed_fields`."""
+    return replace(record, **changed_fields(type(record), values, vars(record), spelled))  # type: ignore[type-var]
+
+
+def changed_fields(
+    record: type, values: Mapping[str, Any], current: Mapping[str, Any], spelled: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """Return the fields of a record that other values of some keys change.
+
+    Parameters
+    ----------
+    record : type
+        The dataclass.
     values : mapping
         Key -> value. A key of an inner record that is None changes nothing.
+    current : mapping
+        Field -> what it is now, where that is not None.
     spelled : callable
         Says how a key is written where the values come from, for messages.
 
     Raises
     ------
     InputError
-        If a value is out of range, or a key needs another one.
+        If a value of an inner record is out of range, or a key needs another one.
     """
-    keys = keys_of(typing.cast(Any, type(record)))
+    keys = keys_of(record)
     changes: dict[str, Any] = {}
     inner: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
@@ -120,19 +159,19 @@ def with_keys(record: Record, values: Mapping[str, Any], spelled: Callable[[str]
         elif value is not None:
             inner.setdefault(outer, {})[rest[0]] = value
     for outer, parts in inner.items():
-        current = getattr(record, outer)
-        if current is None:
-            hint = next(info.annotation for field, info in _described(type(record)) if field.name == outer)
+        before = current.get(outer)
+        if before is None:
+            hint = next(info.annotation for field, info in _described(record) if field.name == outer)
             made = typing.cast(type, _inner_record(hint))
             names = {key.path[1]: key.name for key in keys.values() if key.path[0] == outer}
             _check_needed(made, names, parts, spelled)
             changes[outer] = made(**parts)
         else:
-            one_of = getattr(current, "ONE_OF", ())
+            one_of = getattr(before, "ONE_OF", ())
             if any(name in parts for name in one_of):
                 parts = {**dict.fromkeys(one_of), **parts}
-            changes[outer] = replace(current, **parts)
-    return replace(record, **changes)  # type: ignore[type-var]
+            changes[outer] = replace(before, **parts)
+    return changes
 
 
 def check_record(record: Any, of: type, owner: str = "") -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -118,7 +119,7 @@ SAME_IN_ALL = "draw the same power in each of their P-states, as --power says"
 
 @dataclass(frozen=True)
 class GivenPower:
-    """What `RunSettings.power` says.
+    """What `Scenario.power` says.
 
     Attributes
     ----------
@@ -145,13 +146,7 @@ class GivenPower:
         InputError
             If one of them says nothing of the kind.
         """
-        if NONE in texts:
-            if len(texts) > 1:
-                raise InputError("--power none stands alone: no energy is told of any host.")
-            return cls(is_none=True)
-        measured = [text for text in texts if text in MEASURED]
-        items = tuple(_power_item(text) for text in texts if text not in MEASURED)
-        return cls(items, clamps=MEASURED[measured[-1]] if measured else None)
+        return _given_power(tuple(texts))
 
     def __bool__(self) -> bool:
         return self.is_none or bool(self.items)
@@ -177,6 +172,18 @@ class GivenPower:
     def check_names(self, names: Iterable[str], where: str) -> None:
         """Raise `InputError` for a pattern that no host of a platform has."""
         check_patterns("--power", self.items, names, where)
+
+
+@lru_cache(64)
+def _given_power(texts: tuple[str, ...]) -> GivenPower:
+    """Return what is given; each run of a platform asks again."""
+    if NONE in texts:
+        if len(texts) > 1:
+            raise InputError("--power none stands alone: no energy is told of any host.")
+        return GivenPower(is_none=True)
+    measured = [text for text in texts if text in MEASURED]
+    items = tuple(_power_item(text) for text in texts if text not in MEASURED)
+    return GivenPower(items, clamps=MEASURED[measured[-1]] if measured else None)
 
 
 def _power_item(text: str) -> tuple[str, tuple[Wattage, ...]]:
@@ -252,7 +259,7 @@ def wattage_text(host: Host) -> str:
 
 
 def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
-    """Return what `RunSettings.pstate` says: patterns of host names, and a P-state for each.
+    """Return what `Scenario.pstate` says: patterns of host names, and a P-state for each.
 
     Parameters
     ----------

@@ -77,7 +77,7 @@ def add_power(source: str | Path, target: str | Path, power: Sequence[str], *, f
     source, target : str or Path
         Files; the first is not changed.
     power : sequence of str
-        As `RunSettings.power`, without ``none`` [W].
+        As `Scenario.power`, without ``none`` [W].
     force : bool
         Replace an existing file.
 

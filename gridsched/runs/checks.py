@@ -8,7 +8,7 @@ import numpy as np
 
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
-from gridsched.runs.scenario import LoadedScenario, Scenario
+from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
 
 #: Every core is an actor or an object of the run; more would not fit into memory.
@@ -62,6 +62,8 @@ def check_loaded(scenario: LoadedScenario) -> None:
     _check_energy(scenario)
     _check_cores(scenario.platform)
     _check_mapping_events(scenario)
+    scenario.system.check_pstates()
+    _check_hosts_off(scenario)
 
 
 def _check_tasks(scenario: LoadedScenario) -> None:
@@ -74,20 +76,13 @@ def _check_tasks(scenario: LoadedScenario) -> None:
     )
 
 
-def network_is_used(scenario: LoadedScenario) -> bool:
-    """Whether inputs and results cross the platform's network."""
-    if scenario.network is None:
-        return scenario.tasks.has_bytes
-    return scenario.network == "platform"
-
-
 def _check_network(scenario: LoadedScenario) -> None:
     if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
         raise InputError(
             f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
             "driver has no network. Use --driver simgrid, or leave the bytes out by --network none."
         )
-    if not network_is_used(scenario):
+    if not scenario.uses_network:
         return
     if scenario.platform.master is None and scenario.deployment is None:
         raise InputError(
@@ -104,7 +99,7 @@ def _check_network(scenario: LoadedScenario) -> None:
 def _check_profiles(scenario: LoadedScenario) -> None:
     """Refuse what goes on where hosts change with time and is not simulated."""
     profiles, platform = scenario.platform.profiles, scenario.platform
-    if network_is_used(scenario):
+    if scenario.uses_network:
         if profiles.states:
             raise InputError(
                 f"{platform.name}: host {profiles.states[0][0]!r} goes down with time (a state "
@@ -187,6 +182,13 @@ def _check_cores(platform: Platform) -> None:
             f"{platform.name}: {len(platform):,} hosts with up to {most:,} core(s) each; a run "
             f"holds at most {MAX_CORES:,} cores."
         )
+
+
+def _check_hosts_off(scenario: LoadedScenario) -> None:
+    names = {host.name for host in scenario.platform.hosts}
+    for name in scenario.hosts_off:
+        if name not in names:
+            raise InputError(f"{scenario.platform.name}: no computing host is called {name!r}.")
 
 
 def _check_mapping_events(scenario: LoadedScenario) -> None:

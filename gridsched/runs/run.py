@@ -7,7 +7,7 @@ import platform as machine
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,29 +16,27 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, trace_energy
+from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
-from gridsched.errors import InputError, policy_at_work
+from gridsched.errors import policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.metrics.group_metrics import group_of, group_rows
 from gridsched.metrics.table import MetricValue
 from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
+from gridsched.model.records import keys_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.platform_io.overrides import wattage_text
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power
-from gridsched.runs.checks import check_loaded, check_scenario, network_is_used
+from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
-from gridsched.runs.scenario import LoadedScenario, Scenario, make_system
-from gridsched.runs.scenario_maker import load
-from gridsched.runs.settings import RunSettings
 from gridsched.sim.client import simulate, simulate_reference
-from gridsched.sim.request import SimulationRequest
+from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.version import __version__
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ class RunResult:
         if tariff is not None and scenario.types is not None:
             tariff = tariff.for_each(scenario.types.host_type)
         if scenario.window_s is not None and scenario.tasks.utility is not None:
-            shortest_times = make_system(scenario).estimates.shortest_times()
+            shortest_times = scenario.system.estimates.shortest_times()
         return RunFacts(
             self.trace,
             trace_energy(self.trace, power),
@@ -186,8 +184,8 @@ def provenance_of(scenario: LoadedScenario, scheduler: Scheduler) -> dict[str, A
         "replicate": scenario.replicate,
         "inputs": {**scenario.inputs, **policy_digests(scheduler)},
         "files": None if scenario.files is None else str(scenario.files),
-        **{field.name: _plain(getattr(scenario, field.name)) for field in fields(RunSettings)},
-        "network": "platform" if network_is_used(scenario) else "none",
+        **{key.path[0]: _plain(getattr(scenario, key.path[0])) for key in keys_of(Scenario).values()},
+        "network": "platform" if scenario.uses_network else "none",
         "heterogeneity": scenario.tasks.heterogeneity,
         "heterogeneity_is_nominal": scenario.tasks.nominal_heterogeneity is not None,
         "warnings": list(scenario.warnings),
@@ -237,21 +235,22 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     """
     began = time.perf_counter()
     prepared = prepare(scenario)
-    request = request_of(prepared)
-    provenance = provenance_of(prepared, request.scheduler)
+    scheduler = prepared.make_scheduler()
+    provenance = provenance_of(prepared, scheduler)
     if prepared.driver == "reference":
-        trace = simulate_reference(request, is_apart=is_apart)
+        trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
         plugin_j, log, links_j, grams = None, "", None, None
     else:
-        with _platform_file(prepared, has_sets=request.has_sets) as platform_file:
-            outcome = simulate(replace(request, platform_file=platform_file.resolve()))
+        has_sets = takes_sets(prepared.tasks, scheduler.traits)
+        with _platform_file(prepared, has_sets=has_sets) as platform_file:
+            outcome = simulate(prepared, scheduler, platform_file.resolve())
         trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
         links_j, grams = outcome.links_j, outcome.grams
     check_covered(trace.carbon, trace.horizon_s)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
     with policy_at_work():
-        powers_hosts = request.scheduler.traits.powers_hosts
+        powers_hosts = scheduler.traits.powers_hosts
     if powers_hosts and _boots_for_nothing(trace):
         provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}
@@ -276,64 +275,12 @@ def check(scenario: Scenario) -> None:
         in the run.
     """
     prepared = prepare(scenario)
-    _host_ids(prepared)
     rng = random_stream(prepared.seed, "scheduler", prepared.replicate)
-    system, scheduler = make_system(prepared), prepared.make_scheduler()
+    system, scheduler = prepared.system, prepared.make_scheduler()
     with policy_at_work():
         check_policy(scheduler, system, prepared.tasks)
         if not comes_from_file(scheduler):  # such a one is let loose in its run's process alone
             scheduler.prepare(system, rng)
-
-
-def prepare(scenario: Scenario) -> LoadedScenario:
-    """Return the scenario checked, with its files read and only the deployed hosts computing.
-
-    Raises
-    ------
-    InputError
-        As `run` would.
-    """
-    check_scenario(scenario)
-    loaded = load(scenario).deployed().failing().metered()
-    check_loaded(loaded)
-    return loaded
-
-
-def _host_ids(scenario: LoadedScenario) -> tuple[int, ...]:
-    ids = {host.name: h for h, host in enumerate(scenario.platform.hosts)}
-    for name in scenario.hosts_off:
-        if name not in ids:
-            raise InputError(f"{scenario.platform.name}: no computing host is called {name!r}.")
-    return tuple(ids[name] for name in scenario.hosts_off)
-
-
-def request_of(scenario: LoadedScenario) -> SimulationRequest:
-    """Return what a driver is asked for, of a scenario that `prepare` gave."""
-    return SimulationRequest(
-        system=make_system(scenario),
-        tasks=scenario.tasks,
-        scheduler=scenario.make_scheduler(),
-        seed=scenario.seed,
-        replicate=scenario.replicate,
-        deployment_file=(None if scenario.deployment is None else Path(scenario.deployment).resolve()),
-        uses_network=network_is_used(scenario),
-        hosts_off=_host_ids(scenario),
-        way=scenario.way,
-        cfg=scenario.cfg,
-        log=scenario.log,
-        timeout_s=scenario.timeout_s,
-        run_times=scenario.run_times,
-        wattages=_given_wattages(scenario),
-        meters_carbon=scenario.meters_carbon,
-    )
-
-
-def _given_wattages(scenario: LoadedScenario) -> dict[str, str]:
-    """Return what SimGrid is told of the power of each host, where it was given."""
-    if not scenario.given_power.items:
-        return {}
-    platform = scenario.platform
-    return {host.name: wattage_text(host) for host in platform.everyone}
 
 
 @contextlib.contextmanager

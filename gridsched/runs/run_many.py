@@ -19,8 +19,8 @@ from gridsched.energy import HostEnergyRow, compare_energy
 from gridsched.errors import GridschedError, InputError, SimulationError
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.runs.run import RunResult, check, run
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.client import SimulationServer, server
+from gridsched.sim.scenario import Scenario
 
 # ----------------------
 # Joules and grams of the model beside what SimGrid's plugins meter

@@ -32,12 +32,12 @@ from pydantic import (
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_bytes, is_file_name
-from gridsched.model.records import complaint, gravest, key_name, keys_of, with_fields
+from gridsched.model.records import complaint, given_keys, gravest, key_name, keys_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
-from gridsched.runs.settings import RunSettings
+from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import endings
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -105,8 +105,8 @@ class NoPlatform(Section):
     """The platform section where the workload brings its platform."""
 
 
-#: Settings of a run that a study says elsewhere (time-out), or whose effect it would not keep.
-_NOT_IN_STUDIES = ("timeout_s", "log")
+#: Settings that decide nothing of a run's results, so they are not stored with it.
+_OF_WATCHING = ("timeout_s", "log")
 #: Settings that say what is kept of a run, and not how it is done.
 MEASURE_SETTINGS = ("series_step_s",)
 #: The driver of runs that execute nothing: see `gridsched.runs.optimization`.
@@ -116,9 +116,9 @@ OPTIMIZE: Final = "optimize"
 _OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
 
 
-@with_fields(_keys_as_fields(RunSettings, without=_NOT_IN_STUDIES))
+@with_fields(_keys_as_fields(Scenario, without=_OF_WATCHING))
 class Settings(Section):
-    """How a run is done: the keys of `RunSettings`, and `MEASURE_SETTINGS`."""
+    """How a run is done: the keys of `Scenario`, and `MEASURE_SETTINGS`."""
 
     driver: Literal["simgrid", "reference", "optimize"] = Field(
         default="simgrid",
@@ -229,7 +229,7 @@ class SchedulerSection(Section):
 
 
 class RunSpec(Section):
-    """All that decides a run, as it is stored.
+    """What is asked for: all that decides a run, as it is stored, and how it is watched.
 
     Attributes
     ----------
@@ -239,6 +239,10 @@ class RunSpec(Section):
     settings : Settings
         Rules and driver; those that were set go before what a generator of systems says.
     seed, replicate : int
+    timeout_s : float or None
+        Wall time after which the run is ended [s]; like `log` it is not stored.
+    log : tuple of str
+        SimGrid's ``--log`` items.
     """
 
     platform: PlatformFile | PlatformTable | NoPlatform
@@ -247,6 +251,8 @@ class RunSpec(Section):
     settings: Settings
     seed: int = Field(default=0, ge=0)
     replicate: int = Field(default=0, ge=0)
+    timeout_s: float | None = None
+    log: tuple[str, ...] = ()
 
     @classmethod
     def asked(
@@ -275,23 +281,39 @@ class RunSpec(Section):
         scheduler : str or object
         parameters : mapping
         settings : mapping
-            Keys of `RunSettings`; those that no study has are left out.
+            Keys of `Scenario`.
         seed, replicate : int
         """
-        plain: dict[str, Any] = {
-            key: str(value) if isinstance(value, Path) else value
-            for key, value in settings.items()
-            if key in Settings.model_fields
-        }
-        more = {"files": None if files is None else str(files), **trace}
+        plain = {key: value for key, value in _plain(settings).items() if key in Settings.model_fields}
         return cls.model_construct(
             platform=_section(PlatformFile, platform) or NoPlatform(),
-            workload=_section(WorkloadFile, workload, **more),
+            workload=_section(WorkloadFile, workload, **_plain({"files": files, **trace})),
             scheduler=SchedulerSection.model_construct(id=scheduler, parameters=dict(parameters)),
             settings=Settings.model_construct(**plain),
             seed=seed,
             replicate=replicate,
+            **{key: settings[key] for key in _OF_WATCHING if key in settings},
         )
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Self:
+        """Return what a scenario asks for; what is an object there is the same one here."""
+        return cls.asked(
+            scenario.platform,
+            scenario.tasks,
+            files=scenario.files,
+            trace=scenario.trace.given,
+            scheduler=scenario.scheduler,
+            parameters=scenario.parameters,
+            settings=given_keys(scenario),
+            seed=scenario.seed,
+            replicate=scenario.replicate,
+        )
+
+    def under(self, scheduler: str, parameters: Mapping[str, Any]) -> Self:
+        """Return the run with another scheduler."""
+        section = SchedulerSection.model_construct(id=scheduler, parameters=dict(parameters))
+        return self.model_copy(update={"scheduler": section})
 
     @classmethod
     def read(cls, scenario: Mapping[str, Any]) -> Self:
@@ -302,6 +324,8 @@ class RunSpec(Section):
         InputError
             If it describes none, or names a file by its path.
         """
+        if unknown := [name for name in _OF_WATCHING if name in scenario]:
+            raise InputError(f"The description of a run: {unknown[0]} is no known key.")
         try:
             spec = cls.model_validate(with_tuples(scenario))
         except ValidationError as error:
@@ -379,6 +403,11 @@ def members_of(annotation: Any) -> set[Any]:
     """Return the types that a union or annotated type is made of."""
     inner = typing.get_args(annotation)
     return {annotation} | {each for part in inner for each in members_of(part)}
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with texts in the place of paths."""
+    return {key: str(value) if isinstance(value, Path) else value for key, value in values.items()}
 
 
 def _section(model: type[Section], file: Any, **others: Any) -> Any:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError, NotTrusted
 from gridsched.model.platform import Platform
-from gridsched.model.records import keys_of, with_keys
+from gridsched.model.records import changed_fields, keys_of, with_keys
 from gridsched.model.rules import Rules
+from gridsched.model.task_types import SystemWorkload
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.overrides import GivenPower, one_pstate, pstates_of, with_power
 from gridsched.platform_io.recipe import PlatformRecipe
@@ -33,14 +34,14 @@ from gridsched.runs.run_spec import (
     file_keys,
     path_of_file,
 )
-from gridsched.runs.scenario import LoadedScenario, Scenario
-from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_inputs import checked_file, file_digest
+from gridsched.sim.scenario import LoadedScenario, Scenario, refuse_beside
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, brings_machines, generator_of
 from gridsched.workloads.load import check_kind, input_files, read_system_workload, read_workload
 from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
 from gridsched.workloads.traces.formats import is_trace
+from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
 
@@ -50,6 +51,17 @@ if TYPE_CHECKING:
 
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
 _TABLE_KEYS = ("generator", "table", "join", "year", "trust", "seed")
+
+
+@dataclass(frozen=True, eq=False)
+class _World:
+    """What the runs of a replicate share: machines and tasks, SimGrid's file of them, and what of a log is left out."""
+
+    whole: SystemWorkload
+    platform_file: Path | None = None
+    trace: TraceOptions = field(default_factory=TraceOptions)
+    left_out: tuple[Dropped, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class ScenarioMaker:
@@ -97,16 +109,12 @@ class ScenarioMaker:
             load_policies([checked_file(self._inputs[digest], digest)])
             self._imported.add(digest)
 
-    def make(
-        self, spec: RunSpec, timeout_s: float | None = None, *, spelled: Callable[[str], str] = str
-    ) -> LoadedScenario:
+    def make(self, spec: RunSpec, *, spelled: Callable[[str], str] = str) -> LoadedScenario:
         """Return the scenario of a described run, with its files read.
 
         Parameters
         ----------
         spec : RunSpec
-        timeout_s : float, optional
-            Wall time after which a run is ended [s].
         spelled : callable
             Says how a key is written where the description comes from, for messages.
 
@@ -121,16 +129,22 @@ class ScenarioMaker:
         is_named = isinstance(spec.platform, Section) and isinstance(spec.workload, Section)
         make = self._world if is_named else self._make_world  # objects are no keys of a cache
         world = make(_origin(spec), spec.settings.driver == "simgrid")
-        scenario = replace(
-            world,
+        rules = vars(world.whole.rules)
+        return LoadedScenario.of_system(
+            world.whole,
+            **changed_fields(LoadedScenario, self._settings(spec), rules, spelled),
+            platform_file=world.platform_file,
+            trace=world.trace,
+            left_out=world.left_out,
+            remarks=world.remarks,
             scheduler=spec.scheduler.id,
             parameters=spec.scheduler.parameters,
             seed=spec.seed,
             replicate=spec.replicate,
-            timeout_s=timeout_s,
-            inputs=_digests(spec, world.platform),
+            timeout_s=spec.timeout_s,
+            log=spec.log,
+            inputs=_digests(spec, world.whole.platform),
         )
-        return with_keys(scenario, self._settings(spec), spelled)
 
     def optimization(self, spec: RunSpec) -> Optimization:
         """Return what is to be planned in a described run that executes nothing.
@@ -153,7 +167,7 @@ class ScenarioMaker:
         values = self._settings(spec)
         del values["driver"]
         return Optimization(
-            self._bag(spec), spec.scheduler.id, spec.scheduler.parameters, with_keys(RunSettings(), values).tariff
+            self._bag(spec), spec.scheduler.id, spec.scheduler.parameters, with_keys(Scenario(None, ""), values).tariff
         )
 
     def _check_policy(self, spec: RunSpec) -> None:
@@ -194,7 +208,7 @@ class ScenarioMaker:
             return self._listed_bag(
                 self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(pstate)
             )
-        world = self._world(_origin(spec), False)
+        world = self._world(_origin(spec), False).whole
         if world.types is not None:
             return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, one_pstate(pstate))
         pstates = pstates_of(world.platform, pstate)
@@ -205,7 +219,7 @@ class ScenarioMaker:
 
         return named_bag.bag_of_parameters(keys, name, pstate)
 
-    def _make_world(self, spec: RunSpec, needs_file: bool) -> LoadedScenario:
+    def _make_world(self, spec: RunSpec, needs_file: bool) -> _World:
         """Return what the schedulers of a replicate share."""
         workload = spec.workload
         if isinstance(workload, WorkloadFile):
@@ -214,10 +228,10 @@ class ScenarioMaker:
             return self._system(spec, workload, needs_file)
         platform, file = self._platform(spec, needs_file)
         tasks = self._drawn(self._keys(workload, spec)) if isinstance(workload, DrawnSection) else workload
-        return LoadedScenario(platform, tasks, platform_file=file)
+        return _World(SystemWorkload(platform, tasks, None), file)
 
-    def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> LoadedScenario:
-        """Return the scenario of a workload file, on the run's platform or on its own."""
+    def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> _World:
+        """Return what a workload file holds, on the run's platform or on its own."""
         values = self._values(workload)
         file, files = values.pop("file"), values.pop("files", None)
         options = TraceOptions(**values)
@@ -226,17 +240,17 @@ class ScenarioMaker:
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
-            system = trace_system(file, options, platform, place=self._settings(spec).get("place", RunSettings().place))
-            return replace(LoadedScenario.on_trace(system), trace=options, platform_file=platform_file)
+            log = trace_system(file, options, platform, place=self._settings(spec).get("place", Rules.place))
+            return _World(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
         options.refuse(set(options.given), file, "this workload is no trace")
         whole = read_system_workload(file)
         if whole is not None:
             named: Any = _name_of(own.file) if isinstance(own, PlatformFile) else own
-            deployment = self._settings(spec).get("deployment")
-            return Scenario(named, file, files=files, deployment=deployment).with_system(whole)
+            refuse_beside(whole, platform=named, files=files, deployment=self._settings(spec).get("deployment"))
+            return _World(whole, trace=options)
         platform, platform_file = self._platform(spec, needs_file)
-        return LoadedScenario(platform, self._tasks_of_file(file, files=files), platform_file=platform_file)
+        return _World(SystemWorkload(platform, self._tasks_of_file(file, files=files), None), platform_file, options)
 
     def _platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
@@ -280,15 +294,14 @@ class ScenarioMaker:
         joined = None if join is None else self._path(join)
         return replace(read_machine_table(self._path(file), join=joined, year=year, trust=trust), path=_name_of(file))
 
-    def _system(self, spec: RunSpec, workload: DrawnSection, needs_file: bool) -> LoadedScenario:
-        """Return the scenario of a workload that comes with its platform.
+    def _system(self, spec: RunSpec, workload: DrawnSection, needs_file: bool) -> _World:
+        """Return a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.
         """
         rules = self._keys(workload, spec).rules
         keys = self._keys(workload, spec, without=keys_of(Rules))
-        scenario = LoadedScenario.of_system(replace(self._drawn(keys), rules=rules))
-        return replace(scenario, platform_file=self._system_file(keys)) if needs_file else scenario
+        return _World(replace(self._drawn(keys), rules=rules), self._system_file(keys) if needs_file else None)
 
 
 def load(scenario: Scenario) -> LoadedScenario:
@@ -302,12 +315,9 @@ def load(scenario: Scenario) -> LoadedScenario:
     if isinstance(scenario, LoadedScenario):
         world = scenario
     else:
-        world = scenario.on(ScenarioMaker({}, Path()).make(scenario.described()))
-    given = GivenPower.read(world.power)
-    platform = with_power(world.platform, given)
-    return replace(
-        world,
-        given_power=given,
+        world = scenario.on(ScenarioMaker({}, Path()).make(RunSpec.of(scenario)))
+    platform = with_power(world.platform, world.given_power)
+    return world.changed(
         platform=platform if world.master is None else platform.with_master(world.master),
         tariff=with_prices_read(world.tariff),
         budget=with_prices_read(world.budget),
@@ -319,7 +329,8 @@ def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
     values = {name: getattr(spec.settings, name) for name in ("power", "deployment", "place")}
     settings = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
-    return spec.model_copy(update={"scheduler": None, "settings": Settings.model_construct(**settings)})
+    others = {"scheduler": None, "timeout_s": None, "log": ()}
+    return spec.model_copy(update={**others, "settings": Settings.model_construct(**settings)})
 
 
 def _draw(keys: GeneratorKeys) -> Any:

@@ -8,8 +8,8 @@ from pydantic import create_model
 
 from gridsched.model.records import keys_of
 from gridsched.runs.run_spec import SECTION_GENERATORS, PlatformTable, Settings, drawn_workload, section_models
-from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_document import Content
+from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS
 
 _WORDS = {
@@ -57,7 +57,7 @@ def study_keys() -> str:
     schema = _plain_schema()
     lines = [*_HEAD, *(_row(schema, name) for name in Content.model_fields)]
     lines += ["", "How a run is done, as for `gridsched run`; a list is an axis here, too.", ""]
-    rules_first = dict.fromkeys((*keys_of(RunSettings), *Settings.model_fields))
+    rules_first = dict.fromkeys((*keys_of(Scenario), *Settings.model_fields))
     lines += [*_HEAD, *(_row(schema, name) for name in rules_first if name in Settings.model_fields)]
     lines += ["", "| generator | keys |", "|---|---|"]
     lines.append(f'| `platform.generator = "table"` | {_listed(PlatformTable.model_fields)} |')

@@ -9,13 +9,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import tomli_w
+
 from gridsched.errors import InputError, NotTrusted
+from gridsched.model.prices import PriceSeries
+from gridsched.model.series import SiteSeries
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.expressions import run_filter
-from gridsched.runs.run_spec import FileReference, RunSpec, SchedulerSection, SectionText, described_run
+from gridsched.runs.run_spec import (
+    FileReference,
+    RunSpec,
+    SchedulerSection,
+    Section,
+    SectionText,
+    described_run,
+    path_of_file,
+)
 from gridsched.runs.study_axes import (
     VARIED,
     Axis,
@@ -33,6 +45,7 @@ from gridsched.runs.study_document import StudyDocument, parse_study_file, read_
 from gridsched.runs.study_inputs import InputFile, StudyInputs
 from gridsched.runs.study_schedulers import OwnParts, StudyScheduler, read_schedulers
 from gridsched.sim.client import check_policies
+from gridsched.sim.scenario import Scenario
 
 #: All combinations are gone through, to leave out those that are not wanted.
 MAX_RUNS = 10_000_000
@@ -394,3 +407,41 @@ class Study:
 def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:
     labels = tuple(each.label for each in schedulers)
     return Axis("scheduler", labels, ({},) * len(labels), tuple(each.path for each in schedulers))
+
+
+def study_text(scenario: Scenario, name: str) -> str:
+    """Return a study file that holds one run alone.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its platform, workload and scheduler are files and an id.
+    name : str
+        Of the study.
+
+    Raises
+    ------
+    InputError
+        If a part of it is an object, which no file can name.
+    """
+    spec, objects = RunSpec.of(scenario), ("types", "window_s", "run_times", "estimates")
+    parts = {"platform": spec.platform, "tasks": spec.workload, "scheduler": scenario.scheduler}
+    objects_in_it = [part for part, value in parts.items() if not isinstance(value, Section | str)]
+    objects_in_it += [part for part in objects if getattr(scenario, part) is not None]
+    settings = spec.settings.model_dump(exclude_defaults=True, warnings=False)
+    objects_in_it += [key for key, value in settings.items() if isinstance(value, PriceSeries | SiteSeries)]
+    if objects_in_it:
+        raise InputError(f"{name}: a study names files and ids, and {objects_in_it[0]} is an object.")
+    content: dict[str, Any] = {"name": name, "seed": scenario.seed, **settings}
+    if scenario.timeout_s is not None:
+        content["timeout_s"] = scenario.timeout_s
+    if scenario.replicate:
+        content |= {"replicates": scenario.replicate + 1, "only": f"replicate == {scenario.replicate}"}
+    for part, section in (("platform", spec.platform), ("workload", spec.workload)):
+        content[part] = section.model_dump(exclude_unset=True, exclude_none=True)
+    for key, file in spec.files():
+        part, _, name_there = key.partition(".")
+        path = str(Path(path_of_file(file, {})).resolve())
+        (content if part == "settings" else content[part])[name_there] = path
+    content["schedulers"] = [{"id": scenario.scheduler, **scenario.parameters}]
+    return tomli_w.dumps(content)

@@ -28,9 +28,9 @@ from gridsched.runs.run_spec import (
     model_of,
     without_effect,
 )
-from gridsched.runs.settings import RunSettings
 from gridsched.runs.study_document import KeyPath, StudyDocument
 from gridsched.runs.study_inputs import StudyInputs
+from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS, brings_machines
 from gridsched.workloads.traces.formats import is_trace
 
@@ -386,7 +386,7 @@ class VariedSection:
         if ruled and makes_system(self._document):
             self._document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")
         try:
-            with_keys(RunSettings(), given)
+            with_keys(Scenario(None, ""), given)
         except InputError as error:
             key = next((name for name in given if name in str(error)), next(iter(given)))
             self._document.refuse(paths[key], f"is wrong: {error}")

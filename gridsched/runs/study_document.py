@@ -19,7 +19,7 @@ from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
 from gridsched.runs.claims_schema import DeclaredFigure, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
-from gridsched.runs.settings import MAX_TIMEOUT_S
+from gridsched.sim.scenario import MAX_TIMEOUT_S
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import gc
 import time
+from pathlib import Path
 
 import numpy as np
 
-from gridsched.engine import Controller, reference
+from gridsched.engine import Controller, reference, takes_sets
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.sim.lead import LeadSession
 from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.metered_session import MeteredSession
 from gridsched.sim.network import NetworkSession
-from gridsched.sim.request import Records, SimulationRequest
+from gridsched.sim.outcome import Records
+from gridsched.sim.scenario import LoadedScenario
 from gridsched.sim.session import Session
 from gridsched.sim.transfers import TransferSession
 from gridsched.sim.world import World
@@ -26,88 +29,101 @@ SIMGRID_PRECISION_S = 1e-9
 PARALLEL_TASKS = "host/model:ptask_L07"
 
 
-def choose_way(request: SimulationRequest) -> str:
+def choose_way(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> str:
     """Choose how to run: ``"network"``, ``"lead"`` or ``"maestro"``.
 
     Messages need worker actors. Sets of nodes, cancellation, switched hosts, deployment files and
     SimGrid's tracing (whose file is complete only if the simulation ends by itself) need a leading
-    actor;
-    ``request.way`` can ask for it. The rest runs in the maestro.
+    actor; the scenario's `way` can ask for it. The rest runs in the maestro.
+
+    Parameters
+    ----------
+    scenario : LoadedScenario
+    traits : Traits
+        Of the scheduler.
+    has_sets : bool
+        Whether executions have sets of hosts.
 
     Raises
     ------
     InputError
-        If `request.way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
+        If `way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
     """
-    traits = request.scheduler.traits
-    if request.sends_data:
+    if scenario.sends_data:
         return "transfers"
-    if request.uses_network and request.is_metered:
+    if scenario.uses_network and scenario.is_metered:
         raise InputError(
-            f"{request.tasks.name}: tasks that draw what was measured have no messages; leave these out by "
+            f"{scenario.tasks.name}: tasks that draw what was measured have no messages; leave these out by "
             "--network none."
         )
     needs_lead = (
-        request.deployment_file is not None
-        or bool(request.hosts_off)
-        or bool(request.system.platform.profiles.states)
-        or request.has_sets
-        or request.is_metered
+        scenario.deployment is not None
+        or bool(scenario.hosts_off)
+        or bool(scenario.platform.profiles.states)
+        or has_sets
+        or scenario.is_metered
         or traits.replicates
         or traits.may_cancel
         or traits.powers_hosts
-        or any(item.startswith("tracing") for item in request.cfg)
+        or any(item.startswith("tracing") for item in scenario.cfg)
     )
-    if request.way == "maestro" and (needs_lead or request.uses_network):
+    if scenario.way == "maestro" and (needs_lead or scenario.uses_network):
         raise InputError(
             "way='maestro' has no messages, deployment, cancellation, hosts that are switched or "
             "go down, sets of nodes or tracing, which this scenario needs; use way='auto'."
         )
-    if request.uses_network:
+    if scenario.uses_network:
         return "network"
-    return "lead" if needs_lead or request.way == "actors" else "maestro"
+    return "lead" if needs_lead or scenario.way == "actors" else "maestro"
 
 
-def check_precision(request: SimulationRequest) -> None:
+def check_precision(scenario: LoadedScenario) -> None:
     """Raise `InputError` where a task would be shorter than SimGrid can tell apart from nothing."""
-    if not len(request.tasks) or any("precision/timing" in item for item in request.cfg):
+    if not len(scenario.tasks) or any("precision/timing" in item for item in scenario.cfg):
         return
-    shortest = request.tasks.flops.min() / np.nanmax(request.system.platform.speed)
+    shortest = scenario.tasks.flops.min() / np.nanmax(scenario.platform.speed)
     if shortest < SIMGRID_PRECISION_S:
         raise InputError(
-            f"{request.tasks.name}: the smallest task takes {shortest:.3g} s on the fastest host "
-            f"of {request.system.platform.name}, less than SimGrid's precision of "
+            f"{scenario.tasks.name}: the smallest task takes {shortest:.3g} s on the fastest host "
+            f"of {scenario.platform.name}, less than SimGrid's precision of "
             f"{SIMGRID_PRECISION_S:g} s. Use larger tasks, --cfg=precision/timing:SECONDS, or "
             "--driver reference."
         )
 
 
-def make_controller(request: SimulationRequest) -> Controller:
+def make_controller(scenario: LoadedScenario, scheduler: Scheduler) -> Controller:
     """Return the controller of a run; its policy is timed."""
     return Controller(
-        request.system,
-        request.tasks,
-        request.scheduler,
-        rng=random_stream(request.seed, "scheduler", request.replicate),
-        hosts_off=request.hosts_off,
+        scenario.system,
+        scenario.tasks,
+        scheduler,
+        rng=random_stream(scenario.seed, "scheduler", scenario.replicate),
+        hosts_off=scenario.ids_off,
         stopwatch=time.perf_counter,
     )
 
 
-def simulate_reference(request: SimulationRequest) -> Trace:
-    """Run a request with the reference driver, in this process."""
-    controller = make_controller(request)
+def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
+    """Run a scenario with the reference driver, in this process."""
+    controller = make_controller(scenario, scheduler)
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
-        return reference.simulate(controller, request.run_times)
+        return reference.simulate(controller, scenario.run_times)
     finally:
         if was_enabled:
             gc.enable()
 
 
-def simulate(request: SimulationRequest) -> Records:
-    """Run a request on SimGrid; the process is spent afterwards.
+def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> Records:
+    """Run a scenario on SimGrid; the process is spent afterwards.
+
+    Parameters
+    ----------
+    scenario : LoadedScenario
+    scheduler : Scheduler
+    platform_file : Path
+        What SimGrid loads.
 
     Returns
     -------
@@ -119,24 +135,23 @@ def simulate(request: SimulationRequest) -> Records:
         Whatever the controller, SimGrid or the scheduler object to.
     """
     began = time.perf_counter()
-    assert request.platform_file is not None
-    check_precision(request)
-    way = choose_way(request)
-    run_times = request.run_times
-    cfg = (*request.cfg, PARALLEL_TASKS) if request.has_sets and not request.is_metered else request.cfg
+    check_precision(scenario)
+    has_sets, is_metered = takes_sets(scenario.tasks, scheduler.traits), scenario.is_metered
+    way = choose_way(scenario, scheduler.traits, has_sets=has_sets)
+    run_times = scenario.run_times
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     world = World(
-        request.system.platform,
-        request.platform_file,
-        pstates=request.system.first_pstates.tolist(),
-        hosts_off=request.hosts_off,
-        cfg=cfg,
-        log=request.log,
-        uses_network=request.uses_network,
-        wattages=request.wattages,
-        carbon=request.system.carbon if request.meters_carbon else None,
+        scenario.platform,
+        platform_file,
+        pstates=scenario.system.first_pstates.tolist(),
+        hosts_off=scenario.ids_off,
+        cfg=(*scenario.cfg, PARALLEL_TASKS) if has_sets and not is_metered else scenario.cfg,
+        log=scenario.log,
+        uses_network=scenario.uses_network,
+        wattages=scenario.wattages,
+        carbon=scenario.system.carbon if scenario.meters_carbon else None,
     )
-    controller = make_controller(request)  # a policy that ends its process is not the platform's
+    controller = make_controller(scenario, scheduler)  # a policy that ends its process is not the platform's
     reference.validate_if_asked(controller)
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
@@ -144,11 +159,11 @@ def simulate(request: SimulationRequest) -> Records:
         kinds: dict[str, type[Session]] = {
             "network": NetworkSession,
             "transfers": TransferSession,
-            "lead": MeteredSession if request.is_metered else LeadSession,
+            "lead": MeteredSession if is_metered else LeadSession,
             "maestro": MaestroSession,
         }
         session = kinds[way](world, controller, run_times)
-        session.run(request.deployment_file)
+        session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
     trace = controller.trace(horizon, as_estimated=run_times is None)

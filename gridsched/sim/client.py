@@ -33,7 +33,9 @@ from gridsched.sim.world import IS_SET_UP, refusal, without_way
 
 if TYPE_CHECKING:
     from gridsched.model.trace import Trace
-    from gridsched.sim.request import SimulationOutcome, SimulationRequest
+    from gridsched.policy.base import Scheduler
+    from gridsched.sim.outcome import SimulationOutcome
+    from gridsched.sim.scenario import LoadedScenario
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
@@ -69,8 +71,8 @@ class SimulationServer(AnsweringProcess):
         """End the server."""
         self.end(_CLOSING_S)
 
-    def simulate(self, request: SimulationRequest) -> SimulationOutcome:
-        """Run a request in a fresh process.
+    def simulate(self, scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> SimulationOutcome:
+        """Run a scenario in a fresh process; see `gridsched.sim.child.simulate`.
 
         Raises
         ------
@@ -79,22 +81,21 @@ class SimulationServer(AnsweringProcess):
         """
         from gridsched.model.trace import Trace
         from gridsched.sim import child
-        from gridsched.sim.request import SimulationOutcome
+        from gridsched.sim.outcome import SimulationOutcome
 
         if not is_installed():
             raise MissingDependency(HOW_TO_INSTALL)
-        assert request.platform_file is not None
-        where = f"SimGrid on {request.platform_file.name}"
-        run = partial(child.simulate, request)
-        modules = self.modules_for_all(request)
-        records, log = self.call(run, request.timeout_s, where, set_up_line=IS_SET_UP, modules=modules)
-        trace = Trace(platform=request.system.platform, tasks=request.tasks, **records.fields)
+        where = f"SimGrid on {platform_file.name}"
+        run = partial(child.simulate, scenario, scheduler, platform_file)
+        modules = self.modules_for_all(scheduler, len(scenario.tasks))
+        records, log = self.call(run, scenario.timeout_s, where, set_up_line=IS_SET_UP, modules=modules)
+        trace = Trace(platform=scenario.platform, tasks=scenario.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j, records.grams)
 
-    def modules_for_all(self, request: SimulationRequest) -> Sequence[str]:
+    def modules_for_all(self, scheduler: Scheduler, n_tasks: int) -> Sequence[str]:
         """Return what the server is to import, and to compile: nothing for runs that are small even together."""
-        modules = modules_of(request)
-        self._tasks_by_module.update(dict.fromkeys(modules, len(request.tasks)))
+        modules = modules_of(scheduler)
+        self._tasks_by_module.update(dict.fromkeys(modules, n_tasks))
         return [each for each in modules if self._tasks_by_module[each] >= _FEW_TASKS]
 
     def call(
@@ -250,14 +251,14 @@ def _import(paths: Sequence[Path]) -> None:
         load_with_siblings(path)
 
 
-def modules_of(request: SimulationRequest) -> list[str]:
-    """Return the modules of the scheduler, and of schedulers that it holds.
+def modules_of(scheduler: Scheduler) -> list[str]:
+    """Return the modules of a scheduler, and of schedulers that it holds.
 
     Only those of this package: a user's may have changed since the run before, or do anything.
     """
     from gridsched.policy.base import Scheduler
 
-    held = (request.scheduler, *vars(request.scheduler).values())
+    held = (scheduler, *vars(scheduler).values())
     names = {type(each).__module__ for each in held if isinstance(each, Scheduler)}
     return sorted(name for name in names if name.startswith(f"{_PACKAGE}."))
 
@@ -274,13 +275,13 @@ def server() -> SimulationServer:
     return own
 
 
-def simulate(request: SimulationRequest) -> SimulationOutcome:
-    """Run a request on this thread's own server."""
-    return server().simulate(request)
+def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> SimulationOutcome:
+    """Run a scenario on this thread's own server; see `gridsched.sim.child.simulate`."""
+    return server().simulate(scenario, scheduler, platform_file)
 
 
-def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) -> Trace:
-    """Run a request with the reference driver; in this process where nothing speaks against it.
+def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler, *, is_apart: bool = False) -> Trace:
+    """Run a scenario with the reference driver; in this process where nothing speaks against it.
 
     Under a time-out it needs a process that can be ended: a policy that loops in C or catches
     every exception cannot be ended otherwise. So does a policy from a file, which may end its
@@ -295,11 +296,12 @@ def simulate_reference(request: SimulationRequest, *, is_apart: bool = False) ->
     from gridsched.policy.policy_files import needs_own_process
     from gridsched.sim import child
 
-    if request.timeout_s is None and not is_apart and not needs_own_process(request.scheduler):
+    if scenario.timeout_s is None and not is_apart and not needs_own_process(scheduler):
         with policy_at_work():
-            return child.simulate_reference(request)
-    run = partial(child.simulate_reference, request)
+            return child.simulate_reference(scenario, scheduler)
+    run = partial(child.simulate_reference, scenario, scheduler)
     trace: Trace
     own = server()
-    trace, _ = own.call(run, request.timeout_s, "The reference driver", modules=own.modules_for_all(request))
-    return replace(trace, platform=request.system.platform, tasks=request.tasks)
+    modules = own.modules_for_all(scheduler, len(scenario.tasks))
+    trace, _ = own.call(run, scenario.timeout_s, "The reference driver", modules=modules)
+    return replace(trace, platform=scenario.platform, tasks=scenario.tasks)

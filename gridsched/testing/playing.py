@@ -25,7 +25,7 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.runs.scenario import LoadedScenario, Scenario, make_system
+from gridsched.sim.scenario import LoadedScenario, Scenario, make_system
 
 #: No tiny case needs more mapping events.
 MAX_MAPPING_EVENTS = 10_000

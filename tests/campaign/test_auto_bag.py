@@ -21,10 +21,10 @@ from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Delegate, Scheduler, Traits
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.runs.run import run
-from gridsched.runs.scenario import Scenario
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT, WQR, WorkQueue
 from gridsched.sim.library import is_installed
+from gridsched.sim.scenario import Scenario
 
 CANDIDATES = [e.id for e in entries() if "bag" in e.accepts and AutoBag.traits.covers(scheduler_class(e.id).traits)]
 EX_A = Scenario(ex_a_platform(), ex_a_tasks(), driver="reference")
@@ -74,7 +74,7 @@ def test_scores_of_every_candidate():
     from gridsched.engine import Controller
     from gridsched.engine.reference import simulate
     from gridsched.model.seeds import random_stream
-    from gridsched.runs.scenario import make_system
+    from gridsched.sim.scenario import make_system
 
     policy = AutoBag(candidates="wq,wqr,sufferage")
     rng = random_stream(0, "scheduler")
@@ -147,7 +147,7 @@ def test_trial_energies_of_typed_tasks_by_hand():
     from gridsched.engine import Controller
     from gridsched.engine.reference import simulate
     from gridsched.model.seeds import random_stream
-    from gridsched.runs.scenario import make_system
+    from gridsched.sim.scenario import make_system
 
     base = typed([0, 1])
     policy = AutoBag(candidates="round_robin,min_min")

@@ -23,9 +23,9 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.reproduction.claims import judge
 from gridsched.runs.run import run
 from gridsched.runs.run_spec import RunSpec
-from gridsched.runs.scenario import Scenario
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
+from gridsched.sim.scenario import Scenario
 
 # A study of the generator `profit`: the price is an axis, profit and bounds are in the report.
 
@@ -338,14 +338,13 @@ def test_rows_say_which_energy_they_hold(tmp_path: Path, driver: str, network: s
 class _Maker(ScenarioMaker):
     """Makes the worked example with a wattage that is not its file's."""
 
-    def make(self, spec: RunSpec, timeout_s: float | None = None) -> Scenario:
+    def make(self, spec: RunSpec) -> Scenario:
         platform = read_platform(EX_A)
         first, *others = platform.hosts[0].pstates
-        other = replace(first, epsilon_w=first.epsilon_w * 1.1, busy_w=first.busy_w * 1.1)
-        changed = (replace(platform.hosts[0], pstates=(other, *others)), *platform.hosts[1:])
-        return Scenario(
-            replace(platform, hosts=changed), ROOT / "examples/ex_a.csv", "wq", platform_file=EX_A, timeout_s=timeout_s
-        )
+        state = replace(first, epsilon_w=first.epsilon_w * 1.1, busy_w=first.busy_w * 1.1)
+        changed = (replace(platform.hosts[0], pstates=(state, *others)), *platform.hosts[1:])
+        other, bag = replace(platform, hosts=changed), ROOT / "examples/ex_a.csv"
+        return Scenario(other, bag, "wq", platform_file=EX_A, timeout_s=spec.timeout_s)
 
 
 def test_energies_that_disagree_are_no_result(tmp_path: Path):

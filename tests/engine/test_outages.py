@@ -26,8 +26,8 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Plan, PowerOn
 from gridsched.runs.run import run
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import is_installed
+from gridsched.sim.scenario import Scenario
 
 FAILED, DONE = int(ExecutionEnd.FAILED), int(ExecutionEnd.FINISHED)
 DOWN_AT_20 = Profile((20.0, 25.0), (0.0, 1.0))

@@ -25,8 +25,8 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
-from gridsched.runs.scenario import make_system
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.sim.scenario import make_system
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case

@@ -12,13 +12,12 @@ from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.network import Network
-from gridsched.model.system import System
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import simulate
-from gridsched.sim.request import SimulationRequest
+from gridsched.sim.scenario import LoadedScenario
 
 #: The example of Topcuoglu, Hariri, Wu, TPDS 2002 (10.1109/71.993206): times of ten tasks on three machines.
 TIMES = [
@@ -92,10 +91,16 @@ def played(folder, driver, platform, estimates, tasks, places, *, shared=False, 
     """Return the trace of tasks queued as told on a mesh of links of 1 byte/s."""
     n = len(platform.hosts)
     network = Network(np.full((n, n), latency_s), np.ones((n, n)))
-    system = System(platform, estimates, network=network)
     file = mesh_file(folder, platform, shared=shared, latency=f"{latency_s}s")
-    request = SimulationRequest(system, tasks, InOrder(tuple(places)), platform_file=file, uses_network=True)
-    return simulate_reference(request) if driver == "reference" else simulate(request).trace
+    return simulated(driver, platform, estimates, tasks, InOrder(tuple(places)), network, file)
+
+
+def simulated(driver, platform, estimates, tasks, scheduler, network, file):
+    """Return the trace of a run."""
+    scenario = LoadedScenario(platform, tasks, estimates=estimates, network="platform", between_hosts=network)
+    if driver == "reference":
+        return simulate_reference(scenario, scheduler)
+    return simulate(scenario, scheduler, file).trace
 
 
 def equal_hosts(n: int) -> Platform:
@@ -173,10 +178,8 @@ def test_data_wait_until_somebody_wants_them(tmp_path, driver):
             return [Assign(1, 1)]
 
     platform, tasks = equal_hosts(2), make_tasks([1.0, 1.0, 5.0], dependencies=edges((1, 0, 3.0)))
-    system = System(platform, FlopsEstimates(platform, tasks), network=Network(np.zeros((2, 2)), np.ones((2, 2))))
-    file = mesh_file(tmp_path, platform, shared=False)
-    request = SimulationRequest(system, tasks, Later(), platform_file=file, uses_network=True)
-    trace = simulate_reference(request) if driver == "reference" else simulate(request).trace
+    network, file = Network(np.zeros((2, 2)), np.ones((2, 2))), mesh_file(tmp_path, platform, shared=False)
+    trace = simulated(driver, platform, FlopsEstimates(platform, tasks), tasks, Later(), network, file)
     assert trace.transfers["begin"].tolist() == pytest.approx([5.0])
     assert trace.executions["start"].tolist() == pytest.approx([0.0, 0.0, 8.0])
 

@@ -42,10 +42,9 @@ from gridsched.runs.expressions import declare, formula
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import Settings
-from gridsched.runs.scenario import Scenario, make_system
 from gridsched.runs.scenario_maker import ScenarioMaker, load
-from gridsched.runs.settings import RunSettings
 from gridsched.runs.study import Study
+from gridsched.sim.scenario import Scenario, make_system
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.signal_csv import read_prices
 
@@ -73,7 +72,7 @@ NEW_RULE = """
 ASK = """
 import json, sys
 from gridsched import Scenario, Study, run
-from gridsched.runs.scenario import make_system
+from gridsched.sim.scenario import make_system
 platform, workload, text = sys.argv[1:]
 scenario = Scenario(platform, workload, "wq", driver="reference", walltime_s=500.0)
 result = run(scenario)
@@ -161,7 +160,7 @@ def test_rules_flow_from_scenario_to_system():
 
 def test_keys_of_an_inner_record_change_it():
     """A budget can be made and changed by its flat keys; what is not given stays."""
-    made = with_keys(RunSettings(), {"energy_budget_j": 9.0, "budget_period_s": 3.0})
+    made = with_keys(Scenario(None, ""), {"energy_budget_j": 9.0, "budget_period_s": 3.0})
     assert made.budget == EnergyBudget(9.0, 3.0)
     changed = with_keys(made, {"energy_budget_j": None, "on_exhaustion": "stop"})
     assert changed.budget == EnergyBudget(9.0, 3.0, on_exhaustion="stop")

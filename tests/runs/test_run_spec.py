@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from gridsched import Scenario, run
+from gridsched import Scenario, run, study_text
 from gridsched.campaign.kept_studies import KeptStudies
 from gridsched.cli.app import load_command, main
 from gridsched.errors import InputError
@@ -55,6 +55,17 @@ def test_stored_descriptions_are_read_and_written_alike(name: str):
         assert spec == asked.spec
         assert spec.run_id == asked.run_id
         assert json.loads(canonical_text(spec.canonical())) == stored
+
+
+@pytest.mark.parametrize(("key", "value"), [("log", ["root.app:file:/tmp/written"]), ("timeout_s", 1.0)])
+def test_how_a_run_is_watched_is_not_stored(key: str, value: object):
+    """It decides no result, so it is neither in a description nor taken from one, whoever wrote that."""
+    spec = next(Study.shipped("tiny").scenarios()).spec
+    watched = spec.model_copy(update={key: value})
+    assert (watched.run_id, watched.canonical()) == (spec.run_id, spec.canonical())
+    stored = json.loads(canonical_text(spec.canonical()))
+    with pytest.raises(InputError, match=f"{key} is no known key"):
+        RunSpec.read(stored | {key: value})
 
 
 def test_what_is_usual_decides_no_run_id():
@@ -106,10 +117,10 @@ def test_a_run_from_python_goes_into_a_study_and_back(tmp_path: Path, monkeypatc
         budget=EnergyBudget(money=1e3, prices=str(tmp_path / "prices.csv")),
         timeout_s=60.0,
     )
-    study = Study.from_text(first.study_text("one"), tmp_path / "one.toml")
+    study = Study.from_text(study_text(first, "one"), tmp_path / "one.toml")
     (stored,) = study.scenarios()
     places = {file.sha256: file.path for file in study.inputs.values()}
-    second = load(ScenarioMaker(places, tmp_path).make(stored.spec, study.timeout_s))
+    second = load(ScenarioMaker(places, tmp_path).make(stored.spec.model_copy(update={"timeout_s": study.timeout_s})))
     loaded = load(first)
     assert set(second.inputs.values()) == set(loaded.inputs.values())
     for name in ("seed", "replicate", "scheduler", "rules", "power", "timeout_s"):
@@ -147,7 +158,7 @@ def test_what_exists_in_memory_alone_goes_into_no_study():
     """The part is named."""
     loaded = load(Scenario(EX_A["platform"]["file"], EX_A["workload"]["file"]))
     with pytest.raises(InputError, match="platform"):
-        loaded.study_text("one")
+        study_text(loaded, "one")
 
 
 @pytest.mark.systems("utility")

@@ -19,7 +19,6 @@ from gridsched.metrics.window_metrics import window_series
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedPowerEstimates
-from gridsched.runs.scenario import make_system
 from gridsched.runs.scenario_maker import load
 from gridsched.runs.study import Study
 from gridsched.schedulers.filters import (
@@ -31,6 +30,7 @@ from gridsched.schedulers.filters import (
     mean_etc_s,
     time_remaining_s,
 )
+from gridsched.sim.scenario import make_system
 
 # ``energy_leniency = "auto"``: its law by hand, and what it does to whole runs.
 

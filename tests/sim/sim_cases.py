@@ -11,8 +11,8 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.runs.run import RunResult, run
 from gridsched.runs.run_many import energy_check
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOSTS
+from gridsched.sim.scenario import Scenario
 
 # Small platforms and policies for the tests of the SimGrid runtime.
 

@@ -20,9 +20,9 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run import run
 from gridsched.runs.run_many import check_energy_agreement
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.client import server
 from gridsched.sim.library import load_simgrid
+from gridsched.sim.scenario import Scenario
 
 POWER = '<prop id="wattage_per_state" value="10:20:40"/><prop id="wattage_off" value="1"/>'
 FILE = f"""<?xml version="1.0"?>

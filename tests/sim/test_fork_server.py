@@ -21,11 +21,9 @@ from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run import run
-from gridsched.runs.scenario import Scenario
-from gridsched.runs.settings import MAX_TIMEOUT_S
 from gridsched.sim import processes
 from gridsched.sim.client import SimulationServer, modules_of, server
-from gridsched.sim.request import SimulationRequest
+from gridsched.sim.scenario import MAX_TIMEOUT_S, Scenario
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
 
@@ -360,7 +358,7 @@ def test_only_modules_of_this_package_are_imported_before_the_fork():
 
 
 def _modules(scheduler) -> list[str]:
-    return modules_of(SimulationRequest(None, None, scheduler))
+    return modules_of(scheduler)
 
 
 def test_a_server_sleeps_while_a_run_compiles():
@@ -394,9 +392,9 @@ def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
 
 def test_few_tasks_let_nothing_be_compiled_before_a_fork():
     """A server imports and compiles for a scheduler once its runs so far have many tasks together."""
-    five = SimulationRequest(None, range(5), make_scheduler("wq"))
+    scheduler = make_scheduler("wq")
     with SimulationServer() as own:
-        imported = [bool(own.modules_for_all(five)) for _ in range(25)]
+        imported = [bool(own.modules_for_all(scheduler, 5)) for _ in range(25)]
     assert not any(imported[:6])
     assert imported[-1]
 

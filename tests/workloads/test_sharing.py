@@ -12,8 +12,8 @@ from gridsched.model.platform import Cluster, Host, Platform, PState, homogeneou
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.run import run
-from gridsched.runs.scenario import Scenario
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.sim.scenario import Scenario
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs, generate_rigid_jobs

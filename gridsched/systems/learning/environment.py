@@ -24,10 +24,10 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
 from gridsched.runs.expressions import formula
-from gridsched.runs.run import RunResult, prepare, request_of
-from gridsched.runs.scenario import LoadedScenario, Scenario
+from gridsched.runs.preparation import prepare
+from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.request import SimulationRequest
+from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.systems.learning.agent_scheduler import AgentScheduler, Choice, Question, make_choice, observation_of
 
 
@@ -199,7 +199,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         self._scenario = scenario if callable(scenario) else load(replace(scenario, driver="reference"))
         self.result: RunResult | None = None
         self._questions: Generator[Question, int, Trace] | None = None
-        first = request_of(self._prepared(0))
+        first = self._prepared(0)
         check_policy(self._scheduler, first.system, first.tasks)
         self._n = self._choice.prepare(first.system)
         self.action_space = gymnasium.spaces.Discrete(self._n)
@@ -231,22 +231,21 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         self.close()
         number = int(self.np_random.integers(2**31))
         self._loaded = self._prepared(number)
-        self._request = request_of(self._loaded)
-        if (n := self._choice.prepare(self._request.system)) != self._n:
+        if (n := self._choice.prepare(self._loaded.system)) != self._n:
             raise InputError(
                 f"The scenario of seed {number} has {n} options, that of seed 0 {self._n}; it must be as many."
             )
         controller = Controller(
-            self._request.system,
-            self._request.tasks,
-            self._request.scheduler,
-            rng=random_stream(self._request.seed, "scheduler", self._request.replicate),
-            hosts_off=self._request.hosts_off,
+            self._loaded.system,
+            self._loaded.tasks,
+            self._loaded.make_scheduler(),
+            rng=random_stream(self._loaded.seed, "scheduler", self._loaded.replicate),
+            hosts_off=self._loaded.ids_off,
             is_metered=True,
         )
         self._meter = self._reward.meter(controller, self._loaded.tasks)
         self._so_far = 0.0
-        self._questions = _episode(controller, self._request, self._choice, self._meter)
+        self._questions = _episode(controller, self._loaded, self._choice, self._meter)
         try:
             self._question = next(self._questions)
         except StopIteration:
@@ -317,10 +316,10 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
 
 
 def _episode(
-    controller: Controller, request: SimulationRequest, choice: Choice, meter: Meter
+    controller: Controller, scenario: LoadedScenario, choice: Choice, meter: Meter
 ) -> Generator[Question, int, Trace]:
     """Yield the questions of a run, be sent the options that are taken, and return its trace."""
-    states = simulate_with_answers(controller, request.run_times, meter.watch)
+    states = simulate_with_answers(controller, scenario.run_times, meter.watch)
     try:
         state = next(states)
         while True:

@@ -15,7 +15,7 @@ from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.tariff import Tariff
-from gridsched.runs.settings import RunSettings
+from gridsched.sim.scenario import Scenario
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.carbon_bound import CarbonAnswer
@@ -27,7 +27,7 @@ optimize_app = command_group(
     "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md)."
 )
 _SYSTEM = "Bag and machines (one of three ways)"
-_SETTINGS = keys_of(RunSettings)
+_SETTINGS = keys_of(Scenario)
 _OF_TARIFF, _OF_CARBON = (
     {name: key for name, key in _SETTINGS.items() if name == "pstate" or key.path[0] == part}
     for part in ("tariff", "carbon")
@@ -130,7 +130,8 @@ class OptimizeOptions:
         if self.gamma is not None and not 0 <= self.gamma <= 1e9:
             raise InputError(f"--gamma is {self.gamma:g}; it must be from 0 to 1e+09.")
         free = {} if self.gamma is None else {"price": 0.0}
-        costs = with_keys(RunSettings(), free | self.settings, spelled=option_name).tariff
+        asked = Scenario(self.platform, self.workload or "")
+        costs = with_keys(asked, free | self.settings, spelled=option_name).tariff
         if self.gamma is None or costs is None:
             return costs
         from gridsched.optimize.pareto_front import least_energy
@@ -164,7 +165,7 @@ class CarbonOptions:
         if "carbon_forecast" in self.settings:
             raise InputError("The programme knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
-        settings = with_keys(RunSettings(), self.settings, spelled=option_name)
+        settings = with_keys(Scenario(self.platform, self.workload), self.settings, spelled=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
             raise InputError("Missing option '--carbon': nothing says what a joule emits (docs/carbon.md).")

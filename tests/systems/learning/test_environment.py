@@ -477,7 +477,7 @@ def test_what_is_given_up_is_gone():
     env = learning.make(bag(1))
     env.reset(seed=1)
     env.step(0)
-    ref = weakref.ref(env._request)
+    ref = weakref.ref(env._loaded)
     env.close()
     del env
     gc.collect()

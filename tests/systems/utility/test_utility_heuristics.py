@@ -21,10 +21,10 @@ from gridsched.model.signals import EVEN
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
-from gridsched.runs.scenario import make_system
 from gridsched.runs.scenario_maker import load
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
 from gridsched.sim.library import is_installed
+from gridsched.sim.scenario import make_system
 from gridsched.systems.utility.kernels import utility_value
 from gridsched.systems.utility.kernels.random_mapping import map_randomly
 from gridsched.systems.utility.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage

@@ -23,9 +23,9 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.policy.state import EnergyState
-from gridsched.runs.scenario import make_system
 from gridsched.schedulers.weighing import WEIGHS
 from gridsched.sim.library import is_installed
+from gridsched.sim.scenario import make_system
 from gridsched.systems.utility.arrival_aware import DemandPattern, energy_weight, least_energy_j
 from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, Objective
 

@@ -1,0 +1,89 @@
+"""What is done to a scenario before its run: files are read, hosts leave it or fail, jobs draw what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gridsched.errors import InputError
+from gridsched.model.failures import Failures
+from gridsched.model.maintenance import with_maintenance
+from gridsched.model.room_on_nodes import nodes_filled
+from gridsched.model.run_times import LoggedRunTimes
+from gridsched.platform_io.deployment import read_deployment
+from gridsched.runs.checks import check_loaded, check_scenario
+from gridsched.runs.scenario_maker import load
+from gridsched.sim.scenario import LoadedScenario, Scenario
+
+
+def prepare(scenario: Scenario) -> LoadedScenario:
+    """Return the scenario checked, with its files read and only the deployed hosts computing.
+
+    Raises
+    ------
+    InputError
+        As `run` would.
+    """
+    check_scenario(scenario)
+    loaded = _metered(_failing(deployed(load(scenario))))
+    check_loaded(loaded)
+    return loaded
+
+
+def deployed(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario with only the hosts computing that a deployment gives work.
+
+    Raises
+    ------
+    InputError
+        If the deployment file cannot be read or does not fit the platform.
+    """
+    if scenario.deployment is None:
+        return scenario
+    workers = read_deployment(scenario.deployment, scenario.platform).workers
+    return replace(scenario, platform=scenario.platform.restricted_to(workers))
+
+
+def _metered(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario whose jobs draw what was measured, where that is asked for.
+
+    Raises
+    ------
+    InputError
+        If nothing was measured, or what was lies outside the range of a node.
+    """
+    clamps = scenario.given_power.clamps
+    if clamps is None:
+        return scenario
+    if not isinstance(scenario.run_times, LoggedRunTimes):
+        raise InputError(f"{scenario.tasks.name}: --power measured goes with a log of jobs that tells their power.")
+    for key, value in (
+        ("energy_budget_j", scenario.budget),
+        ("power_cap_w", scenario.power_cap_w),
+        ("a speed profile", scenario.platform.profiles.speeds or None),
+    ):
+        if value is not None:
+            raise InputError(
+                f"--power measured: what jobs really draw is known to nobody before they ran, and {key} goes by "
+                "it; leave one of them out."
+            )
+    nodes = nodes_filled(scenario.platform, scenario.tasks)
+    times, note = scenario.run_times.at_measured_power(scenario.platform, scenario.tasks.labels, nodes, clamps=clamps)
+    return replace(scenario, run_times=times, remarks=(*scenario.remarks, note))
+
+
+def _failing(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario with the maintenance of its hosts, or their failures drawn.
+
+    Raises
+    ------
+    InputError
+        If a host has a state profile of its own.
+    """
+    if scenario.maintenance:
+        if scenario.failures is not None:
+            raise InputError("--maintenance and --failures do not go together; leave one of them out.")
+        return replace(scenario, platform=with_maintenance(scenario.platform, scenario.maintenance))
+    if scenario.failures is None:
+        return scenario
+    drawn = Failures.read(scenario.failures)
+    return replace(scenario, platform=drawn.on(scenario.platform, scenario.seed, scenario.replicate))
