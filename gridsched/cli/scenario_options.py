@@ -74,7 +74,14 @@ class ScenarioOptions:
         files = (
             self.settings.get(key) for key in ("deployment", "prices", "budget_prices", "carbon", "carbon_forecast")
         )
-        return self.platform, self.workload, self.files, self.trace.get("partitions"), *files
+        return (
+            self.platform,
+            self.workload,
+            self.files,
+            self.trace.get("partitions"),
+            self.trace.get("slurm_conf"),
+            *files,
+        )
 
     @cached_property
     def base_scenario(self) -> LoadedScenario:

@@ -7,7 +7,6 @@ submitted first.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -17,6 +16,7 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.attributes import Attribute
+from gridsched.platform_io.slurm_conf import slurm_time_s
 from gridsched.policy.state import State
 from gridsched.schedulers.wrapping import read_call
 
@@ -149,31 +149,6 @@ class FormulaOrder(QueueOrder):
     def keys(self, jobs: QueuedJobs) -> Floats:
         """Return the formula's value for each job."""
         return self._formula(jobs)
-
-
-_TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
-
-
-def slurm_time_s(owner: str, name: str, text: object) -> float:
-    """Return a time as ``slurm.conf`` writes it [s]: minutes, ``h:m:s``, ``d-h``, ``d-h:m:s``.
-
-    Raises
-    ------
-    InputError
-        If it is no such time.
-    """
-    match = _TIME.fullmatch(str(text)) if isinstance(text, str | int) else None
-    if match is None or isinstance(text, bool):
-        raise InputError(
-            f"Parameter {name!r} of {owner} is {text!r}; a time of slurm.conf is legal: minutes, "
-            "'minutes:seconds', 'hours:minutes:seconds', 'days-hours' or 'days-hours:minutes:seconds'."
-        )
-    parts = [int(part) for part in match["clock"].split(":")]
-    if match["days"]:
-        units: tuple[int, ...] = (3600, 60, 1)
-    else:
-        units = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}[len(parts)]
-    return 86_400.0 * int(match["days"] or 0) + sum(p * u for p, u in zip(parts, units, strict=False))
 
 
 @dataclass

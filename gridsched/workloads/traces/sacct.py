@@ -24,10 +24,23 @@ NODES = ("AllocNodes", "NNodes")
 NO_VALUE = 0xFFFF_FFFF_FFFF_FFF0
 #: What ConsumedEnergy ends with.
 _PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9}
-#: What names of users and the like are called, and their columns.
-NAMED = {"user": "User", "account": "Account", "partition": "Partition", "qos": "QOS"}
-#: What jobs take: cores, trackable resources, memory; what was allocated goes before what was asked for.
-RESOURCES = {"cpus": "AllocCPUS", "tres": "AllocTRES", "asked_tres": "ReqTRES", "memory": "ReqMem"}
+#: What names of users and the like are called, and their columns; of several the first that a file has.
+NAMED = {
+    "user": ("User",),
+    "account": ("Account",),
+    "partition": ("Partition",),
+    "qos": ("QOS",),
+    "constraint": ("Constraints",),
+}
+#: What jobs take: cores, trackable resources, memory; what was allocated goes before what was asked
+#: for. Before 21.08 Slurm printed generic resources of each node as ReqGRES.
+RESOURCES = {
+    "cpus": ("AllocCPUS", "NCPUS", "ReqCPUS"),
+    "tres": ("AllocTRES",),
+    "asked_tres": ("ReqTRES",),
+    "memory": ("ReqMem",),
+    "gres": ("ReqGRES",),
+}
 #: States of jobs that had not ended when the table was made.
 NOT_ENDED = ("RUNNING", "PENDING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING")
 #: States of jobs that ended without success, which afternotok waits for.
@@ -90,6 +103,7 @@ def read_sacct(
     parts = Counter[str]()
     lines = numbered_lines(Path(path))
     names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
+    texts = [next((each for each in columns if each in names), "") for columns in named.values()]
     job, nodes = _columns(path, names, nodes_from)
     tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
     for number, text in lines:
@@ -113,7 +127,7 @@ def read_sacct(
                     _run_time(cells),
                     _count(cells[nodes]),
                     _requested(cells),
-                    [cells.get(column, "") for column in named.values()],
+                    [cells.get(column, "") for column in texts],
                     _mean_power(cells),
                 )
                 name = cells.get("JobID", cells[job])
