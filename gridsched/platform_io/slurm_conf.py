@@ -43,6 +43,8 @@ SETTINGS = (
     "SelectType",
     "SelectTypeParameters",
 )
+#: What its clock shows at 0 s of a run [s], which the log says: among the settings, too.
+CLOCK = "clock_s"
 #: Parameters of SchedulerParameters that scheduler `slurm` knows.
 SCHEDULER_PARAMETERS = (
     "bf_continue",

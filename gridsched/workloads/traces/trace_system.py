@@ -12,7 +12,7 @@ from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.platform_io.slurm_conf import read_slurm_conf
+from gridsched.platform_io.slurm_conf import CLOCK, read_slurm_conf
 from gridsched.workloads.traces.dependencies import dependencies_of
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
@@ -95,6 +95,9 @@ def trace_system(
     columns: Mapping[str, Any] = {}
     constrained = "constraint" in jobs.attributes and any(host.features for host in platform.hosts)
     if options.shares or constrained or platform.cores.max(initial=1) > 1:
+        if conf is not None and len(jobs):
+            clock = (CLOCK, repr(float(jobs.submit_time_s.min())))
+            platform = replace(platform, queue_settings=(*platform.queue_settings, clock))
         shared = share_nodes(jobs, platform, options, place, conf)
         jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
     else:
