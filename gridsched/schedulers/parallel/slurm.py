@@ -64,6 +64,9 @@ class Slurm(ParallelQueue):
         So many jobs the main scheduler looks at when something happens.
     sched_interval : int, optional
         How often it looks at all of them [s].
+    poll_s : float
+        The main scheduler looks at the queue at multiples of this [s], after something has
+        happened: the main loop of ``slurmctld`` turns once a second. 0: at once.
     completing_s : float
         How long nodes stay taken when a job has ended (COMPLETING): what Slurm itself takes [s].
 
@@ -109,6 +112,7 @@ class Slurm(ParallelQueue):
         bf_window_linear: int | None = None,
         default_queue_depth: int | None = None,
         sched_interval: int | None = None,
+        poll_s: float = 1.0,
         completing_s: float = 0.0,
     ) -> None:
         super().__init__()
@@ -121,6 +125,7 @@ class Slurm(ParallelQueue):
         self.bf_window_linear = bf_window_linear
         self.default_queue_depth = default_queue_depth
         self.sched_interval = sched_interval
+        self.poll_s = poll_s
         self.completing_s = completing_s
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
@@ -134,6 +139,7 @@ class Slurm(ParallelQueue):
         """
         settings = dict(system.platform.queue_settings)
         self.limits_, self.backfills_ = self._limits(settings), self._backfills(settings)
+        check_number(self._id, "poll_s", self.poll_s, lambda s: 0 <= s < math.inf, "at least 0 [s]")
         check_number(self._id, "completing_s", self.completing_s, lambda s: 0 <= s < math.inf, "at least 0 [s]")
         if system.rules.place != "pack":
             raise InputError(f"{self._id} chooses nodes as Slurm does; it does not heed --place {system.rules.place}.")
@@ -153,6 +159,8 @@ class Slurm(ParallelQueue):
         self.waited_ = np.empty(0, dtype=np.int64)
         self.backfill_is_due_, self.full_look_is_due_ = True, True
         self.next_backfill_s_ = self.next_full_look_s_ = -math.inf
+        #: when the main scheduler looks next [s]; infinite where nothing has happened since it did
+        self.main_s_ = math.inf
         #: when priorities are computed anew [s]
         self.recalculated_s_ = math.inf
         self.expected_start_s_: dict[int, float] = {}
@@ -222,6 +230,8 @@ class Slurm(ParallelQueue):
         has_changed |= not np.array_equal(queue, self.waited_)
         if has_changed or now >= self.recalculated_s_:
             self.backfill_is_due_ = self.full_look_is_due_ = True
+        if has_changed and self.main_s_ == math.inf:
+            self.main_s_ = _multiple_from(now, self.poll_s) if self.poll_s else now
         if not len(queue):
             self.waited_ = queue
             return []
@@ -230,9 +240,10 @@ class Slurm(ParallelQueue):
         looks_fully = self.full_look_is_due_ and now >= self.next_full_look_s_
         backfills = self.backfills_ and self.backfill_is_due_ and now >= self.next_backfill_s_
         decisions: list[Decision] = []
-        if has_changed or looks_fully or backfills:
+        is_main = now >= self.main_s_
+        if is_main or looks_fully or backfills:
             queue = self._ordered(queue, state)
-            decisions += self._passes(state, queue, has_changed, looks_fully, backfills)
+            decisions += self._passes(state, queue, is_main, looks_fully, backfills)
         started = np.array([each.task for each in decisions if isinstance(each, Allocate)], dtype=np.int64)
         if len(started):
             self._note_starts(now, started)
@@ -246,13 +257,14 @@ class Slurm(ParallelQueue):
         return decisions
 
     def _passes(
-        self, state: State, queue: Integers, has_changed: bool, looks_fully: bool, backfills: bool
+        self, state: State, queue: Integers, is_main: bool, looks_fully: bool, backfills: bool
     ) -> list[Allocate]:
         """Return what the schedulers start whose turn it is."""
         now, machine, limits = state.now, self.machine_, self.limits_
         machine.look(state, self.requested_)
         started: list[Allocate] = []
-        if has_changed or looks_fully:
+        if is_main or looks_fully:
+            self.main_s_ = math.inf
             started += machine.start_by_main(now, queue if looks_fully else queue[: limits["default_queue_depth"]])
         if looks_fully:
             self.full_look_is_due_ = False
@@ -282,7 +294,7 @@ class Slurm(ParallelQueue):
 
     def _next_look_s(self, now: float) -> float:
         """When the queue is looked at again if nothing happens [s]; infinite if never."""
-        times = []
+        times = [self.main_s_]
         if self.backfills_:
             if self.backfill_is_due_:
                 times.append(max(self.next_backfill_s_, math.nextafter(now, math.inf)))

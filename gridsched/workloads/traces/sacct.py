@@ -41,6 +41,8 @@ RESOURCES = {
     "memory": ("ReqMem",),
     "gres": ("ReqGRES",),
 }
+#: When a job started, and where.
+SCHEDULE = {"start": ("Start",), "hosts": ("NodeList",)}
 #: States of jobs that had not ended when the table was made.
 NOT_ENDED = ("RUNNING", "PENDING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING")
 #: States of jobs that ended without success, which afternotok waits for.
@@ -65,7 +67,12 @@ Cells = Mapping[str, str]
 
 
 def read_sacct(
-    path: str | Path, *, nodes_from: str | None = None, tells_resources: bool = False, takes_outcomes: bool = True
+    path: str | Path,
+    *,
+    nodes_from: str | None = None,
+    tells_resources: bool = False,
+    takes_outcomes: bool = True,
+    tells_schedule: bool = False,
 ) -> JobTable:
     """Read the output of ``sacct -P``, with or without ``-X``.
 
@@ -78,6 +85,8 @@ def read_sacct(
         Whether the table has what jobs take of nodes, as the texts of `RESOURCES`.
     takes_outcomes : bool
         Whether dependencies on the success of a job take its State.
+    tells_schedule : bool
+        Whether the table has when jobs started and where, as the texts of `SCHEDULE`.
 
     Returns
     -------
@@ -98,7 +107,7 @@ def read_sacct(
     array), all jobs are numbered by their lines, and keep their ids as names. Parts of a
     heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note says how many.
     """
-    named = {**NAMED, **RESOURCES} if tells_resources else NAMED
+    named = NAMED | (RESOURCES if tells_resources else {}) | (SCHEDULE if tells_schedule else {})
     rows = JobRows(path, tuple(named))
     parts = Counter[str]()
     lines = numbered_lines(Path(path))
