@@ -12,10 +12,11 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import waiting_time_s
-from gridsched.model.tasks import Tasks
+from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.trace import EXECUTION, ExecutionEnd, TaskState, Trace
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.runs.run import RunResult
+from gridsched.runs.scenario import LoadedScenario
 from gridsched.workloads.traces.sacct import moment, read_sacct
 
 #: What the machine's own schedule is called.
@@ -77,14 +78,16 @@ def _names(text: str) -> tuple[str, ...]:
         return ()
 
 
-def trace_of_log(trace: Trace, logged: LoggedSchedule) -> Trace:
+def trace_of_log(trace: Trace, logged: LoggedSchedule, run_s: Floats | None = None) -> Trace:
     """Return what happened by a log, as a run of the same jobs would have left it.
 
     Parameters
     ----------
     trace : Trace
-        Of a run of the log's jobs; each took its time of the log.
+        Of a run of the log's jobs.
     logged : LoggedSchedule
+    run_s : ndarray of float64, shape (tasks,), optional
+        How long each took by the log [s]; by default as long as in the run.
 
     Returns
     -------
@@ -123,7 +126,8 @@ def trace_of_log(trace: Trace, logged: LoggedSchedule) -> Trace:
             here = trace.host_ids[stretch]
             each = trace.host_cores[stretch] if len(trace.host_cores) else np.ones(len(here), dtype=np.int64)
         pstate = int(trace.executions["pstate"][k])
-        runs[place] = task, here[0], pstate, began, began + (end - start), ExecutionEnd.FINISHED
+        took = (end - start) if run_s is None else run_s[task]
+        runs[place] = task, here[0], pstate, began, began + took, ExecutionEnd.FINISHED
         hosts.append(here)
         cores.append(each)
     empty = np.zeros(0, dtype=np.int64)
@@ -139,20 +143,33 @@ def trace_of_log(trace: Trace, logged: LoggedSchedule) -> Trace:
     )
 
 
-def drawn_submissions(tasks: Tasks, seed: int) -> Tasks:
-    """Return tasks that were submitted at some time within the second that a log prints.
+#: The shortest time that a drawn job runs [s].
+_SHORTEST_S = 0.01
+
+
+def drawn_within_seconds(scenario: LoadedScenario, seed: int) -> LoadedScenario:
+    """Return a scenario of a log with times drawn within the seconds that the log prints.
 
     Parameters
     ----------
-    tasks : Tasks
+    scenario : LoadedScenario
+        Of a log that rounds down to whole seconds: submissions, starts and ends.
     seed : int
-        Draws the fractions. Of tasks of one second the order stays.
+
+    Returns
+    -------
+    LoadedScenario
+        Jobs are submitted up to a second later; of one second the order stays. They run up to a
+        second longer or shorter: the difference of an end and a start that were both rounded down.
     """
-    rng = np.random.default_rng(seed)
-    whole = np.floor(tasks.submit_time_s)
-    submit_s = np.sort(whole + rng.uniform(0.0, 1.0, len(tasks)))
+    rng, tasks = np.random.default_rng(seed), scenario.tasks
+    submit_s = np.sort(np.floor(tasks.submit_time_s) + rng.uniform(0.0, 1.0, len(tasks)))
     submit_s[:1] = tasks.submit_time_s[:1]
-    return replace(tasks, submit_time_s=np.maximum.accumulate(submit_s))
+    times = scenario.run_times
+    if isinstance(times, LoggedRunTimes):
+        run_s = times.logged_s + rng.uniform(0.0, 1.0, len(tasks)) - rng.uniform(0.0, 1.0, len(tasks))
+        times = LoggedRunTimes(scenario.platform, np.maximum(run_s, _SHORTEST_S), times.power_w)
+    return replace(scenario, tasks=replace(tasks, submit_time_s=submit_s), run_times=times)
 
 
 @dataclass(frozen=True)
@@ -204,17 +221,20 @@ def beside_log(name: str, results: Sequence[RunResult], log_wait_s: Floats | Non
     return Beside(name, wait_s, row, results[0].trace)
 
 
-def beside_itself(result: RunResult, logged: LoggedSchedule) -> Beside:
+def beside_itself(result: RunResult, base: LoadedScenario, logged: LoggedSchedule) -> Beside:
     """Return the log's own schedule, with the joules that the model gives for it.
 
     Parameters
     ----------
     result : RunResult
         A run of its jobs on its platform.
+    base : LoadedScenario
+        With the times that the log prints.
     logged : LoggedSchedule
     """
-    scenario = replace(result.scenario, driver="reference")
-    own = replace(result, trace=trace_of_log(result.trace, logged), plugin_j=None, scenario=scenario)
+    run_s = base.run_times.logged_s if isinstance(base.run_times, LoggedRunTimes) else None
+    trace = trace_of_log(replace(result.trace, tasks=base.tasks), logged, run_s)
+    own = replace(result, trace=trace, plugin_j=None, scenario=replace(base, driver="reference"))
     return beside_log(LOG, [own])
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, drawn_submissions, read_schedule
+from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, drawn_within_seconds, read_schedule
 from gridsched.cli.compare import report_failures
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
 from gridsched.cli.scenario_options import ScenarioOptions, split_ids, with_scenario_options
@@ -45,8 +45,8 @@ def beside(
         int,
         typer.Option(
             metavar="N",
-            help="Runs of each scheduler, in which jobs are submitted at drawn times within the seconds that the "
-            "log prints (--seed); 0: one run, at the full seconds.",
+            help="Runs of each scheduler, with submissions and run times drawn within the seconds that the log "
+            "prints (--seed); 0: one run, of the full seconds.",
         ),
     ] = 0,
     plot: Annotated[Path | None, plot_option("waits and cores in use")] = None,
@@ -79,23 +79,17 @@ def beside(
     assert options.workload is not None  # base_scenario wants one
     logged = read_schedule(options.workload)
     warn(base.warnings)
-    seeds = [options.seed + k for k in range(draws)]
-    submitted = [drawn_submissions(base.tasks, seed) for seed in seeds] or [base.tasks]
-    scenarios = [
-        replace(base, scheduler=id, parameters=parameters[id], tasks=tasks) for id in ids for tasks in submitted
-    ]
+    each_id = [replace(base, scheduler=id, parameters=parameters[id]) for id in ids]
+    n = max(draws, 1)
+    scenarios = [drawn_within_seconds(each, options.seed + k) if draws else each for each in each_id for k in range(n)]
     outcomes = run_many(scenarios, progress=False, keep_errors=True, accept=check_energy_agreement)
     failures = [f"{each.scheduler_name}: {one_line(str(e))}" for each, e in zip(scenarios, outcomes, strict=True)
                 if not isinstance(e, RunResult)]  # fmt: skip
     found: list[Beside] = []
     for k, id in enumerate(ids):
-        results = [
-            each for each in outcomes[k * len(submitted) : (k + 1) * len(submitted)] if isinstance(each, RunResult)
-        ]
-        if len(results) == len(submitted):
-            if not found:
-                as_logged = replace(results[0], trace=replace(results[0].trace, tasks=base.tasks))
-                found.append(beside_itself(as_logged, logged))
+        results = [each for each in outcomes[k * n : (k + 1) * n] if isinstance(each, RunResult)]
+        if len(results) == n:
+            found = found or [beside_itself(results[0], base, logged)]
             found.append(beside_log(id, results, found[0].wait_s))
     rows: list[dict[str, Any]] = [each.row for each in found]
     if plot is not None and found:
@@ -108,7 +102,7 @@ def beside(
         print_table(out, _COLUMNS, rows, f"{options.workload} on {base.platform.name}")
         notes = [f"{len(base.tasks):,} jobs; energy of the log by the model, for its starts on its nodes."]
         if draws:
-            notes.append(f"Means of {draws} draws of the submissions within the seconds that the log prints.")
+            notes.append(f"Means of {draws} draws of submissions and run times within the seconds that the log prints.")
         if plot is not None:
             notes.append(f"Figure: {plot}")
         print_notes(out, notes)
