@@ -100,7 +100,8 @@ def lay_by_best_fit(machine: Machine, job: int, left: Integers, usable: Booleans
     """Find places for a job on hosts that are usable; return where they end, or -1.
 
     Of hosts of the lowest weight the stretch of neighbours is taken that has room for all and the
-    fewest free cores; else the one with the most, and then another. A stretch is filled from its begin.
+    fewest cores that the job could take; else the one with the most, and then another. A stretch is
+    filled from its begin.
     """
     p, need, anywhere, missing = machine.partition[job], machine.demand[job], machine.anywhere[job], machine.width[job]
     first, end = machine.offsets[p], machine.offsets[p + 1]
@@ -130,7 +131,7 @@ def lay_by_best_fit(machine: Machine, job: int, left: Integers, usable: Booleans
             ):
                 if machine.weight[machine.hosts[first + k]] != weight:
                     break
-                cores += left[machine.hosts[first + k], 0]
+                cores += room[k] * need[0]
                 parts += room[k]
                 k += 1
             is_enough = parts >= missing

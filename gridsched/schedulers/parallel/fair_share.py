@@ -198,6 +198,8 @@ class FairShare:
         #: of each user, and the nodes (or cores) that each has now
         self._usage: Floats = np.zeros(1)
         self._nodes: Floats = np.zeros(1)
+        #: usage that factors go by
+        self._settled: Floats = np.zeros(1)
         #: place of the user of each task
         self.user = np.zeros(0, dtype=np.int64)
         self._last_s = 0.0
@@ -245,12 +247,23 @@ class FairShare:
         """Let users have the nodes of their jobs from now on."""
         np.add.at(self._nodes, self.user[tasks], width)
 
+    def settle(self) -> None:
+        """Let factors go by the usage until now."""
+        self._settled = self._usage
+
+    def _usage_of(self, place: int) -> float:
+        return float(self._settled[place]) if place < len(self._settled) else 0.0
+
     def factors(self) -> Floats:
-        """Return the factor of each user by place, first of jobs of which none is told."""
+        """Return the factor of each user by place, first of jobs of which none is told.
+
+        They go by the usage when it was last settled.
+        """
         if not self._by_account and not self._is_tree:
             everyone = sum(self._shares.get(name, 1) for name in {*self._known, *self._shares})
             share = np.array([self._shares.get(user, 1) for _, user in self._places]) / everyone
-            return classic_factors(self._usage, share, self._dampening)
+            usage = np.array([self._usage_of(place) for place in self._places.values()])
+            return classic_factors(usage, share, self._dampening)
         root, places = self._tree(), len(self._places)
         if self._is_tree:
             # of the log's unknown user there is none, unless it has jobs
@@ -276,7 +289,7 @@ class FairShare:
             if place is None:
                 place, extra = extra, extra + 1
             shares = self._shares.get(f"{account}{SLASH}{user}", self._shares.get(user, 1))
-            usage = float(self._usage[place]) if place < len(self._usage) else 0.0
+            usage = self._usage_of(place)
             parent = accounts.get(account, root) if account else root
             parent.children.append(Association(user, shares, place, usage=usage))
             parent.usage += usage

@@ -290,6 +290,8 @@ class MultifactorPriority(QueueOrder):
         if not self.PriorityWeightFairshare:
             return
         self.fair_share_.observe(state, "PriorityWeightFairshare")
+        if not self.calc_period_s_ or self._is_due(state.now):
+            self.fair_share_.settle()
 
     def started(self, tasks: Integers, width: Integers) -> None:
         """Let users have the nodes of their jobs from now on."""
@@ -303,6 +305,10 @@ class MultifactorPriority(QueueOrder):
         passed = math.floor((now - self.first_calc_s) / self.calc_period_s_) + 1
         return self.first_calc_s + passed * self.calc_period_s_
 
+    def _is_due(self, now: float) -> bool:
+        """Whether priorities are to be computed anew."""
+        return math.isfinite(self.computed_s_) and now >= self.next_calc_s(self.computed_s_)
+
     def keys(self, jobs: QueuedJobs) -> Floats:
         """Return the negative priority of each job."""
         if not self.calc_period_s_:
@@ -311,7 +317,7 @@ class MultifactorPriority(QueueOrder):
             more = int(jobs.ids.max()) + 1 - len(self.priority_)
             self.priority_ = np.concatenate([self.priority_, np.full(max(more, 64, len(self.priority_)), np.nan)])
         is_new = np.isnan(self.priority_[jobs.ids])
-        is_due = jobs.now >= self.next_calc_s(self.computed_s_) if math.isfinite(self.computed_s_) else False
+        is_due = self._is_due(jobs.now)
         if is_due or is_new.any() or not math.isfinite(self.computed_s_):
             rows = slice(None) if is_due else is_new
             self.priority_[jobs.ids[rows]] = self._priorities(jobs)[rows]
