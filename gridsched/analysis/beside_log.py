@@ -240,10 +240,10 @@ def beside_itself(result: RunResult, base: LoadedScenario, logged: LoggedSchedul
 
 def rank_correlation(one: Floats, other: Floats) -> float:
     """Return Spearman's rank correlation, equal values sharing their mean rank; nan where one does not vary."""
-    ranks = [_ranks(each) for each in (one, other)]
-    if min(each.std() for each in ranks) == 0:
+    first, second = _ranks(one), _ranks(other)
+    if min(first.std(), second.std()) == 0:
         return float("nan")
-    return float(np.corrcoef(*ranks)[0, 1])
+    return float(np.corrcoef(first, second)[0, 1])
 
 
 def _ranks(values: Floats) -> Floats:

@@ -23,7 +23,7 @@ FORMAT = (
 CONF = """ClusterName=live
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
-SlurmdPort={port}9
+SlurmdPort={slurmd_port}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
 ProctrackType=proctrack/linuxproc
@@ -226,10 +226,10 @@ def live_slurm(folder: Path) -> Iterator[LiveSlurm]:
     for name in ("state", "spool", "log", "db"):
         (folder / name).mkdir(parents=True)
     values = {
-        "folder": folder, "host": socket.gethostname().split(".")[0], "port": 1681, "dbd_port": 16829, "sql_port": 16830,
-        "nodes": 1684, "password": secrets.token_hex(16),
+        "folder": folder, "host": socket.gethostname().split(".")[0], "port": 16817, "slurmd_port": 16819,
+        "dbd_port": 16829, "sql_port": 16830, "nodes": 1684, "password": secrets.token_hex(16),
     }  # fmt: skip
-    slurm.conf.write_text(CONF.format(**values).replace("SlurmctldPort=1681\n", "SlurmctldPort=16817\n"))
+    slurm.conf.write_text(CONF.format(**values))
     dbd = folder / "slurmdbd.conf"
     dbd.write_text(DBD_CONF.format(**values))
     dbd.chmod(0o600)
@@ -243,8 +243,8 @@ def live_slurm(folder: Path) -> Iterator[LiveSlurm]:
         slurm.start(stack, "munged", "--foreground", "--force", f"--key-file={key}", *munge)
         sql = [f"--datadir={folder}/db", "--user=root"]
         subprocess.run(["mariadb-install-db", *sql], check=True, capture_output=True)
-        slurm.start(stack, "mariadbd", *sql, f"--socket={folder}/sql.socket", f"--port={values['sql_port']}",
-                    "--bind-address=127.0.0.1", f"--pid-file={folder}/sql.pid", "--innodb-buffer-pool-size=64M")  # fmt: skip
+        at = [f"--socket={folder}/sql.socket", f"--port={values['sql_port']}", "--bind-address=127.0.0.1"]
+        slurm.start(stack, "mariadbd", *sql, *at, f"--pid-file={folder}/sql.pid", "--innodb-buffer-pool-size=64M")
         client = ("mariadb", f"--socket={folder}/sql.socket", "-e")
         slurm.wait_for((*client, "select 1"), "1")
         for host in ("127.0.0.1", "localhost"):

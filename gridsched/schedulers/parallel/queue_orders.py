@@ -270,8 +270,8 @@ class MultifactorPriority(QueueOrder):
         self.calc_period_s_ = slurm_time_s("multifactor", "PriorityCalcPeriod", self.PriorityCalcPeriod)
         check_number("multifactor", "first_calc_s", self.first_calc_s, math.isfinite, "a finite number of seconds")
         flags = [each.strip().upper() for each in str(self.PriorityFlags).split(",") if each.strip()]
-        for each in flags:
-            check_choice("multifactor", "PriorityFlags", each, PRIORITY_FLAGS)
+        for flag in flags:
+            check_choice("multifactor", "PriorityFlags", flag, PRIORITY_FLAGS)
         self.is_relative_ = "SMALL_RELATIVE_TO_TIME" in flags
         is_tree = "FAIR_TREE" in flags and "NO_FAIR_TREE" not in flags
         self.fair_share_ = FairShare(

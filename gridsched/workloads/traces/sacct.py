@@ -24,13 +24,15 @@ NODES = ("AllocNodes", "NNodes")
 NO_VALUE = 0xFFFF_FFFF_FFFF_FFF0
 #: What ConsumedEnergy ends with.
 _PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9}
+#: What jobs ask of the features of nodes.
+CONSTRAINT = "Constraints"
 #: What names of users and the like are called, and their columns; of several the first that a file has.
 NAMED = {
     "user": ("User",),
     "account": ("Account",),
     "partition": ("Partition",),
     "qos": ("QOS",),
-    "constraint": ("Constraints",),
+    "constraint": (CONSTRAINT,),
 }
 #: What jobs take: cores, trackable resources, memory; what was allocated goes before what was asked
 #: for. Before 21.08 Slurm printed generic resources of each node as ReqGRES.
@@ -119,6 +121,9 @@ def read_sacct(
         values = text.split("|")
         if not text:
             continue
+        if len(values) > len(names) and CONSTRAINT in names:  # alternatives in it are joined by bars, too
+            at, more = names.index(CONSTRAINT), len(values) - len(names)
+            values[at : at + more + 1] = ["|".join(values[at : at + more + 1])]
         if len(values) != len(names):
             rows.drop(number, NOT_OF_THE_FORMAT)
             continue
