@@ -30,6 +30,7 @@ _CORE = {
     "schedulers": ("schedulers", "List the schedulers: what they do, workloads they accept, parameters, sources."),
     "run": ("run", "Run one scheduler on a platform and a workload."),
     "compare": ("compare", "Compare schedulers on one platform and workload by energy and makespan, or by utility."),
+    "beside": ("beside", "Set what a machine did, by Slurm's accounting, beside what schedulers would have done."),
     "validate": ("validate", "Check the model's joules against SimGrid's energy plugin, host by host."),
     "reproduce": ("study_report", "Run a study, write its report, and set its paper's claims beside our runs."),
     "example": ("example", "Platforms, workloads and studies that come with gridsched."),

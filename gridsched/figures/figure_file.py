@@ -54,8 +54,8 @@ def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
 
 #: What is drawn: a `Trace`; rows as of `compare`; `Tasks`; a `JobTable`; a `SystemWorkload`; a
 #: study's results and their `Layout`; a study's results and one of its ``[[figures]]``; a
-#: `Landscape` of energies and makespans that are possible.
-Subject = Literal["run", "comparison", "tasks", "jobs", "system", "study", "declared", "landscape"]
+#: `Landscape` of energies and makespans that are possible; schedules of one log by their names.
+Subject = Literal["run", "comparison", "tasks", "jobs", "system", "study", "declared", "landscape", "schedules"]
 Data: TypeAlias = pd.DataFrame | Mapping[str, Iterable[Any]]
 Draw = TypeVar("Draw", bound=Callable[..., Any])
 

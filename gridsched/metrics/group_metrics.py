@@ -39,7 +39,9 @@ def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
         hint = did_you_mean(by, legal)
         raise InputError(f"{tasks.name}: its jobs have no {by!r} to go by. {hint}Legal: {', '.join(legal)}.")
     if by == PARTITION and tasks.share_nodes:
-        return [each.name for each in trace.platform.pools], tasks.partition
+        names = list(dict.fromkeys(each.name for each in trace.platform.pools))
+        whole = np.array([names.index(each.name) for each in trace.platform.pools], dtype=np.int64)
+        return names, whole[tasks.partition]
     if by == SIZE:
         power = np.ceil(np.log2(tasks.size)).astype(np.int64)
         names = [f"up to {2**k:,}" for k in range(int(power.max(initial=0)) + 1)]
@@ -104,17 +106,17 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, share_idle: str = "c
             "energy_j": float(energy[ran].sum()),
         }
         if by == PARTITION and trace.tasks.share_nodes:
-            row |= _utilisations(trace, k, ran)
+            row |= _utilisations(trace, name, ran)
         rows.append(row)
     return rows
 
 
-def _utilisations(trace: Trace, partition: int, ran: Any) -> dict[str, float]:
+def _utilisations(trace: Trace, partition: str, ran: Any) -> dict[str, float]:
     """Return what jobs of a partition took of each resource over what its nodes have, by key."""
     runs, tasks, makespan = trace.executions, trace.tasks, makespan_s(trace)
     if not makespan:
         return {}
-    hosts = list(trace.platform.pools[partition].hosts)
+    hosts = sorted({h for each in trace.platform.pools if each.name == partition for h in each.hosts})
     there = node_amounts(trace.platform, tasks.resources)[hosts].sum(axis=0)
     each = tasks.demand[runs["task"][ran]] * tasks.width[runs["task"][ran], None]
     taken = (each * (runs["end"] - runs["start"])[ran, None]).sum(axis=0)

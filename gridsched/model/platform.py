@@ -70,6 +70,10 @@ class Host:
         P-state it starts in, unless a run says another one.
     resources : tuple of (str, int)
         What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name.
+    features : tuple of str
+        What jobs may ask a node to be, as Slurm's ``Feature``: names of any meaning.
+    weight : int
+        Of nodes that serve equally well, `slurm` takes those of lower weight first.
     """
 
     name: str
@@ -84,6 +88,8 @@ class Host:
     shutdown_time_s: float = 0.0
     shutdown_pstate: int | None = None
     resources: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
+    weight: int = 1
 
     def __post_init__(self) -> None:
         first, behind = len(self.pstates), len(self.all_pstates)
@@ -156,6 +162,11 @@ class Partition:
         The most that a job may take; None: as many as there are.
     priority : int
         Jobs of a partition of higher priority come first in the queue.
+    constraint : str
+        Where it is the part of the partition of its name whose nodes have certain features: what
+        its jobs ask for (`gridsched.model.constraints`). Empty: the whole partition.
+    job_factor : int
+        Slurm's ``PriorityJobFactor``.
     """
 
     name: str
@@ -164,6 +175,8 @@ class Partition:
     max_nodes: int | None = None
     max_cores: int | None = None
     priority: int = 0
+    constraint: str = ""
+    job_factor: int = 1
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -195,7 +208,12 @@ class Platform:
     carbon_intensity : tuple of (str, float)
         Names of hosts and the carbon intensity of their power [g/kWh], where the file says it.
     partitions : tuple of Partition
-        Where jobs share nodes: what jobs are submitted to. Empty where each has whole nodes.
+        Where jobs share nodes: what jobs are submitted to, and the parts of these that jobs ask
+        for by constraints: each is a set of hosts that some jobs may use. Empty where each has
+        whole nodes.
+    queue_settings : tuple of (str, str)
+        What the configuration of the machine's own scheduler says of its queue, as it says it:
+        names and values of ``slurm.conf``. Everybody who submits jobs may know it.
     """
 
     hosts: tuple[Host, ...]
@@ -207,6 +225,7 @@ class Platform:
     profiles: HostProfiles = field(default_factory=HostProfiles)
     carbon_intensity: tuple[tuple[str, float], ...] = ()
     partitions: tuple[Partition, ...] = ()
+    queue_settings: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.clusters:

@@ -110,6 +110,11 @@ class LoggedRunTimes(RunTimes):
         self._speed: list[list[float]] = relative_speed(platform).tolist()
         self.power_w = power_w
 
+    @property
+    def logged_s(self) -> Floats:
+        """How long each task took [s], as the log says."""
+        return np.array(self._times)
+
     def at_measured_power(
         self, platform: Platform, labels: Labels, nodes: Floats, *, clamps: bool
     ) -> tuple[LoggedRunTimes, str]:

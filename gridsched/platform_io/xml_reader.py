@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import did_you_mean
+from gridsched.model.constraints import FEATURE_MARKS, is_feature
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import CORES, MEMORY
@@ -28,7 +29,7 @@ _UPSIDE_DOWN = (
     "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are simulated as they are"
 )
 #: Properties of our own: what jobs that share a host may take of it beside cores.
-MEMORY_PROPERTY, RESOURCES_PROPERTY = "memory", "resources"
+MEMORY_PROPERTY, RESOURCES_PROPERTY, FEATURES_PROPERTY = "memory", "resources", "features"
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
 
@@ -124,12 +125,26 @@ def _resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], .
     return tuple(amounts.items())
 
 
+def _features(entry: HostEntry, findings: Findings) -> tuple[str, ...]:
+    """Return what jobs may ask a host to be, by its property ``features``; what is wrong goes to `findings`."""
+    names = [name.strip() for name in entry.properties.get(FEATURES_PROPERTY, "").split(",") if name.strip()]
+    for name in names:
+        if not is_feature(name):
+            findings.problem(
+                f"host {entry.name!r}: {FEATURES_PROPERTY} holds {name[:40]!r}; names separated by commas are "
+                f"allowed, of letters, digits and {FEATURE_MARKS}, as CPU-N,IB.",
+                entry.line,
+            )
+    return tuple(dict.fromkeys(filter(is_feature, names)))
+
+
 def resource_properties(host: Host) -> dict[str, str]:
-    """Return the properties of a host that `_resources` reads."""
+    """Return the properties of a host that `_resources` and `_features` read."""
     has = dict(host.resources)
     memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
     texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
-    return texts | ({RESOURCES_PROPERTY: counted} if counted else {})
+    features = {FEATURES_PROPERTY: ",".join(host.features)} if host.features else {}
+    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | features
 
 
 #: Properties that say how long a host is being switched [s], and in which P-state of speed 0;
@@ -344,6 +359,7 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
         pstate=entry.pstate,
         switch_pstates=tuple(states[n:]),
         resources=_resources(entry, findings),
+        features=_features(entry, findings),
         **_switching(entry, findings),
     )
 

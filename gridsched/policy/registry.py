@@ -207,6 +207,7 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
             ("conservative_backfilling", "ConservativeBackfilling", "textbook; algorithms I"),
         ),
     ),
+    ("parallel.slurm", ("parallel",), (("slurm", "Slurm", "Slurm 22.05: SchedMD's documentation of its scheduling"),)),
 )
 
 _ENTRIES: Table[str, SchedulerEntry] = Table(

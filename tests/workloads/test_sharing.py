@@ -11,6 +11,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState, homogeneous_cluster
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.platform_io.xml_writer import write_platform
 from gridsched.runs.run import run
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.scenario import Scenario
@@ -453,3 +454,96 @@ def test_groups_of_a_run_by_hand(tmp_path):
     assert result.metrics()["user_fairness"] == pytest.approx((1 + slow) ** 2 / (2 * (1 + slow**2)))
     with pytest.raises(InputError, match="colour"):
         result.groups("colour")
+
+
+# Constraints of jobs, and accounting as it was printed before 21.08.
+
+OLD_HEAD = "JobID|Submit|Elapsed|Timelimit|NNodes|NCPUS|ReqMem|ReqGRES|Partition|User|State|Constraints"
+MACHINE = """SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+NodeName=DEFAULT CPUs=12 RealMemory=48000
+NodeName=n[1-2] Feature=IB,CPU-N
+NodeName=m[1-2] Feature=IB,CPU-M
+NodeName=g1 Gres=gpu:2
+NodeName=b1 RealMemory=512000
+PartitionName=normal Nodes=ALL Default=YES
+PartitionName=debug Nodes=n1 PriorityTier=3
+"""
+
+
+def old_log(folder: Path, *rows: str):
+    """Return the system of jobs of 60 s, given nodes|cpus|memory|gres|partition|constraint."""
+    lines = []
+    for k, row in enumerate(rows, start=1):
+        *taken, partition, constraint = row.split("|")
+        lines.append(f"{k}|{k}|00:01:00|00:02:00|{'|'.join(taken)}|{partition}|u|COMPLETED|{constraint}")
+    (folder / "old.sacct").write_text("\n".join([OLD_HEAD, *lines]) + "\n")
+    (folder / "slurm.conf").write_text(MACHINE)
+    return trace_system(folder / "old.sacct", TraceOptions(slurm_conf=folder / "slurm.conf"))
+
+
+def test_accounting_as_it_was_printed(tmp_path):
+    """ReqMem of each core (c) and each node (n), ReqGRES of each node, CPUs of the whole job."""
+    found = old_log(
+        tmp_path, "2|24|2800Mc||normal|", "1|1|500000Mn||normal|", "1|2|2800Mc|gpu:2|normal|", "1|1|1Gn|gpu:tesla:1||"
+    )
+    tasks = found.system.tasks
+    assert tasks.resources == ("cores", "memory_mb", "gpu")
+    assert tasks.demand.tolist() == [[12, 33600, 0], [1, 500_000, 0], [2, 5600, 2], [1, 1024, 1]]
+    assert tasks.width.tolist() == [2, 1, 1, 1]
+    assert len(found.jobs.dropped) == 0
+
+
+def test_constraints_choose_parts_of_partitions(tmp_path):
+    """A part of its partition is what a job may use; an impossible one leaves the job out."""
+    found = old_log(
+        tmp_path,
+        "1|1|1Gn||normal|CPU-N",
+        "1|1|1Gn||normal|IB&CPU-M",
+        "1|1|1Gn||debug|CPU-N",
+        "1|1|1Gn||normal|",
+        "1|1|1Gn||normal|CPU-X",
+        "1|1|1Gn||normal|[CPU-N|CPU-M]",
+        "1|1|1Gn||debug|CPU-M",
+    )
+    platform, tasks = found.system.platform, found.system.tasks
+    names = [host.name for host in platform.hosts]
+    may_use = [[names[h] for h in platform.partitions[p].hosts] for p in tasks.partition.tolist()]
+    everywhere = ["b1", "g1", "m1", "m2", "n1", "n2"]
+    assert may_use == [["n1", "n2"], ["m1", "m2"], ["n1"], everywhere, everywhere]
+    assert [platform.partitions[p].name for p in tasks.partition.tolist()] == [
+        *["normal"] * 2,
+        "debug",
+        *["normal"] * 2,
+    ]
+    assert [(each.count, each.lines) for each in found.jobs.dropped] == [(2, (6, 8))]
+    assert sum("1 jobs have a constraint that is not understood" in note for note in found.jobs.notes) == 1
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling", "conservative_backfilling", "slurm"])
+def test_jobs_run_on_nodes_of_their_constraint(tmp_path, scheduler):
+    """All on CPU-N though other nodes are free: two at once, the third after them."""
+    found = old_log(tmp_path, *["1|12|1Gn||normal|CPU-N"] * 3, "1|12|1Gn||normal|CPU-M")
+    result = run(Scenario(None, found.system.tasks, scheduler, driver="reference").with_system(found.system))
+    names = [host.name for host in found.system.platform.hosts]
+    placed = {int(task): names[host] for task, host in result.trace.executions[["task", "host"]].tolist()}
+    assert {placed[k] for k in range(3)} <= {"n1", "n2"}
+    assert placed[3][0] == "m"
+    assert sorted(result.trace.start_time_s.tolist())[-1] >= 60.0
+
+
+def test_features_of_a_platform_file(tmp_path):
+    """The property of a host is read, and written again."""
+    text = (
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        '<zone id="z" routing="Full"><host id="a" speed="1Gf"><prop id="features" value="CPU-N, IB"/></host></zone>'
+        "</platform>"
+    )
+    (tmp_path / "p.xml").write_text(text)
+    platform = read_platform(tmp_path / "p.xml")
+    assert platform.hosts[0].features == ("CPU-N", "IB")
+    write_platform(platform, tmp_path / "again.xml", command="test")
+    assert read_platform(tmp_path / "again.xml").hosts[0].features == ("CPU-N", "IB")
+    (tmp_path / "p.xml").write_text(text.replace("CPU-N, IB", "a;b"))
+    with pytest.raises(InputError, match="features"):
+        read_platform(tmp_path / "p.xml")

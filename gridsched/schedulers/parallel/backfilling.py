@@ -146,7 +146,19 @@ class ParallelQueue(Scheduler):
         if self.order_ is not None:
             submit_time_s, attributes = state.tasks.submit_time_s[queue], state.tasks.attributes
             run_time_s, size, factor = self.run_time_[queue], self.size_[queue], self.machine_.factor_of(queue)
-            jobs = QueuedJobs(state.now, queue, submit_time_s, run_time_s, size, self.machine_.size, attributes, factor)
+            machine, hosts = self.machine_, self.machine_.hosts_of(queue)
+            jobs = QueuedJobs(
+                state.now,
+                queue,
+                submit_time_s,
+                run_time_s,
+                size,
+                machine.size,
+                attributes,
+                factor,
+                hosts,
+                machine.n_hosts,
+            )
             queue = read_only(queue[np.argsort(self.order_.keys(jobs), kind="stable")])
         if self.order_ is None or not self.order_.weighs_partitions:
             queue = self.machine_.by_priority(queue)

@@ -32,10 +32,12 @@ class CountedNodes:
     ----------
     size : int
         Nodes, or cores where jobs share nodes.
+    n_hosts : int
+        Nodes.
     """
 
     def __init__(self, system: System, reservations: int) -> None:
-        self.size = system.n_hosts
+        self.size = self.n_hosts = system.n_hosts
         self._reservations, self._pstate = reservations, system.pstate
         self._starts = np.empty(0, dtype=np.int64)
 
@@ -56,6 +58,10 @@ class CountedNodes:
 
     def factor_of(self, queue: Integers) -> Floats | None:
         """Return the priority of each job's partition over the largest, at least 0; None without partitions."""
+        return None
+
+    def hosts_of(self, queue: Integers) -> Integers | None:
+        """Return the nodes that each job asks for; None where these are its size."""
         return None
 
     def _room(self, queue: Integers) -> Integers:
@@ -135,7 +141,7 @@ class EachNode(CountedNodes):
         priority = [each.priority for each in platform.partitions] or [0]
         self._priority, self._has_priorities = np.array(priority, dtype=np.int64), min(priority) < max(priority)
         self._place = PLACES.index(system.rules.place) if self._shares else PACK
-        self.size = int(platform.cores.sum())
+        self.size, self.n_hosts = int(platform.cores.sum()), len(platform)
         self._places = np.empty((2, self.size), dtype=np.int64)
         self._n_places = np.empty(0, dtype=np.int64)
         self._platform = platform
@@ -171,6 +177,15 @@ class EachNode(CountedNodes):
         if not self._shares:
             return None
         return np.maximum(self._priority, 0)[self._jobs.partition[queue]] / max(self._priority.max(), 1)
+
+    def hosts_of(self, queue: Integers) -> Integers | None:
+        """Return the nodes that each job asks for, one where its cores may lie anywhere; None where these are its size.
+
+        A job that says nothing of nodes asks Slurm for one at least.
+        """
+        if not self._shares:
+            return None
+        return np.where(self._jobs.anywhere[queue], 1, self._jobs.width[queue])
 
     def starts(
         self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None

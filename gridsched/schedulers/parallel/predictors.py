@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Floats, Integers
 from gridsched.policy.base import check_choice
 from gridsched.policy.state import State
-from gridsched.schedulers.parallel.queue_orders import attribute_of
+from gridsched.schedulers.parallel.fair_share import attribute_of
 
 #: By how much a prediction that has passed is corrected, the first time, the second, ... [s].
 CORRECTIONS_S = np.array([60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000], dtype=np.float64)

@@ -7,7 +7,6 @@ submitted first.
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -17,7 +16,10 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.attributes import Attribute
+from gridsched.platform_io.slurm_conf import PRIORITY_FLAGS, slurm_time_s
+from gridsched.policy.base import check_choice, check_number
 from gridsched.policy.state import State
+from gridsched.schedulers.parallel.fair_share import FairShare
 from gridsched.schedulers.wrapping import read_call
 
 
@@ -40,6 +42,10 @@ class QueuedJobs:
         Users and the like of all tasks that were submitted, by their ids.
     partition_factor : ndarray of float64, shape (jobs,), or None
         Priority of each job's partition over the largest, by their table; None where there is none.
+    hosts : ndarray of int64, shape (jobs,), or None
+        Nodes that each asks for where `width` is its cores; None where jobs have whole nodes.
+    n_hosts : int
+        Nodes of the machine where `n_nodes` is its cores.
     """
 
     now: float
@@ -50,6 +56,8 @@ class QueuedJobs:
     n_nodes: int
     attributes: Mapping[str, Attribute]
     partition_factor: Floats | None = None
+    hosts: Integers | None = None
+    n_hosts: int = 0
 
     @property
     def waiting_s(self) -> Floats:
@@ -151,31 +159,6 @@ class FormulaOrder(QueueOrder):
         return self._formula(jobs)
 
 
-_TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
-
-
-def slurm_time_s(owner: str, name: str, text: object) -> float:
-    """Return a time as ``slurm.conf`` writes it [s]: minutes, ``h:m:s``, ``d-h``, ``d-h:m:s``.
-
-    Raises
-    ------
-    InputError
-        If it is no such time.
-    """
-    match = _TIME.fullmatch(str(text)) if isinstance(text, str | int) else None
-    if match is None or isinstance(text, bool):
-        raise InputError(
-            f"Parameter {name!r} of {owner} is {text!r}; a time of slurm.conf is legal: minutes, "
-            "'minutes:seconds', 'hours:minutes:seconds', 'days-hours' or 'days-hours:minutes:seconds'."
-        )
-    parts = [int(part) for part in match["clock"].split(":")]
-    if match["days"]:
-        units: tuple[int, ...] = (3600, 60, 1)
-    else:
-        units = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}[len(parts)]
-    return 86_400.0 * int(match["days"] or 0) + sum(p * u for p, u in zip(parts, units, strict=False))
-
-
 @dataclass
 class MultifactorPriority(QueueOrder):
     """Slurm's multifactor priority; parameters are named, and by default valued, as in slurm.conf.
@@ -191,8 +174,23 @@ class MultifactorPriority(QueueOrder):
     PriorityFavorSmall : bool
         Whether the size factor grows with fewer nodes.
     FairShareDampeningFactor : int
+    PriorityFlags : str
+        ``SMALL_RELATIVE_TO_TIME``, ``FAIR_TREE`` or ``NO_FAIR_TREE``, separated by commas;
+        ``ACCRUE_ALWAYS`` holds anyway.
+    PriorityCalcPeriod : str or int
+        Priorities of jobs that wait are computed anew this often, else once when they are submitted;
+        0: whenever the queue is looked at.
+    first_calc_s : float
+        When, on the clock of the run [s], one of these periods ends; the others follow.
+    MaxNodeCount : int
+        Number of nodes that the size is compared with, where it is set: Slurm 22.05 counts those that may come.
     shares : dict of str to int
-        Shares of users, 1 where nothing is said; those of users who submit nothing count, too.
+        Shares of users, 1 where nothing is said; those of users who submit nothing count, too. With
+        accounts also of one in one account, as ``account/user``; ``/root`` is right under the root.
+    by_account : bool
+        Whether users share in the accounts of their jobs, else all alike.
+    account_shares : dict of str to int
+        Shares of accounts, 1 where nothing is said.
     partitions : dict of str to int
         ``PriorityJobFactor`` of partitions, 0 where nothing is said; by default the priorities of
         the table of partitions, where jobs share nodes.
@@ -207,14 +205,17 @@ class MultifactorPriority(QueueOrder):
     age
         waiting time over `PriorityMaxAge`, at most 1;
     size
-        n / N, or (N - n) / N where small jobs are favoured: whole nodes, so that their share of
-        processors is the same;
+        (n / N + c / C) / 2 with c of the C cores of the machine (of whole nodes both are the same),
+        or what that leaves of 1 where small jobs are favoured. With ``SMALL_RELATIVE_TO_TIME``
+        max(n C / N, c) / C over the minutes of the time limit;
     fair share
-        2^(-(U / S) / d), the classic algorithm [2]_ (``PriorityFlags=NO_FAIR_TREE``) without
-        accounts: U is the user's part of all usage, S the user's part of the shares of all users
+        2^(-(U / S) / d), the classic algorithm [2]_ (``PriorityFlags=NO_FAIR_TREE``): without
+        accounts U is the user's part of all usage, S the user's part of the shares of all users
         of the log and of `shares`, whether they have submitted a job or not (jobs without a user
-        are one more user's), d the dampening factor. Usage is node-seconds, each of which
-        counts 2^(-t / half-life) after t seconds: exactly, where Slurm sums every
+        are one more user's), d the dampening factor. Or the rank by Fair Tree. See
+        `gridsched.schedulers.parallel.fair_share`; an account's users are those who have submitted
+        a job there, and those in `shares`. Usage is node-seconds (of shared nodes core-seconds),
+        each of which counts 2^(-t / half-life) after t seconds: exactly, where Slurm sums every
         PriorityCalcPeriod;
     partition, quality of service
         the number of the job's over the largest.
@@ -234,6 +235,12 @@ class MultifactorPriority(QueueOrder):
     PriorityDecayHalfLife: str | int = "7-0"
     PriorityFavorSmall: bool = False
     FairShareDampeningFactor: int = 1
+    PriorityFlags: str = "NO_FAIR_TREE"
+    PriorityCalcPeriod: str | int = 0
+    first_calc_s: float = 0.0
+    MaxNodeCount: int = 0
+    by_account: bool = False
+    account_shares: dict[str, int] = field(default_factory=dict)
     shares: dict[str, int] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
     qos: dict[str, int] = field(default_factory=dict)
@@ -260,12 +267,18 @@ class MultifactorPriority(QueueOrder):
         self.half_life_s_ = slurm_time_s("multifactor", "PriorityDecayHalfLife", self.PriorityDecayHalfLife)
         if not self.max_age_s_:
             raise InputError("Parameter 'PriorityMaxAge' of multifactor is 0; it must be longer.")
-        #: of each user, the first being all jobs of users who are not told
-        self.usage_: Floats = np.zeros(1)
-        self.nodes_: Floats = np.zeros(1)
-        self.user_ = np.zeros(0, dtype=np.int64)
-        self.all_shares_ = 0
-        self.last_s_ = 0.0
+        self.calc_period_s_ = slurm_time_s("multifactor", "PriorityCalcPeriod", self.PriorityCalcPeriod)
+        check_number("multifactor", "first_calc_s", self.first_calc_s, math.isfinite, "a finite number of seconds")
+        flags = [each.strip().upper() for each in str(self.PriorityFlags).split(",") if each.strip()]
+        for flag in flags:
+            check_choice("multifactor", "PriorityFlags", flag, PRIORITY_FLAGS)
+        self.is_relative_ = "SMALL_RELATIVE_TO_TIME" in flags
+        is_tree = "FAIR_TREE" in flags and "NO_FAIR_TREE" not in flags
+        self.fair_share_ = FairShare(
+            self.half_life_s_, self.FairShareDampeningFactor, is_tree, self.by_account, self.shares, self.account_shares
+        )
+        #: of each job since it was last computed, and when [s]
+        self.priority_, self.computed_s_ = np.empty(0), -math.inf
 
     @property
     def weighs_partitions(self) -> bool:  # type: ignore[override]
@@ -276,48 +289,68 @@ class MultifactorPriority(QueueOrder):
         """Charge users for the nodes that their jobs had since the last look."""
         if not self.PriorityWeightFairshare:
             return
-        user = attribute_of(state, "user", "PriorityWeightFairshare")
-        n_users = len(user.names) + 1
-        if not self.all_shares_:
-            self.all_shares_ = sum(self.shares.get(name, 1) for name in {*user.known, *self.shares})
-        self.user_ = user.codes + 1
-        lasts_s, self.last_s_ = state.now - self.last_s_, state.now
-        charged = self.nodes_ * lasts_s
-        if self.half_life_s_:
-            kept = 0.5 ** (lasts_s / self.half_life_s_)
-            self.usage_ = self.usage_ * kept
-            charged = self.nodes_ * (1.0 - kept) * self.half_life_s_ / math.log(2)
-        self.usage_ = np.pad(self.usage_ + charged, (0, n_users - len(self.usage_)))
-        running = state.running
-        self.nodes_ = np.bincount(self.user_[running["task"]], running["width"], n_users).astype(np.float64)
+        self.fair_share_.observe(state, "PriorityWeightFairshare")
+        if not self.calc_period_s_ or self._is_due(state.now):
+            self.fair_share_.settle()
 
     def started(self, tasks: Integers, width: Integers) -> None:
         """Let users have the nodes of their jobs from now on."""
         if self.PriorityWeightFairshare:
-            np.add.at(self.nodes_, self.user_[tasks], width)
+            self.fair_share_.started(tasks, width)
+
+    def next_calc_s(self, now: float) -> float:
+        """When priorities are computed anew after a time [s]; infinite where that is no event."""
+        if not self.calc_period_s_:
+            return math.inf
+        passed = math.floor((now - self.first_calc_s) / self.calc_period_s_) + 1
+        return self.first_calc_s + passed * self.calc_period_s_
+
+    def _is_due(self, now: float) -> bool:
+        """Whether priorities are to be computed anew."""
+        return math.isfinite(self.computed_s_) and now >= self.next_calc_s(self.computed_s_)
 
     def keys(self, jobs: QueuedJobs) -> Floats:
         """Return the negative priority of each job."""
+        if not self.calc_period_s_:
+            return -self._priorities(jobs)
+        if len(jobs.ids) and jobs.ids.max() >= len(self.priority_):
+            more = int(jobs.ids.max()) + 1 - len(self.priority_)
+            self.priority_ = np.concatenate([self.priority_, np.full(max(more, 64, len(self.priority_)), np.nan)])
+        is_new = np.isnan(self.priority_[jobs.ids])
+        is_due = self._is_due(jobs.now)
+        if is_due or is_new.any() or not math.isfinite(self.computed_s_):
+            rows = slice(None) if is_due else is_new
+            self.priority_[jobs.ids[rows]] = self._priorities(jobs)[rows]
+            if is_due or not math.isfinite(self.computed_s_):
+                self.computed_s_ = jobs.now
+        return -self.priority_[jobs.ids]
+
+    def _priorities(self, jobs: QueuedJobs) -> Floats:
+        """Return the priority of each job as it is now."""
         priority = self.PriorityWeightAge * np.minimum(jobs.waiting_s / self.max_age_s_, 1.0)
         if self.PriorityWeightFairshare:
-            priority += self.PriorityWeightFairshare * self._fair_share(jobs.attributes["user"])[self.user_[jobs.ids]]
-        size = jobs.width / jobs.n_nodes
-        priority += self.PriorityWeightJobSize * (1.0 - size if self.PriorityFavorSmall else size)
+            priority += self.PriorityWeightFairshare * self.fair_share_.factors()[self.fair_share_.user[jobs.ids]]
+        priority += self.PriorityWeightJobSize * self._of_size(jobs)
         priority += self.PriorityWeightPartition * self._of_partition(jobs)
         priority += self.PriorityWeightQOS * _listed(jobs, "qos", self.qos)
-        return -np.maximum(np.floor(priority), 1.0)
+        return np.maximum(np.floor(priority), 1.0)
+
+    def _of_size(self, jobs: QueuedJobs) -> Floats:
+        """Return the size factor of each job."""
+        cores = jobs.width / jobs.n_nodes
+        hosts, n_hosts = (jobs.width, jobs.n_nodes) if jobs.hosts is None else (jobs.hosts, jobs.n_hosts)
+        nodes = hosts / (self.MaxNodeCount or n_hosts)
+        if self.is_relative_:
+            size = np.maximum(hosts / n_hosts, cores) / np.maximum(jobs.run_time_s / 60.0, 1.0)
+        else:
+            size = (nodes + cores) / 2
+        return np.asarray(1.0 - size if self.PriorityFavorSmall else size)
 
     def _of_partition(self, jobs: QueuedJobs) -> Floats:
         """Return the partition factor of each job."""
         if jobs.partition_factor is None or not self.weighs_partitions:
             return _listed(jobs, "partition", self.partitions)
         return jobs.partition_factor
-
-    def _fair_share(self, user: Attribute) -> Floats:
-        """Return the fair-share factor of each user who has submitted a job, first of those not told."""
-        share = np.array([self.shares.get(name, 1) for name in ("", *user.names)]) / self.all_shares_
-        used = self.usage_ / max(self.usage_.sum(), np.finfo(float).tiny)
-        return np.exp2(-used / share / self.FairShareDampeningFactor)
 
 
 def _check_natural(name: str, value: object, least: int) -> None:
@@ -333,14 +366,6 @@ def _listed(jobs: QueuedJobs, name: str, listed: Mapping[str, int]) -> Floats:
     if attribute is None or not largest:
         return np.zeros(len(jobs.ids))
     return np.array([*(listed.get(each, 0) for each in attribute.names), 0])[attribute.codes[jobs.ids]] / largest
-
-
-def attribute_of(state: State, name: str, owner: str) -> Attribute:
-    """Return what the log tells of the jobs so far; `InputError` where it tells nothing."""
-    attribute = state.tasks.attributes.get(name)
-    if attribute is None:
-        raise InputError(f"{owner} goes by the {name} of each job, and {state.tasks.name} tells of none.")
-    return attribute
 
 
 def read_order(owner: str, text: object) -> QueueOrder | None:

@@ -17,6 +17,7 @@ from gridsched.model.platform import Partition, Platform
 from gridsched.model.records import checked
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.overrides import check_patterns
+from gridsched.platform_io.slurm_conf import SlurmConf
 
 #: More partitions than this are refused.
 MOST_PARTITIONS = 1000
@@ -96,6 +97,26 @@ def partitions_of(platform: Platform, path: str | Path | None) -> list[NamedPart
             is_of_table=True,
         )
         for each in sorted(keys, key=lambda each: not each.default)
+    ]
+
+
+def partitions_of_conf(conf: SlurmConf, platform: Platform) -> list[NamedPartition]:
+    """Return the partitions of a ``slurm.conf`` on a platform that has its nodes."""
+    id_of = {host.name: h for h, host in enumerate(platform.hosts)}
+    return [
+        NamedPartition(
+            Partition(
+                each.name,
+                tuple(sorted(id_of[name] for name in each.nodes)),
+                each.max_time_s,
+                each.max_nodes,
+                priority=each.tier,
+                job_factor=each.job_factor,
+            ),
+            frozenset([each.name]),
+            is_of_table=True,
+        )
+        for each in conf.partitions
     ]
 
 

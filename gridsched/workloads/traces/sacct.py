@@ -24,10 +24,27 @@ NODES = ("AllocNodes", "NNodes")
 NO_VALUE = 0xFFFF_FFFF_FFFF_FFF0
 #: What ConsumedEnergy ends with.
 _PREFIXES = {"K": 1e3, "M": 1e6, "G": 1e9}
-#: What names of users and the like are called, and their columns.
-NAMED = {"user": "User", "account": "Account", "partition": "Partition", "qos": "QOS"}
-#: What jobs take: cores, trackable resources, memory; what was allocated goes before what was asked for.
-RESOURCES = {"cpus": "AllocCPUS", "tres": "AllocTRES", "asked_tres": "ReqTRES", "memory": "ReqMem"}
+#: What jobs ask of the features of nodes.
+CONSTRAINT = "Constraints"
+#: What names of users and the like are called, and their columns; of several the first that a file has.
+NAMED = {
+    "user": ("User",),
+    "account": ("Account",),
+    "partition": ("Partition",),
+    "qos": ("QOS",),
+    "constraint": (CONSTRAINT,),
+}
+#: What jobs take: cores, trackable resources, memory; what was allocated goes before what was asked
+#: for. Before 21.08 Slurm printed generic resources of each node as ReqGRES.
+RESOURCES = {
+    "cpus": ("AllocCPUS", "NCPUS", "ReqCPUS"),
+    "tres": ("AllocTRES",),
+    "asked_tres": ("ReqTRES",),
+    "memory": ("ReqMem",),
+    "gres": ("ReqGRES",),
+}
+#: When a job started, and where.
+SCHEDULE = {"start": ("Start",), "hosts": ("NodeList",)}
 #: States of jobs that had not ended when the table was made.
 NOT_ENDED = ("RUNNING", "PENDING", "SUSPENDED", "RESIZING", "CONFIGURING", "COMPLETING")
 #: States of jobs that ended without success, which afternotok waits for.
@@ -52,7 +69,12 @@ Cells = Mapping[str, str]
 
 
 def read_sacct(
-    path: str | Path, *, nodes_from: str | None = None, tells_resources: bool = False, takes_outcomes: bool = True
+    path: str | Path,
+    *,
+    nodes_from: str | None = None,
+    tells_resources: bool = False,
+    takes_outcomes: bool = True,
+    tells_schedule: bool = False,
 ) -> JobTable:
     """Read the output of ``sacct -P``, with or without ``-X``.
 
@@ -65,6 +87,8 @@ def read_sacct(
         Whether the table has what jobs take of nodes, as the texts of `RESOURCES`.
     takes_outcomes : bool
         Whether dependencies on the success of a job take its State.
+    tells_schedule : bool
+        Whether the table has when jobs started and where, as the texts of `SCHEDULE`.
 
     Returns
     -------
@@ -85,17 +109,21 @@ def read_sacct(
     array), all jobs are numbered by their lines, and keep their ids as names. Parts of a
     heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note says how many.
     """
-    named = {**NAMED, **RESOURCES} if tells_resources else NAMED
+    named = NAMED | (RESOURCES if tells_resources else {}) | (SCHEDULE if tells_schedule else {})
     rows = JobRows(path, tuple(named))
     parts = Counter[str]()
     lines = numbered_lines(Path(path))
     names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
+    texts = [next((each for each in columns if each in names), "") for columns in named.values()]
     job, nodes = _columns(path, names, nodes_from)
     tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
     for number, text in lines:
         values = text.split("|")
         if not text:
             continue
+        if len(values) > len(names) and CONSTRAINT in names:  # alternatives in it are joined by bars, too
+            at, more = names.index(CONSTRAINT), len(values) - len(names)
+            values[at : at + more + 1] = ["|".join(values[at : at + more + 1])]
         if len(values) != len(names):
             rows.drop(number, NOT_OF_THE_FORMAT)
             continue
@@ -113,7 +141,7 @@ def read_sacct(
                     _run_time(cells),
                     _count(cells[nodes]),
                     _requested(cells),
-                    [cells.get(column, "") for column in named.values()],
+                    [cells.get(column, "") for column in texts],
                     _mean_power(cells),
                 )
                 name = cells.get("JobID", cells[job])

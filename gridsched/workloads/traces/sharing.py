@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,20 +13,25 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.constraints import understood
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
+from gridsched.platform_io.slurm_conf import SlurmConf
 from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.partitions import NamedPartition, partitions_of
+from gridsched.workloads.traces.partitions import MOST_PARTITIONS, NamedPartition, partitions_of, partitions_of_conf
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Texts of a log that say what a job takes: cores in all, trackable resources as Slurm lists them,
-#: allocated and asked for, memory as Slurm writes it, and KB for each processor.
-TAKEN = ("cpus", "tres", "asked_tres", "memory", "processor_kb")
+#: allocated and asked for, memory as Slurm writes it, KB for each processor, and generic resources of
+#: each node as Slurm wrote them before 21.08.
+TAKEN = ("cpus", "tres", "asked_tres", "memory", "processor_kb", "gres")
 #: The partition of a job that none takes.
 _NONE = -1
 _MEMORY = re.compile(r"(.*?)([nc]?)")
+#: One of them: ``gpu``, ``gpu:2``, ``gpu:a100:2``, ``gres:gpu:2``, ``gres/gpu:2(S:0-1)``.
+_GRES = re.compile(r"(?:gres[:/])?([A-Za-z]\w{0,39})(?::(?!\d+(?:\(|$))[\w.-]{1,99})?(?::(\d{1,9}))?(?:\(.*\))?")
 #: Resources beside cores and memory that are counted at most.
 MOST_RESOURCES = 16
 
@@ -59,7 +65,9 @@ class _Wants:
     resources: tuple[str, ...]
 
 
-def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place: str) -> SharedJobTable:
+def share_nodes(
+    jobs: JobTable, platform: Platform, options: TraceOptions, place: str, conf: SlurmConf | None = None
+) -> SharedJobTable:
     """Return the jobs of a log that share the nodes of a platform.
 
     Parameters
@@ -70,6 +78,8 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place
     options : TraceOptions
     place : str
         How they are laid on nodes, see `gridsched.model.room_on_nodes.PLACES`.
+    conf : SlurmConf, optional
+        Whose partitions count, and no table's.
 
     Returns
     -------
@@ -81,20 +91,24 @@ def share_nodes(jobs: JobTable, platform: Platform, options: TraceOptions, place
     InputError
         If the table of partitions is wrong, or whole nodes are asked for and differ.
     """
-    named = partitions_of(platform, options.partitions)
-    platform = replace(platform, partitions=tuple(each.partition for each in named))
     wants = _cores_wanted(jobs) if options.jobs_take == "cores" else _nodes_wanted(jobs, platform)
-    wants, notes = _counted_here(wants, platform)
-    chosen, unknown = _chosen(jobs, wants, platform, named, place)
+    whole = partitions_of(platform, options.partitions) if conf is None else partitions_of_conf(conf, platform)
+    named, constraint, notes = _parts_of_partitions(whole, jobs, platform)
+    wants, missing = _counted_here(wants, platform)
+    notes += missing
+    chosen, unknown = _chosen(jobs, wants, platform, named, constraint, place)
+    named, chosen = _used(named, chosen)
+    platform = replace(platform, partitions=tuple(each.partition for each in named))
     if unknown.any():
         names = sorted(set(jobs.attributes["partition"][unknown].tolist()))
-        if options.partitions is None:  # those of the platform have other names: nobody meant them
+        table = options.partitions or options.slurm_conf
+        if table is None:  # those of the platform have other names: nobody meant them
             notes.append(
                 f"{int(unknown.sum()):,} jobs name partitions that are no clusters: the first that takes them has them"
             )
         else:
             name_list = ", ".join(map(repr, names[:3]))
-            notes.append(f"{int(unknown.sum()):,} jobs name partitions that {options.partitions} lacks: {name_list}")
+            notes.append(f"{int(unknown.sum()):,} jobs name partitions that {table} lacks: {name_list}")
     kept = chosen != _NONE
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
     wide, reason = _only_too_wide(wants, platform, options)
@@ -147,7 +161,7 @@ def _cores_wanted(jobs: JobTable) -> _Wants:
 
 
 def _parts(
-    width: int, cpus: str, tres: str, asked_tres: str, memory: str, processor_kb: str
+    width: int, cpus: str, tres: str, asked_tres: str, memory: str, processor_kb: str, gres: str
 ) -> tuple[int, bool, dict[str, int]]:
     """Return how many parts a job has, whether they may lie anywhere, and what each takes.
 
@@ -168,6 +182,10 @@ def _parts(
         kind, slash, rest = name.partition("/")
         if kind == "gres" and slash and ":" not in rest:
             needs[rest] = -(-_number(amount) // width)
+    if gres and not any(name.startswith("gres/") for name in listed):
+        for match in filter(None, map(_GRES.fullmatch, gres.split(","))):
+            if match[1] not in (CORES, MEMORY):
+                needs[match[1]] = needs.get(match[1], 0) + _number(match[2] or "1")
     return width, False, needs
 
 
@@ -196,8 +214,54 @@ def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]
     return replace(wants, demand=np.ascontiguousarray(wants.demand[:, kept]), resources=names), notes
 
 
+def _parts_of_partitions(
+    named: list[NamedPartition], jobs: JobTable, platform: Platform
+) -> tuple[list[NamedPartition], list[str], list[str]]:
+    """Return partitions with their parts that jobs ask for, what counts of each job's constraint, and notes.
+
+    The parts come behind all whole partitions.
+    """
+    asked = Counter(jobs.attributes["constraint"].tolist() if "constraint" in jobs.attributes else [""] * len(jobs))
+    asked.pop("", None)
+    known = understood(asked) if any(host.features for host in platform.hosts) else {}
+    notes = []
+    if missed := {text: n for text, n in asked.items() if text not in known}:
+        why = "is not understood" if known or any(host.features for host in platform.hosts) else "names no feature here"
+        notes = [
+            f"{sum(missed.values()):,} jobs have a constraint that {why}, as {next(iter(missed))[:40]!r}: they may use "
+            "any node of their partition"
+        ]
+    if len(named) * (1 + len(known)) > MOST_PARTITIONS:
+        raise InputError(
+            f"{jobs.name}: {len(known):,} constraints of jobs on {len(named):,} partitions; at most "
+            f"{MOST_PARTITIONS:,} parts of partitions are read."
+        )
+    parts = list(named)
+    for text, constraint in known.items():
+        fits = {h for h, host in enumerate(platform.hosts) if constraint.met_by(host.features)}
+        for each in named:
+            if hosts := tuple(h for h in each.partition.hosts if h in fits):
+                parts.append(replace(each, partition=replace(each.partition, hosts=hosts, constraint=text)))
+    if not asked:
+        return parts, [""] * len(jobs), notes
+    return parts, [text if text in known else "" for text in jobs.attributes["constraint"].tolist()], notes
+
+
+def _used(named: Sequence[NamedPartition], chosen: Integers) -> tuple[list[NamedPartition], Integers]:
+    """Leave out the parts of partitions that no job uses."""
+    used = np.array([not each.partition.constraint for each in named])
+    used[chosen[chosen != _NONE]] = True
+    place = np.append(np.cumsum(used) - 1, _NONE)
+    return [each for each, is_used in zip(named, used.tolist(), strict=True) if is_used], place[chosen]
+
+
 def _chosen(
-    jobs: JobTable, wants: _Wants, platform: Platform, named: Sequence[NamedPartition], place: str
+    jobs: JobTable,
+    wants: _Wants,
+    platform: Platform,
+    named: Sequence[NamedPartition],
+    constraint: Sequence[str],
+    place: str,
 ) -> tuple[Integers, Booleans]:
     """Return the partition that takes each job, and which jobs name one that is not there."""
     takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition, place) for each in named])
@@ -215,6 +279,9 @@ def _chosen(
             unknown |= rows
             asks[rows] = not named[0].is_of_table
     takes &= asks
+    constraints = np.array(constraint, dtype=object)
+    for k, each in enumerate(named):
+        takes[:, k] &= constraints == each.partition.constraint
     return np.where(takes.any(axis=1), takes.argmax(axis=1), _NONE), unknown
 
 

@@ -20,7 +20,7 @@ from gridsched.workloads.traces.log_lines import MAX_BYTES, numbered_lines
 from gridsched.workloads.traces.sacct import moment
 
 #: Columns that name things, and what they are called in `JobTable.attributes`.
-NAMED = ("user", "group", "account", "queue", "partition", "qos")
+NAMED = ("user", "group", "account", "queue", "partition", "qos", "constraint")
 NEEDED = ("id", "submit_time_s", "run_time_s", "nodes")
 #: Power of a job in one of these: of all nodes, of one node [W], or its energy [J].
 POWERS = ("power_w", "node_power_w", "energy_j")

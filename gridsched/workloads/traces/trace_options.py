@@ -45,6 +45,9 @@ class TraceOptions:
     partitions : path, optional
         Table of partitions (.toml), see `gridsched.workloads.traces.partitions`; default the
         platform's clusters.
+    slurm_conf : path, optional
+        The ``slurm.conf`` of the machine: nodes, partitions, and for `slurm` how its queue is
+        scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it says so.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
     boot, shutdown : str, optional
@@ -108,6 +111,15 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
+    slurm_conf: Annotated[
+        str | Path | None,
+        Field(
+            description="The machine's slurm.conf: nodes, partitions, and for scheduler slurm weights and parameters. "
+            "With --platform the hosts are its, and the file says the rest.",
+            examples=["FILE"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
     outcomes_from: Annotated[
         Literal["log", "run"],
         Field(
@@ -131,6 +143,8 @@ class TraceOptions:
     def __post_init__(self) -> None:
         check_record(self, TraceOptions)
         _ = self.switching  # whose messages name the option
+        if self.partitions is not None and self.slurm_conf is not None:
+            raise InputError("partitions and slurm_conf both say what partitions there are; leave out one of them.")
 
     @property
     def switching(self) -> dict[str, Any]:
@@ -146,13 +160,14 @@ class TraceOptions:
     @property
     def shares(self) -> bool:
         """Whether jobs share nodes, whatever the platform."""
-        return self.jobs_take == "cores" or self.partitions is not None
+        return self.jobs_take == "cores" or self.partitions is not None or self.slurm_conf is not None
 
     @property
     def given(self) -> dict[str, str | int]:
         """The options that are not the usual ones."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values["partitions"] = None if self.partitions is None else str(self.partitions)
+        for name in ("partitions", "slurm_conf"):
+            values[name] = None if values[name] is None else str(values[name])
         return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
 
     def refuse(self, names: set[str], owner: str | Path, why: str) -> None:

@@ -12,6 +12,7 @@ from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks, make_tasks
+from gridsched.platform_io.slurm_conf import CLOCK, read_slurm_conf
 from gridsched.workloads.traces.dependencies import dependencies_of
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
@@ -61,8 +62,18 @@ def trace_system(
         If the file cannot be read, or nothing tells how many nodes there are.
     """
     speed = NODE_SPEED if platform is None else speed_of(platform)
+    conf = None if options.slurm_conf is None else read_slurm_conf(options.slurm_conf)
+    if conf is not None and conf.shares_nodes:
+        options = replace(options, jobs_take="cores")
     jobs = read_jobs(path, options, speed=speed)
-    if platform is None:
+    if conf is not None:
+        jobs = replace(jobs, notes=(*jobs.notes, *conf.notes))
+        options.refuse({"nodes"}, path, f"the nodes are those of {conf.path}")
+    if platform is None and conf is not None:
+        idle_w, busy_w = NODE_POWER_W
+        platform = conf.platform(idle_w=idle_w, busy_w=busy_w, speed=speed)
+        platform = replace(platform, hosts=tuple(replace(host, **options.switching) for host in platform.hosts))
+    elif platform is None:
         n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
             raise InputError(
@@ -80,9 +91,14 @@ def trace_system(
         platform = replace(platform, hosts=nodes)
     else:
         options.refuse(OF_MACHINE, path, f"the nodes are those of {platform.name}")
+        platform = platform if conf is None else conf.described(platform)
     columns: Mapping[str, Any] = {}
-    if options.shares or platform.cores.max(initial=1) > 1:
-        shared = share_nodes(jobs, platform, options, place)
+    constrained = "constraint" in jobs.attributes and any(host.features for host in platform.hosts)
+    if options.shares or constrained or platform.cores.max(initial=1) > 1:
+        if conf is not None and len(jobs):
+            clock = (CLOCK, repr(float(jobs.submit_time_s.min())))
+            platform = replace(platform, queue_settings=(*platform.queue_settings, clock))
+        shared = share_nodes(jobs, platform, options, place, conf)
         jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)

@@ -1,0 +1,111 @@
+"""``gridsched beside``: what a machine did beside what schedulers would have done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, drawn_within_seconds, read_schedule
+from gridsched.cli.compare import report_failures
+from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
+from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
+from gridsched.cli.tables import console, print_notes, print_table
+from gridsched.errors import InputError
+from gridsched.metrics.columns import Column
+from gridsched.runs.run import RunResult
+from gridsched.runs.run_many import check_energy_agreement
+from gridsched.runs.run_spec import RunSpec
+from gridsched.workloads.traces.formats import format_of
+
+#: What is compared where nobody names schedulers.
+USUAL = "easy_backfilling,conservative_backfilling,slurm"
+#: More draws are refused.
+MOST_DRAWS = 1000
+_COLUMNS = (
+    Column("schedule", "schedule"),
+    Column("makespan_s", "makespan\n[{unit}]", "number", "s"),
+    Column("utilisation", "utilisation", "number"),
+    Column("mean_wait_s", "mean wait\n[{unit}]", "number", "s", "wait"),
+    Column("median_wait_s", "median\n[{unit}]", "number", "s", "wait"),
+    Column("longest_wait_s", "longest\n[{unit}]", "number", "s", "wait"),
+    Column("rank_correlation", "waits' rank\ncorrelation", "number"),
+    Column("energy_j", "energy\n[{unit}]", "number", "J"),
+)
+
+
+@with_scenario_options
+def beside(
+    asked: RunSpec,
+    parameters: SchedulerParameters,
+    schedulers: Annotated[
+        str, typer.Option(metavar="A,B,...", help="Ids, see 'gridsched schedulers', or FILE.py[:CLASS].")
+    ] = USUAL,
+    draws: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Runs of each scheduler, with submissions and run times drawn within the seconds that the log "
+            "prints (--seed); 0: one run, of the full seconds.",
+        ),
+    ] = 0,
+    plot: Annotated[Path | None, plot_option("waits and cores in use")] = None,
+    outputs: Outputs = PRINTED,
+) -> None:
+    """Set what a machine did, by Slurm's accounting, beside what schedulers would have done.
+
+    The first row is the log: its starts on its nodes, with the joules that the model gives for them.
+    --slurm-conf says what the machine is, and how scheduler slurm works.
+
+    Examples
+    --------
+    gridsched beside --workload examples/live_slurm.sacct --slurm-conf examples/live_slurm.conf
+    --driver reference
+
+    gridsched beside --workload jobs.sacct --slurm-conf slurm.conf
+    --schedulers slurm,easy_backfilling,mine.py --draws 20 --plot beside.png
+
+    Exit status: 0 fine, 1 a run failed, 2 bad input.
+    """
+    from gridsched.runs.run_many import run_many  # its bars are slow to load
+
+    base, file = loaded(asked), Path(getattr(asked.workload, "file", ""))
+    if format_of(file) != "sacct":
+        raise InputError(f"{file}: only the output of sacct says when jobs started.")
+    if not 0 <= draws <= MOST_DRAWS:
+        raise InputError(f"--draws is {draws}; 0 to {MOST_DRAWS:,} are allowed.")
+    outputs.check(paths_read(asked), plot)
+    ids = split_ids(schedulers, asked.timeout_s)
+    of_each = parameters.of(ids)
+    logged = read_schedule(file)
+    warn(base.warnings)
+    each_id = [replace(base, scheduler=id, parameters=of_each[id]) for id in ids]
+    n = max(draws, 1)
+    scenarios = [drawn_within_seconds(each, asked.seed + k) if draws else each for each in each_id for k in range(n)]
+    outcomes = run_many(scenarios, progress=False, keep_errors=True, accept=check_energy_agreement)
+    failures = [f"{each.scheduler_name}: {one_line(str(e))}" for each, e in zip(scenarios, outcomes, strict=True)
+                if not isinstance(e, RunResult)]  # fmt: skip
+    found: list[Beside] = []
+    for k, id in enumerate(ids):
+        results = [each for each in outcomes[k * n : (k + 1) * n] if isinstance(each, RunResult)]
+        if len(results) == n:
+            found = found or [beside_itself(results[0], base, logged)]
+            found.append(beside_log(id, results, found[0].wait_s))
+    rows: list[dict[str, Any]] = [each.row for each in found]
+    if plot is not None and found:
+        from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
+
+        traces = {each.name: each.trace for each in found}
+        draw_figure("waits_and_use", "schedules", traces, plot, force=outputs.force)
+    if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}) and rows:
+        out = console()
+        print_table(out, _COLUMNS, rows, f"{file} on {base.platform.name}")
+        notes = [f"{len(base.tasks):,} jobs; energy of the log by the model, for its starts on its nodes."]
+        if draws:
+            notes.append(f"Means of {draws} draws of submissions and run times within the seconds that the log prints.")
+        if plot is not None:
+            notes.append(f"Figure: {plot}")
+        print_notes(out, notes)
+    report_failures(failures)

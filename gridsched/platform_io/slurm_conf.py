@@ -1,0 +1,399 @@
+"""Slurm's configuration, ``slurm.conf``: nodes, partitions, and how the queue is scheduled.
+
+Lines of other things are passed over and counted; no other file is read (``Include``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gridsched.errors import InputError
+from gridsched.files.input_files import read_text
+from gridsched.model.constraints import is_feature
+from gridsched.model.limits import LARGEST
+from gridsched.model.platform import Host, Platform, homogeneous_cluster
+from gridsched.model.tasks import MEMORY
+from gridsched.platform_io.hostlists import expand_hostlist
+
+#: Larger files are refused [byte].
+MAX_CONF_BYTES = 16 << 20
+#: More nodes, and more partitions, are refused.
+MOST_NODES, MOST_PARTITIONS = 1_000_000, 1000
+#: What is kept of the other lines, for schedulers (`Platform.queue_settings`).
+SETTINGS = (
+    "FairShareDampeningFactor",
+    "MaxNodeCount",
+    "PriorityCalcPeriod",
+    "PriorityDecayHalfLife",
+    "PriorityFavorSmall",
+    "PriorityFlags",
+    "PriorityMaxAge",
+    "PriorityType",
+    "PriorityWeightAge",
+    "PriorityWeightFairshare",
+    "PriorityWeightJobSize",
+    "PriorityWeightPartition",
+    "PriorityWeightQOS",
+    "SchedulerParameters",
+    "SchedulerType",
+    "SelectType",
+    "SelectTypeParameters",
+)
+#: What its clock shows at 0 s of a run [s], which the log says: among the settings, too.
+CLOCK = "clock_s"
+#: Parameters of SchedulerParameters that scheduler `slurm` knows.
+SCHEDULER_PARAMETERS = (
+    "bf_continue",
+    "bf_interval",
+    "bf_max_job_test",
+    "bf_max_job_user",
+    "bf_resolution",
+    "bf_window",
+    "default_queue_depth",
+    "max_job_bf",
+    "sched_interval",
+)
+#: Parameters that change when Slurm works, and not what it decides where deciding takes no time.
+_OF_COST = ("bf_max_time", "bf_yield_interval", "bf_yield_sleep", "max_sched_time", "sched_max_job_start",
+            "sched_min_interval")  # fmt: skip
+#: Flags of PriorityFlags that count.
+PRIORITY_FLAGS = ("ACCRUE_ALWAYS", "FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
+_NODE_KEYS = ("cpus", "procs", "sockets", "boards", "socketsperboard", "corespersocket", "threadspercore", "realmemory",
+              "gres", "feature", "features", "weight", "state")  # fmt: skip
+#: Keys of nodes that change nothing here: where they are, and what they have beside.
+_NODE_REST = ("nodehostname", "nodeaddr", "bcastaddr", "port", "tmpdisk", "reason")
+_PARTITION_KEYS = ("nodes", "default", "maxtime", "maxnodes", "prioritytier", "priorityjobfactor", "priority", "state")
+#: Keys of partitions that accounting has applied to jobs already.
+_PARTITION_REST = ("defaulttime", "defmempercpu", "defmempernode", "shared", "oversubscribe")
+#: States of nodes and partitions that run nothing.
+_NOT_THERE = ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "UNAVAIL", "INACTIVE")
+_PAIR = re.compile(r"""([^\s=#]+)\s*=\s*("[^"]*"|'[^']*'|\S*)""")
+_GRES = re.compile(r"([A-Za-z]\w{0,39})(?::[A-Za-z][\w.-]{0,98})?(?::no_consume)?(?::(\d{1,9})(K?))?(?:\(.*\))?")
+_TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
+
+
+def slurm_time_s(owner: str, name: str, text: object) -> float:
+    """Return a time as ``slurm.conf`` writes it [s]: minutes, ``h:m:s``, ``d-h``, ``d-h:m:s``.
+
+    Raises
+    ------
+    InputError
+        If it is no such time.
+    """
+    match = _TIME.fullmatch(str(text)) if isinstance(text, str | int) else None
+    if match is None or isinstance(text, bool):
+        raise InputError(
+            f"Parameter {name!r} of {owner} is {text!r}; a time of slurm.conf is legal: minutes, "
+            "'minutes:seconds', 'hours:minutes:seconds', 'days-hours' or 'days-hours:minutes:seconds'."
+        )
+    parts = [int(part) for part in match["clock"].split(":")]
+    if match["days"]:
+        units: tuple[int, ...] = (3600, 60, 1)
+    else:
+        units = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}[len(parts)]
+    return 86_400.0 * int(match["days"] or 0) + sum(p * u for p, u in zip(parts, units, strict=False))
+
+
+@dataclass(frozen=True)
+class ConfNode:
+    """A node: cores are its CPUs, as Slurm counts them; memory in MB of 2**20 byte."""
+
+    name: str
+    cores: int
+    resources: tuple[tuple[str, int], ...]
+    features: tuple[str, ...]
+    weight: int
+
+
+@dataclass(frozen=True)
+class ConfPartition:
+    """A partition with the names of its nodes; its time limit in seconds."""
+
+    name: str
+    nodes: tuple[str, ...]
+    max_time_s: float
+    max_nodes: int | None
+    tier: int
+    job_factor: int
+    is_default: bool
+
+
+@dataclass(frozen=True)
+class SlurmConf:
+    """What counts of a ``slurm.conf``.
+
+    Attributes
+    ----------
+    path : str
+    nodes : tuple of ConfNode
+        In order of their weights, then of their names as Slurm sorts them: letters, then numbers.
+    partitions : tuple of ConfPartition
+        The default one first.
+    settings : mapping of str to str
+        Of `SETTINGS` those that it has.
+    notes : tuple of str
+        What was passed over, in words.
+    """
+
+    path: str
+    nodes: tuple[ConfNode, ...]
+    partitions: tuple[ConfPartition, ...]
+    settings: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    @property
+    def shares_nodes(self) -> bool:
+        """Whether jobs share nodes: ``SelectType`` is not ``select/linear``, Slurm's default before 23.02."""
+        return self.settings.get("SelectType", "select/linear").lower() != "select/linear"
+
+    def platform(self, *, idle_w: float, busy_w: float, speed: float) -> Platform:
+        """Return the nodes as one cluster of hosts.
+
+        Parameters
+        ----------
+        idle_w, busy_w : float
+            Power of each node [W].
+        speed : float
+            Of a core [flop/s].
+        """
+        base = homogeneous_cluster(len(self.nodes), idle_w=idle_w, busy_w=busy_w, speed=speed, name=self.path)
+        hosts = tuple(
+            replace(host, name=node.name, cores=node.cores) for host, node in zip(base.hosts, self.nodes, strict=True)
+        )
+        return self.described(replace(base, hosts=hosts))
+
+    def described(self, platform: Platform) -> Platform:
+        """Return a platform whose hosts are the nodes, with what the file says of them beside their cores.
+
+        Raises
+        ------
+        InputError
+            If it lacks a node, or has another number of cores for one.
+        """
+        nodes = {node.name: node for node in self.nodes}
+        if missing := sorted(nodes.keys() - {host.name for host in platform.hosts}):
+            raise InputError(
+                f"{self.path}: node {missing[0]!r} is no host of {platform.name} ({len(missing):,} of {len(nodes):,} "
+                "are missing there). Give a platform with hosts of these names, or leave out --platform."
+            )
+        hosts = []
+        for host in platform.hosts:
+            node = nodes.get(host.name)
+            if node is not None and node.cores != host.cores:
+                raise InputError(
+                    f"{self.path}: node {node.name!r} has {node.cores} CPUs; in {platform.name} it has {host.cores} "
+                    "cores. Make them the same."
+                )
+            hosts.append(host if node is None else _described(host, node))
+        return replace(platform, hosts=tuple(hosts), queue_settings=tuple(self.settings.items()))
+
+
+def _described(host: Host, node: ConfNode) -> Host:
+    return replace(
+        host,
+        resources=tuple({**dict(host.resources), **dict(node.resources)}.items()),
+        features=node.features,
+        weight=node.weight,
+    )
+
+
+def read_slurm_conf(path: str | Path) -> SlurmConf:
+    """Read a ``slurm.conf``.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, has no nodes or partitions, or a value of one is wrong.
+
+    References
+    ----------
+    .. [1] SchedMD, https://slurm.schedmd.com/slurm.conf.html
+    """
+    reader = _Reader(str(path))
+    for number, line in _lines(read_text(path, MAX_CONF_BYTES)):
+        reader.take(number, line)
+    return reader.conf()
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines without comments, those that end in a backslash joined, with the number of their first."""
+    begun, first = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
+        first = first if begun else number
+        if line.endswith("\\"):
+            begun += f"{line[:-1]} "
+            continue
+        if (begun + line).strip():
+            yield first, begun + line
+        begun = ""
+    if begun.strip():
+        yield first, begun
+
+
+class _Reader:
+    """What has been read of a file so far."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._where = path, path
+        self._nodes: dict[str, ConfNode] = {}
+        self._defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
+        self._partitions: dict[str, tuple[str, dict[str, str]]] = {}
+        self._settings: dict[str, str] = {}
+        self._unknown = Counter[str]()
+        self._keys: dict[str, None] = {}
+        self._absent = 0
+
+    def take(self, number: int, line: str) -> None:
+        """Take a line."""
+        self._where = f"{self._path}, line {number}"
+        pairs = [(key, value.strip("\"'")) for key, value in _PAIR.findall(line)]
+        first = pairs[0][0] if pairs else line.split()[0]
+        kind = first.lower()
+        if kind in self._defaults:
+            name, values = pairs[0][1], {key.lower(): value for key, value in pairs[1:]}
+            if name.upper() == "DEFAULT":
+                self._defaults[kind] |= values
+            elif kind == "nodename":
+                self._take_nodes(name, self._defaults[kind] | values)
+            else:
+                self._partitions[name] = self._where, self._defaults[kind] | values
+            return
+        known = {each.lower(): each for each in SETTINGS}
+        if kind in known and pairs:
+            self._settings[known[kind]] = pairs[0][1]
+        else:
+            self._unknown[first[:40]] += 1
+
+    def _take_nodes(self, text: str, values: Mapping[str, str]) -> None:
+        if values.get("state", "UNKNOWN").upper() in _NOT_THERE:
+            self._absent += len(expand_hostlist(text))
+            return
+        self._note_keys(values, (*_NODE_KEYS, *_NODE_REST))
+        cores = self._number(values, "cpus", "procs")
+        if cores is None:
+            boards, sockets = self._number(values, "boards"), self._number(values, "sockets", "socketsperboard")
+            per_socket, threads = self._number(values, "corespersocket"), self._number(values, "threadspercore")
+            cores = (boards or 1) * (sockets or 1) * (per_socket or 1) * (threads or 1)
+        features = [each.strip() for each in (values.get("feature") or values.get("features") or "").split(",")]
+        for each in filter(None, features):
+            if not is_feature(each):
+                raise InputError(f"{self._where}: {each[:40]!r} is no name of a feature.")
+        resources = self._gres(values.get("gres", ""))
+        if (memory := self._number(values, "realmemory")) is not None:
+            resources = {MEMORY: memory, **resources}
+        node = ConfNode(
+            "",
+            max(cores, 1),
+            tuple(resources.items()),
+            tuple(dict.fromkeys(filter(None, features))),
+            self._number(values, "weight") or 1,
+        )
+        for name in expand_hostlist(text):
+            self._nodes[name] = replace(node, name=name)
+        if len(self._nodes) > MOST_NODES:
+            raise InputError(f"{self._path}: more than {MOST_NODES:,} nodes; at most so many are read.")
+
+    def _note_keys(self, values: Mapping[str, str], known: tuple[str, ...]) -> None:
+        self._keys |= dict.fromkeys(key for key in values if key not in known)
+
+    def _number(self, values: Mapping[str, str], *names: str) -> int | None:
+        """Return the first of some keys that is set; None where none is, or has no limit."""
+        text = next((values[name] for name in names if name in values), "")
+        if not text or text.upper() in ("UNLIMITED", "INFINITE"):
+            return None
+        if not (text.isdecimal() and len(text) < 13):
+            raise InputError(f"{self._where}: {names[0]} is {text[:40]!r}; it must be a whole number.")
+        return int(text)
+
+    def _gres(self, text: str) -> dict[str, int]:
+        """Return generic resources by name, those of several types together."""
+        found: dict[str, int] = {}
+        for item in filter(None, re.split(r",(?![^(]*\))", text)):
+            match = _GRES.fullmatch(item.strip())
+            if match is None:
+                raise InputError(f"{self._where}: gres holds {item[:40]!r}; NAME[:TYPE]:NUMBER is allowed, as gpu:4.")
+            found[match[1]] = found.get(match[1], 0) + int(match[2] or 1) * (1024 if match[3] else 1)
+        return found
+
+    def conf(self) -> SlurmConf:
+        """Return what was read.
+
+        Raises
+        ------
+        InputError
+            If it has no nodes or partitions.
+        """
+        if not self._nodes or not self._partitions:
+            what = "nodes (NodeName=...)" if not self._nodes else "partitions (PartitionName=...)"
+            raise InputError(f"{self._path}: no {what}; a slurm.conf with both is needed.")
+        if len(self._partitions) > MOST_PARTITIONS:
+            raise InputError(f"{self._path}: more than {MOST_PARTITIONS:,} partitions; at most so many are read.")
+        nodes = sorted(self._nodes.values(), key=lambda node: (node.weight, _as_sorted(node.name)))
+        if self._settings.get("SelectTypeParameters", "").upper().find("MEMORY") < 0:
+            # memory is no consumable resource then
+            rest = [tuple(pair for pair in node.resources if pair[0] != MEMORY) for node in nodes]
+            nodes = [replace(node, resources=some) for node, some in zip(nodes, rest, strict=True)]
+        partitions = [self._partition(name, *each) for name, each in self._partitions.items()]
+        there = [each for each in partitions if each is not None]
+        if not there:
+            raise InputError(f"{self._path}: no partition is up and has nodes.")
+        there.sort(key=lambda each: not each.is_default)
+        return SlurmConf(self._path, tuple(nodes), tuple(there), self._settings, tuple(self._notes()))
+
+    def _partition(self, name: str, where: str, values: Mapping[str, str]) -> ConfPartition | None:
+        self._where = where
+        self._note_keys(values, (*_PARTITION_KEYS, *_PARTITION_REST))
+        if values.get("state", "UP").upper() in _NOT_THERE:
+            return None
+        text = values.get("nodes", "")
+        named = list(self._nodes) if text.upper() == "ALL" else expand_hostlist(text) if text else []
+        nodes = tuple(each for each in named if each in self._nodes)
+        if not nodes:
+            return None
+        limit, tier = values.get("maxtime", "INFINITE"), self._number(values, "prioritytier", "priority")
+        factor = self._number(values, "priorityjobfactor", "priority")
+        is_endless = limit.upper() in ("INFINITE", "UNLIMITED", "-1")
+        return ConfPartition(
+            name,
+            nodes,
+            LARGEST if is_endless else max(slurm_time_s(where, "MaxTime", limit), 1.0),
+            self._number(values, "maxnodes") or None,
+            1 if tier is None else tier,
+            1 if factor is None else factor,
+            values.get("default", "NO").upper() in ("YES", "TRUE", "Y", "1"),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """Say in one line what was passed over."""
+        unknown = self._unknown.copy()
+        given = (item.split("=", 1)[0] for item in self._settings.get("SchedulerParameters", "").split(",") if item)
+        others = [name for name in given if name not in (*SCHEDULER_PARAMETERS, *_OF_COST)]
+        flags = [each for each in self._settings.get("PriorityFlags", "").upper().split(",") if each]
+        others += [each for each in flags if each not in PRIORITY_FLAGS]
+        parts = []
+        if unknown:
+            names = ", ".join(list(unknown)[:5])
+            more = ", ..." if len(unknown) > 5 else ""
+            parts.append(f"{sum(unknown.values()):,} lines of other things ({names}{more})")
+        if others:
+            parts.append(f"{len(others):,} parameters and flags of scheduling ({', '.join(others[:5])})")
+        if self._keys:
+            parts.append(f"{len(self._keys):,} keys of nodes and partitions ({', '.join(list(self._keys)[:5])})")
+        if self._absent:
+            parts.append(f"{self._absent:,} nodes that are down or to come")
+        if parts:
+            yield f"{self._path}: passed over are {'; '.join(parts)}"
+
+
+def _as_sorted(name: str) -> tuple[tuple[str, int, str], ...]:
+    """Return what names of nodes are sorted by: letters as letters, numbers as numbers."""
+    return tuple((letters, int(digits or -1), digits) for letters, digits in re.findall(r"(\D*)(\d{0,18})", name))

@@ -1,0 +1,126 @@
+"""A ``slurm.conf``: nodes, partitions, settings, and what is passed over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gridsched.errors import InputError
+from gridsched.model.constraints import Constraint, understood
+from gridsched.platform_io.slurm_conf import read_slurm_conf
+
+CONF = """
+ClusterName=small   # a comment
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+PriorityWeightAge=1000
+SchedulerParameters=bf_interval=20,bf_max_job_user=3,kill_invalid_depend
+Include /etc/secret.conf
+NodeName=DEFAULT RealMemory=48000 Sockets=2 CoresPerSocket=6 \\
+    ThreadsPerCore=1 State=UNKNOWN
+nodename=n[1-2,10] Feature=CPU-N,IB Weight=2
+NodeName=g1 CPUs=24 Gres=gpu:a100:2(S:0-1),gpu:v100:1 Feature=GPU MemSpecLimit=5
+NodeName=old[1-3] State=DOWN
+PartitionName=DEFAULT MaxTime=2-0
+PartitionName=batch Nodes=ALL PriorityTier=2 MaxNodes=3
+PartitionName=short Nodes=n[1-2] MaxTime=30 Default=YES PriorityJobFactor=7
+PartitionName=gone Nodes=n1 State=DOWN
+"""
+
+
+def conf(folder: Path, text: str = CONF):
+    """Return what is read of a text."""
+    path = folder / "slurm.conf"
+    path.write_text(text)
+    return read_slurm_conf(path)
+
+
+def test_nodes_partitions_and_settings(tmp_path):
+    """Defaults hold for what follows; lower weights come first, then names as numbers have them."""
+    found = conf(tmp_path)
+    assert [node.name for node in found.nodes] == ["g1", "n1", "n2", "n10"]
+    assert [node.cores for node in found.nodes] == [24, 12, 12, 12]
+    assert dict(found.nodes[0].resources) == {"memory_mb": 48000, "gpu": 3}
+    assert found.nodes[1].features == ("CPU-N", "IB")
+    short, batch = found.partitions
+    assert (short.name, short.max_time_s, short.job_factor, short.tier) == ("short", 1800, 7, 1)
+    assert (batch.nodes, batch.max_time_s, batch.max_nodes, batch.tier) == (("n1", "n2", "n10", "g1"), 172_800, 3, 2)
+    assert found.settings["PriorityWeightAge"] == "1000"
+    assert found.shares_nodes
+
+
+def test_what_is_passed_over_is_counted_in_one_line(tmp_path):
+    """Other lines, parameters that no scheduler here knows, keys, nodes that are down; no other file is read."""
+    (note,) = conf(tmp_path).notes
+    for words in ("2 lines", "Include", "kill_invalid_depend", "memspeclimit", "3 nodes"):
+        assert words in note
+
+
+def test_memory_counts_where_it_is_consumed(tmp_path):
+    """CR_Core alone leaves memory to nobody; select/linear gives whole nodes."""
+    found = conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core"))
+    assert dict(found.nodes[0].resources) == {"gpu": 3}
+    assert not conf(tmp_path, CONF.replace("cons_tres", "linear")).shares_nodes
+
+
+def test_a_platform_keeps_its_power(tmp_path):
+    """Its hosts get features, weights and what jobs share; it needs every node, with as many cores."""
+    found = conf(tmp_path, "NodeName=n[0-1] CPUs=1 Feature=IB Weight=3\nPartitionName=all Nodes=ALL\n")
+    named = found.platform(idle_w=1.0, busy_w=2.0, speed=1e9)
+    own = replace(named, hosts=(replace(named.hosts[0], name="x"), named.hosts[1]))
+    assert [host.name for host in named.hosts] == ["n0", "n1"]
+    with pytest.raises(InputError, match="n0"):
+        found.described(own)
+    again = found.described(named)
+    assert again.hosts[1].features == ("IB",)
+    assert again.hosts[1].weight == 3
+    wrong = conf(tmp_path, "NodeName=n[0-1] CPUs=2\nPartitionName=all Nodes=ALL\n")
+    with pytest.raises(InputError, match="2 CPUs"):
+        wrong.described(named)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("PartitionName=a Nodes=ALL\n", "no nodes"),
+        ("NodeName=a\n", "no partitions"),
+        ("NodeName=a\nPartitionName=p Nodes=b\n", "no partition is up"),
+        ("NodeName=a CPUs=two\nPartitionName=p Nodes=a\n", "line 1.*cpus"),
+        ("NodeName=a Gres=gpu:x:y\nPartitionName=p Nodes=a\n", "line 1.*gres"),
+        ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime"),
+        ("NodeName=n[1-9999999]\nPartitionName=p Nodes=ALL\n", "names"),
+        ("NodeName=a Feature=x;y\nPartitionName=p Nodes=a\n", "feature"),
+    ],
+)
+def test_what_is_refused(tmp_path, text, words):
+    """In one line that says where."""
+    with pytest.raises(InputError, match=words):
+        conf(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "met"),
+    [
+        ("a", {"a"}, True),
+        ("a&b", {"a"}, False),
+        ("a,b", {"a", "b"}, True),
+        ("a|b", {"b"}, True),
+        ("a|b&c", {"a"}, False),  # from left to right
+        ("a|(b&c)", {"a"}, True),
+        ("(a|b)&c", {"b", "c"}, True),
+        ("cpu-n & ib", {"cpu-n", "ib"}, True),
+    ],
+)
+def test_constraints(text, features, met):
+    """What a node with some features is for a job."""
+    assert Constraint(text).met_by(features) is met
+
+
+@pytest.mark.parametrize("text", ["", "a&", "&a", "a b", "(a", "a)", "[a|b]", "a*2", "a&&b", "()", "a" * 2000])
+def test_constraints_that_are_not_understood(text):
+    """They are left out, and say why if asked."""
+    assert understood([text, "fine"]).keys() == {"fine"}
+    with pytest.raises(InputError, match="onstraint"):
+        Constraint(text)
