@@ -80,6 +80,7 @@ class Calendar:
         if self._run_times is not None:
             duration = self._run_times.run_time(execution.task, execution.host, execution.pstate)
             execution.end = execution.start + duration
+            execution.is_cut = self._run_times.is_cut(execution.task, execution.host, execution.pstate)
         if self._speeds is not None:
             hosts = execution.hosts
             speed = self._speeds.of(np.array([execution.host]) if hosts is None else hosts)

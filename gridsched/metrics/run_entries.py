@@ -200,7 +200,13 @@ _RUN = (
     ),
     _fewer(TaskState.DROPPED, "tasks that the scheduler gave up", header="dropped", places={"run": 350, "system": 90}),
     _fewer(TaskState.REJECTED, "tasks that fit on no host", places={"run": 370}),
-    _fewer(TaskState.KILLED, "tasks that the end of the budget killed", places={"run": 380}),
+    _fewer(
+        TaskState.KILLED,
+        "tasks that were killed: by the end of the budget, by the scheduler, or at the time they asked for "
+        "(`--walltime kill`; these count in the times below)",
+        words="tasks killed",
+        places={"run": 380},
+    ),
     _fewer(TaskState.FAILED, "tasks whose host failed", places={"run": 390}),
     _fewer(TaskState.UNFINISHED, "tasks that the horizon left undone", places={"run": 400}),
     less(

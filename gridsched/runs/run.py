@@ -24,6 +24,7 @@ from gridsched.metrics.group_metrics import group_of, group_rows
 from gridsched.metrics.table import MetricValue
 from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
+from gridsched.model.run_times import KilledAtEstimate
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.platform_io.overrides import wattage_text
@@ -309,8 +310,11 @@ def _host_ids(scenario: LoadedScenario) -> tuple[int, ...]:
 
 def request_of(scenario: LoadedScenario) -> SimulationRequest:
     """Return what a driver is asked for, of a scenario that `prepare` gave."""
+    system, run_times = make_system(scenario), scenario.run_times
+    if scenario.walltime == "kill" and run_times is not None:
+        run_times = KilledAtEstimate(run_times, system.estimates)
     return SimulationRequest(
-        system=make_system(scenario),
+        system=system,
         tasks=scenario.tasks,
         scheduler=scenario.make_scheduler(),
         seed=scenario.seed,
@@ -322,7 +326,7 @@ def request_of(scenario: LoadedScenario) -> SimulationRequest:
         cfg=scenario.cfg,
         log=scenario.log,
         timeout_s=scenario.timeout_s,
-        run_times=scenario.run_times,
+        run_times=run_times,
         wattages=_given_wattages(scenario),
         meters_carbon=scenario.meters_carbon,
     )

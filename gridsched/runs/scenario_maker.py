@@ -227,7 +227,9 @@ class ScenarioMaker:
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
-            system = trace_system(file, options, platform, place=self._settings(spec).get("place", RunSettings().place))
+            usual, given = RunSettings(), self._settings(spec)
+            rules = {name: given.get(name, getattr(usual, name)) for name in ("place", "walltime")}
+            system = trace_system(file, options, platform, **rules)
             return replace(LoadedScenario.on_trace(system), trace=options, platform_file=platform_file)
         check_kind(file)
         options.refuse(set(options.given), file, "this workload is no trace")
@@ -318,7 +320,7 @@ def load(scenario: Scenario) -> LoadedScenario:
 
 def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
-    values = {name: getattr(spec.settings, name) for name in ("power", "deployment", "place")}
+    values = {name: getattr(spec.settings, name) for name in ("power", "deployment", "place", "walltime")}
     settings = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
     return spec.model_copy(update={"scheduler": None, "settings": Settings.model_construct(**settings)})
 
