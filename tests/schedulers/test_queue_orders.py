@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import easy_by_events as sc2015
 import numpy as np
 import pytest
 import rigid_oracles as oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scheduler_cases import ORACLES, jobs_of, machine, scenario, starts
+from scheduler_cases import ORACLES, jobs_of, log_of, machine, scenario, starts
 
 from gridsched import Scenario, run
 from gridsched.errors import GridschedError, InputError
@@ -341,6 +342,43 @@ def test_starts_on_whole_logs(name, procs_per_node, n_jobs, scheduler):
     assert len(jobs) == n_jobs
     trace = run(scenario(jobs, n_nodes, scheduler)).trace
     assert trace.start_time_s.tolist() == oracles.simulate(jobs, n_nodes, QUICK[scheduler])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("shortest_first", "slowdown", "flow_s"),
+    [(False, 92.5765397336295, 15696.7981812436), (True, 69.4054005803035, 14764.0026684456)],
+)
+def test_oracle_repeats_what_sc_2015_stored(shortest_first, slowdown, flow_s):
+    """Figures of E. Gaussier et al. (SC 2015) on KTH-SP2, as their repository stores them."""
+    jobs = sc2015.jobs_of_log(log_of(KTH), 100)
+    start = sc2015.starts_of_easy(jobs, 100, shortest_first=shortest_first)
+    flow = sc2015.flow_times(jobs, start)
+    assert len(jobs) == 28_481
+    assert sc2015.mean_bounded_slowdown(jobs, start) == pytest.approx(slowdown, rel=1e-13)
+    assert sum(flow) / len(flow) == pytest.approx(flow_s, rel=1e-13)
+    assert shortest_first or max(flow) == 309_231
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("shortest_first", "slowdown"), [(False, 92.68765), (True, 69.39364)])
+def test_oracle_that_looks_once_an_instant(shortest_first, slowdown):
+    """The same rules but for the passes: other figures, measured by another small program."""
+    jobs = sc2015.jobs_of_log(log_of(KTH), 100)
+    start = sc2015.starts_of_easy(jobs, 100, shortest_first=shortest_first, each_instant=True)
+    assert sc2015.mean_bounded_slowdown(jobs, start) == pytest.approx(slowdown, abs=5e-6)
+
+
+@pytest.mark.long
+def test_easy_is_sc_2015s_with_other_rules():
+    """Allocated processors, runs that are not cut, one pass an instant: gridsched's starts, one by one."""
+    jobs = sc2015.jobs_of_log(log_of(KTH), 100, requested=False, cut=False)
+    start = sc2015.starts_of_easy(jobs, 100, each_instant=True)
+    assert sc2015.mean_bounded_slowdown(jobs, start) == pytest.approx(90.8155, abs=5e-5)
+    assert sc2015.mean_wait(jobs, start) == pytest.approx(6855.456, abs=5e-4)
+    ours, n_nodes = jobs_of(KTH)
+    assert ours == jobs
+    assert starts(ours, n_nodes, "easy_backfilling") == start
 
 
 @pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
