@@ -16,7 +16,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_whole_number
-from gridsched.policy.decisions import Decision
+from gridsched.policy.decisions import Decision, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.availability import ALL
@@ -48,8 +48,9 @@ class ParallelQueue(Scheduler):
         Order of the queue: ``"fcfs"``, or another of `gridsched.schedulers.parallel.queue_orders`.
     depth : int, optional
         Only so many jobs of the queue are looked at, the first ones in its order.
-    estimate : {"requested", "last_two_of_user"}
-        What is taken for the run times of jobs; see `gridsched.schedulers.parallel.predictors`.
+    estimate : str
+        What is taken for the run times of jobs, ``"requested"`` or ``"last_two_of_user"``, perhaps with
+        parameters; see `gridsched.schedulers.parallel.predictors`.
 
     Attributes
     ----------
@@ -104,6 +105,7 @@ class ParallelQueue(Scheduler):
             check_whole_number(self._id, "depth", self.depth, 1)
         predictor = self.predictor()
         self.predicted_ = None if predictor is None else PredictedQueue(predictor)
+        self.may_wake_ = system.rules.mapping_interval_s is None
         self.order_ = self.queue_order()
         self.behind_ = None if self.backfill_order is None else self.order_of_backfilling()
         self.orders_ = [each for each in (self.order_, self.behind_) if each is not None]
@@ -138,9 +140,12 @@ class ParallelQueue(Scheduler):
             if self.behind_ is not None:
                 queue = self._with_behind_ordered(self.behind_, queue, state, end)
         decisions = machine.starts(state, queue, self.run_time_, self.requested_, self.size_, end)
-        if decisions and not is_textbook:
+        if is_textbook:
+            return decisions
+        if decisions:
             self._note_starts(state.now, np.array([each.task for each in decisions], dtype=np.int64))
-        return decisions
+        look = self.predicted_.next_look(state.now) if self.predicted_ is not None and self.may_wake_ else None
+        return decisions if look is None else [*decisions, WakeAt(look)]
 
     def _observe(self, state: State) -> None:
         """Let order and predictor look at the run, before anything is decided."""
@@ -208,9 +213,9 @@ class FCFS(ParallelQueue):
         Order of the queue: ``"fcfs"``, or another of `gridsched.schedulers.parallel.queue_orders`.
     depth : int, optional
         Only so many jobs of the queue are looked at, the first ones in its order.
-    estimate : {"requested", "last_two_of_user"}
-        What is taken for the run times of jobs, where the order goes by them; see
-        `gridsched.schedulers.parallel.predictors`.
+    estimate : str
+        What is taken for the run times of jobs where the order goes by them, ``"requested"`` or
+        ``"last_two_of_user"``; see `gridsched.schedulers.parallel.predictors`.
 
     Notes
     -----
@@ -301,7 +306,7 @@ class EasyBackfilling(Backfilling):
         As in `ConservativeBackfilling`.
     order : str
     depth : int, optional
-    estimate : {"requested", "last_two_of_user"}
+    estimate : str
         As in `FCFS`; backfilling goes by the estimates, too.
     backfill_order : str, optional
         Order in which those behind the head are looked at, as `order` names it: ``"shortest"`` is EASY-SJBF
@@ -357,7 +362,7 @@ class ConservativeBackfilling(Backfilling):
         heuristics "designed for homogeneous clusters" (section 3.4.3).
     order : str
     depth : int, optional
-    estimate : {"requested", "last_two_of_user"}
+    estimate : str
         As in `FCFS`; backfilling goes by the estimates, too.
     backfill_order : str, optional
         Order in which those behind the first that cannot start get their reservations, as `order` names

@@ -45,6 +45,8 @@ class TraceOptions:
     partitions : path, optional
         Table of partitions (.toml), see `gridsched.workloads.traces.partitions`; default the
         platform's clusters.
+    requests : {"log", "exact"}
+        What jobs have asked for: as the log says, or just what they take, as if users knew it.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
     boot, shutdown : str, optional
@@ -108,6 +110,13 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
+    requests: Annotated[
+        Literal["log", "exact"],
+        Field(
+            description="Run times that jobs ask for: as the log says, or just what they take (exact).",
+            json_schema_extra=_GROUP,
+        ),
+    ] = "log"
     outcomes_from: Annotated[
         Literal["log", "run"],
         Field(

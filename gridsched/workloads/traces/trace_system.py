@@ -97,6 +97,9 @@ def trace_system(
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
         jobs = jobs.that_fit(widest).from_zero()
+    if options.requests == "exact":
+        exact_s = np.minimum(jobs.run_time_s, jobs.asked_s) if walltime == "kill" else jobs.run_time_s
+        jobs = replace(jobs, requested_time_s=exact_s, notes=(*jobs.notes, "jobs ask for just what they take"))
     late = int(np.count_nonzero(jobs.run_time_s > jobs.asked_s))
     if late:
         fate = "are killed when they have (--walltime kill)"
