@@ -22,7 +22,7 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer
 from gridsched.engine.host_switches import HostSwitches, Outages
-from gridsched.engine.invariants import check_invariants
+from gridsched.engine.invariants import Laws, check_invariants
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
@@ -89,6 +89,7 @@ class Controller:
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
+        self._laws = Laws(tasks)
         self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, is_metered=is_metered)
         if self._calls.attends:
             self._timers.set(0.0, Timer.WAKE)
@@ -395,7 +396,18 @@ class Controller:
         AssertionError
             Where the parts contradict each other.
         """
+        self._laws.look(self._run, self.now)
         check_invariants(self.system, self._run, self._ready_times, self._powers, self.now)
+
+    def validate_end(self, trace: Trace) -> None:
+        """Hold the records of a run that was validated after each step to laws of any run.
+
+        Raises
+        ------
+        AssertionError
+            Where one is broken.
+        """
+        self._laws.check(trace)
 
     def finish(self) -> None:
         """Let the policy take leave, once the run is done."""
