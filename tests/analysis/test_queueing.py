@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gridsched.reproduction.queueing import (
+from gridsched.reproduction.known.queues import (
     BOOT_S,
     BUSY_W,
     IDLE_W,

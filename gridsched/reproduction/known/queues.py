@@ -10,18 +10,24 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.arrays import Floats
+from gridsched.energy import relative_difference
+from gridsched.errors import SimulationError
 from gridsched.metrics.run_metrics import waiting_time_s
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import make_tasks
+from gridsched.reproduction.known.cases import Case, Row
 from gridsched.runs.run import RunResult, run
+from gridsched.runs.run_many import ENERGY_TOLERANCE
 from gridsched.runs.scenario import Scenario
+from gridsched.sim.library import is_installed
 
 #: Confidence of the intervals that theory is held against.
 CONFIDENCE = 0.99
@@ -278,6 +284,12 @@ QUEUES = {
     )
 }
 LOADS = (0.5, 0.8)
+_WORDS = {
+    "wait_s": "mean wait",
+    "wait_high_s": "mean wait of the higher priority",
+    "wait_low_s": "mean wait of the lower priority",
+    "power_w": "mean power",
+}
 
 
 @dataclass(frozen=True)
@@ -307,6 +319,42 @@ class Comparison:
         return self.found.low <= self.theory <= self.found.high
 
 
+def case_of(queue: Queue, load: float, *, tasks: int = 2000, replicates: int = 20) -> Case:
+    """Return a queue at a load as a case with known results, on both drivers where SimGrid is installed.
+
+    Parameters
+    ----------
+    queue : Queue
+    load : float
+    tasks, replicates : int
+        As in `compare`.
+    """
+    rows = tuple(
+        Row(
+            name,
+            f"{queue.id}, load {load:g}: {_WORDS[name]}",
+            repr(theory),
+            "W" if name == "power_w" else "s",
+            "interval",
+        )
+        for name, theory in queue.expected(load).items()
+    )
+    drivers: list[Literal["simgrid", "reference"]] = ["reference", *(["simgrid"] if is_installed() else [])]  # type: ignore[list-item]
+
+    def measure(_: tuple[Path, ...]) -> dict[str, float | Interval]:
+        found = [compare(queue, load, tasks=tasks, replicates=replicates, driver=each) for each in drivers]
+        for each in zip(*found, strict=True):
+            means = [one.found.mean for one in each]
+            if relative_difference(min(means), max(means)) > ENERGY_TOLERANCE:
+                raise SimulationError(f"{queue.id} at load {load:g}: {each[0].value} is {means} on {drivers}.")
+        return {each.value: each.found for each in found[-1]}
+
+    id = f"queue-{queue.id.lower().replace(' ', '-').replace('/', '')}-{load:g}"
+    return Case(
+        id, f"queueing theory, {tasks:,} tasks x {replicates}", f"gridsched reproduce known --only {id}", measure, rows
+    )
+
+
 def compare(
     queue: Queue,
     load: float,
@@ -332,3 +380,6 @@ def compare(
         Comparison(queue.id, load, name, theory, t_interval([each[name] for each in found], CONFIDENCE))
         for name, theory in queue.expected(load).items()
     ]
+
+
+CASES = tuple(case_of(queue, load) for queue in QUEUES.values() for load in LOADS)
