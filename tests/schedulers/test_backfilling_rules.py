@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scheduler_cases import log_of, machine, scenario
 
 from gridsched import Scenario, run
-from gridsched.cli.app import app
+from gridsched.cli.app import main
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
@@ -184,7 +184,7 @@ def made_log(path, jobs) -> str:
 
 def printed(capsys, *arguments: str) -> dict:
     """Return what a command prints as JSON."""
-    assert app(["run", *arguments, "--driver", "reference", "--json"], standalone_mode=False) in (None, 0)
+    assert main(["run", *arguments, "--driver", "reference", "--json"]) == 0
     content: dict = json.loads(capsys.readouterr().out)
     return content
 
