@@ -263,6 +263,11 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ),
     ),
     (
+        "parallel.energy_window",
+        ("parallel",),
+        (("easy_energy_budget", "EasyEnergyBudget", "CCGrid 2017, energyBud and PC"),),
+    ),
+    (
         "parallel.heuristics",
         ("parallel_utility",),
         (

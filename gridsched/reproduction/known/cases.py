@@ -221,8 +221,15 @@ class LogRun:
         self, id: str, source: str, rows: tuple[Row, ...], values: Callable[[RunResult], Values] | None = None
     ) -> Case:
         """Return the case whose values are the metrics of the run, or what is computed of it."""
-        measured = values or (lambda result: result.metrics())  # type: ignore[return-value]
-        return Case(id, source, self.command, lambda paths: measured(self.result(paths[0])), rows, (self.log,))
+
+        def measure(paths: tuple[Path, ...]) -> Values:
+            result = self.result(paths[0])
+            if values is not None:
+                return values(result)
+            metrics = result.metrics()
+            return {row.key: float(metrics[row.key]) for row in rows}  # type: ignore[arg-type]
+
+        return Case(id, source, self.command, measure, rows, (self.log,))
 
 
 @lru_cache(maxsize=2)
