@@ -46,8 +46,8 @@ class EasyEnergyBudget(Scheduler):
     window may start if all nodes then draw no more than P by the scheduler's watts. Energy that was not drawn is
     saved, and may be taken once that was monitored. With ``head``, the head may start above P if what it takes in
     excess within the window is saved, and not reserved by others. Where it cannot start, its start is the first end
-    of a running job at which nodes and energy are enough, or later, when the idle machine has saved it; with ``none`` not before the
-    window's end. Others, in order, may overtake where they do not delay it: on nodes that it does not need or until
+    of a running job at which nodes and energy are enough, or later, when the idle machine has saved it; with ``none``
+    not before the window's end. Others, in order, may overtake where they do not delay it: on nodes that it does not need or until
     it starts; with ``head`` they may draw, before it starts, what becomes available and neither what runs nor
     the head needs.
 
