@@ -7,16 +7,22 @@ were published anew; a test compares them. Such a table, or text, stands between
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import matplotlib.pyplot as plt
 import published_claims
 
+from gridsched.figures.figure_style import style
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import FORMULA
+from gridsched.reproduction.known import table as known_table
+from gridsched.reproduction.known.queues import LOADS, MEAN_SERVICE_S, QUEUES
 
 DOCS = Path(__file__).resolve().parent
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n)(.*?)(<!-- end of table -->)", re.DOTALL)
@@ -129,6 +135,54 @@ def public_table() -> str:
     return markdown(["module", "what it gives"], rows)
 
 
+#: What ``gridsched reproduce known -o docs/known_results.csv --force`` wrote; the figure of its queues.
+KNOWN, QUEUES_FIGURE = DOCS / "known_results.csv", DOCS / "pictures" / "queueing_theory.png"
+_NUMBERS = ("ours", "low", "high", "off")
+
+
+def known_records(*, queues: bool) -> list[dict[str, Any]]:
+    """Return the outcomes of cases with known results as they were written: of queues, or of all others."""
+    with KNOWN.open(newline="", encoding="utf-8") as stream:
+        rows = [row for row in csv.DictReader(stream) if row["case"].startswith("queue-") == queues]
+    return [{**row, **{name: float(row[name]) if row[name] else None for name in _NUMBERS}} for row in rows]
+
+
+def known_results_table(*, queues: bool) -> str:
+    """Return what others print beside ours."""
+    return known_table.markdown(known_records(queues=queues))
+
+
+def draw_queues(path: Path) -> None:
+    """Draw mean waits of queues by theory, and by replicates."""
+    loads = [0.05 + 0.01 * k for k in range(86)]
+    records = {record["what"]: record for record in known_records(queues=True)}
+    words = {"wait_s": ("", "mean wait"), "wait_high_s": (", higher", "mean wait of the higher priority"),
+             "wait_low_s": (", lower", "mean wait of the lower priority")}  # fmt: skip
+    with style():
+        figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
+        lines = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))]
+        marks, drawn = "os^vDPX", 0
+        for queue in QUEUES.values():
+            for key in queue.expected(0.5):
+                if key == "power_w":
+                    continue
+                line, mark, (short, long) = lines[drawn], marks[drawn], words[key]
+                curve = [queue.expected(load)[key] / MEAN_SERVICE_S for load in loads]
+                shown = axes.plot(loads, curve, linestyle=line, linewidth=1.1)[0]
+                rows = [records[f"{queue.id}, load {load:g}: {long}"] for load in LOADS]
+                ours = [row["ours"] / MEAN_SERVICE_S for row in rows]
+                spread = [[(row["ours"] - row["low"]) / MEAN_SERVICE_S for row in rows],
+                          [(row["high"] - row["ours"]) / MEAN_SERVICE_S for row in rows]]  # fmt: skip
+                axes.errorbar(LOADS, ours, spread, fmt=mark, color=shown.get_color(), capsize=3, markersize=5,
+                              linestyle="none")  # fmt: skip
+                axes.plot([], [], linestyle=line, marker=mark, color=shown.get_color(), label=queue.id + short)
+                drawn += 1
+        axes.set(xlabel="load", ylabel="mean wait / mean service time", yscale="log", ylim=(0.01, 20), xlim=(0, 0.95))
+        axes.legend(loc="lower right", fontsize="small")
+        figure.savefig(path, dpi=150)
+        plt.close(figure)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "metrics": metrics_table,
     "metric_names": metric_names_table,
@@ -136,6 +190,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "papers": papers_table,
     "schedulers": schedulers_table,
     "public": public_table,
+    "known": partial(known_results_table, queues=False),
+    "known_queues": partial(known_results_table, queues=True),
     "systems_of_parallel": partial(systems_table, "parallel"),
     **{
         f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)
@@ -157,8 +213,9 @@ def up_to_date(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the documents, and draw the figure."""
+    """Rewrite the documents, and draw the figures."""
     published_claims.draw(published_claims.FIGURE)
+    draw_queues(QUEUES_FIGURE)
     for document in (DOCS.parent / "README.md", *DOCS.rglob("*.md")):
         text = document.read_text(encoding="utf-8")
         document.write_text(up_to_date(text), encoding="utf-8")

@@ -81,6 +81,10 @@ VARIANTS = (
     ("easy_backfilling", {"order": "wfp3", "estimate": "last_two_of_user"}),
     ("easy_backfilling", {"order": "multifactor(PriorityWeightFairshare=1000, PriorityWeightAge=1000)"}),
     ("conservative_backfilling", {"order": "unicef", "estimate": "last_two_of_user", "depth": 3}),
+    ("easy_backfilling", {"backfill_order": "shortest", "estimate": "last_two_of_user(last='submitted', looks=True)"}),
+    ("conservative_backfilling", {"backfill_order": "smallest", "order": "f1"}),
+    ("easy_energy_budget", {"energy_reservation": "none", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
+    ("easy_energy_budget", {"begin_s": 5.0, "end_s": 50.0, "contiguous": False, "switches_off": True}),
 )
 #: those that are programs of their own are in systems/batsim
 OWN = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.external]

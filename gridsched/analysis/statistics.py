@@ -51,7 +51,7 @@ class Interval:
         return (self.high - self.low) / 2
 
 
-def half_widths(deviation: ArrayLike, count: ArrayLike) -> Floats:
+def half_widths(deviation: ArrayLike, count: ArrayLike, confidence: float = CONFIDENCE) -> Floats:
     """Return ``t(count - 1) * deviation / sqrt(count)``, nan for fewer than two values.
 
     Parameters
@@ -60,11 +60,13 @@ def half_widths(deviation: ArrayLike, count: ArrayLike) -> Floats:
         Standard deviations of samples (divisor ``count - 1``).
     count : array_like
         Sizes of the samples.
+    confidence : float
+        Probability that an interval holds the mean.
     """
     n = np.asarray(count, dtype=np.float64)
     several = np.where(n >= 2, n, np.nan)
     special = load("scipy.special", _INTERVALS)  # scipy.stats calls it, and takes four times as long to load
-    quantile = special.stdtrit(several - 1, (1 + CONFIDENCE) / 2)
+    quantile = special.stdtrit(several - 1, (1 + confidence) / 2)
     return quantile * np.asarray(deviation, dtype=np.float64) / np.sqrt(several)
 
 
@@ -73,20 +75,22 @@ def _without_nan(values: ArrayLike) -> Floats:
     return sample[~np.isnan(sample)]
 
 
-def t_interval(values: ArrayLike) -> Interval:
+def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     """Return the mean of a sample with Student's interval; nan values do not count.
 
     Parameters
     ----------
     values : array_like
         The sample.
+    confidence : float
+        Probability that the interval holds the mean.
     """
     sample = _without_nan(values)
     if not len(sample):
         return Interval()
     mean = float(sample.mean())
     deviation = float(sample.std(ddof=1)) if len(sample) > 1 else np.nan
-    half = float(half_widths(deviation, len(sample)))
+    half = float(half_widths(deviation, len(sample), confidence))
     return Interval(mean, mean - half, mean + half, len(sample))
 
 

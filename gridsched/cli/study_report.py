@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, say, warn
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.errors import NotTrusted
+from gridsched.errors import InputError, NotTrusted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from gridsched.runs.study import Study
 
 T = TypeVar("T")
+#: What `reproduce` takes in the place of a study's name: all cases with known results.
+KNOWN = "known"
 
 TrustOption = Annotated[
     bool, typer.Option("--trust", metavar="", help="Run Python files and programs that the store or study names.")
@@ -103,17 +105,32 @@ def claims(
 
 
 def reproduce(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a study file.")],
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a study file; 'known': see below.")
+    ],
     replicates: Annotated[int | None, typer.Option(help="Instead of the study's own number.", min=1)] = None,
     store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the results; default: NAME-results.")
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
-    output: Annotated[Path | None, output_option(help="Page; default: NAME-report.html.")] = None,
+    output: Annotated[
+        Path | None, output_option(help="Page; default: NAME-report.html. Of 'known': .md, .csv, .json or .parquet.")
+    ] = None,
+    inputs: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With 'known': folder where inputs of others lie.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="With 'known': cases whose ids begin so; repeatable.")
+    ] = None,
     trust: TrustOption = False,
+    force: ForceOption = False,
+    json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a study, write its report, and set its paper's claims beside our runs.
+
+    'known' is no study: it sets what others have printed on inputs that can be had beside ours, and
+    queues beside theory. What needs an input that --inputs lacks is skipped, with where it is to be had.
 
     Interrupted, the same command continues. Exit status: 0 fine; 1 runs failed, a claim has no
     verdict, or a missed one no explanation (no failure with fewer replicates than the study's);
@@ -122,7 +139,15 @@ def reproduce(
     Examples
     --------
     gridsched reproduce lecsa --replicates 5
+
+    gridsched reproduce known --inputs logs -o known.md
     """
+    if study == KNOWN:
+        has_no_effect = {"replicates": replicates, "store": store, "workers": workers, "trust": trust or None}
+        _refuse(has_no_effect, f"reproduce {KNOWN}")
+        reproduce_known(inputs, only, output, force=force, json=json, quiet=quiet)
+        return
+    _refuse({"inputs": inputs, "only": only, "force": force or None, "json": json or None}, f"reproduce {study}")
     from gridsched.analysis.study_results import read_results
     from gridsched.campaign.campaign import Options, run_campaign
     from gridsched.campaign.store import Store
@@ -152,6 +177,49 @@ def reproduce(
     if len(results.failed):
         say(f"{len(results.failed)} runs failed; {page} lists their errors.")
     if not is_settled(results, findings) or len(results.failed):
+        raise typer.Exit(1)
+
+
+def _refuse(options: Mapping[str, object], where: str) -> None:
+    """Raise `InputError` where an option is given that means nothing there."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name} has no effect with '{where}'; leave it out.")
+
+
+def reproduce_known(
+    inputs: Path | None, only: list[str] | None, output: Path | None, *, force: bool, json: bool, quiet: bool
+) -> None:
+    """Measure cases with known results, print them as they come, and write them."""
+    from gridsched.cli.output import check_targets, table_file, write_rows
+    from gridsched.files.output_files import write_whole
+    from gridsched.reproduction.known.cases import outcomes
+    from gridsched.reproduction.known.table import cells, chosen_cases, markdown
+
+    is_text = output is not None and output.suffix.lower() == ".md"
+    if output is not None and not is_text:
+        table_file(output)
+    check_targets({"-o": () if output is None else (output,)}, force=force)
+    if inputs is not None and not inputs.is_dir():
+        raise InputError(f"--inputs {inputs}: no such folder.")
+    records, n_open = [], 0
+    for outcome in outcomes(chosen_cases(only), inputs):
+        record = outcome.record()
+        records.append(record)
+        n_open += outcome.is_open
+        if not quiet and not json:
+            what, *numbers = cells(record)
+            console().print(Text(f"{what}: " + "  ".join(filter(None, numbers))), soft_wrap=True)
+            if record["why"]:
+                console().print(Text(f"    {record['why']}"), soft_wrap=True)
+    if json:
+        print(json_text(records), end="")
+    if output is not None:
+        if is_text:
+            write_whole(output, markdown(records), force=force)
+        else:
+            write_rows(output, records, records, force=force)
+    if n_open:
         raise typer.Exit(1)
 
 

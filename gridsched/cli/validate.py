@@ -13,9 +13,11 @@ from gridsched.cli.compare import SchedulersOption, report_failures, run_each, s
 from gridsched.cli.output import PRINTED, Outputs, say, warn
 from gridsched.cli.scenario_options import SchedulerParameters, paths_read, with_scenario_options
 from gridsched.cli.tables import console, print_table
-from gridsched.energy import compare_energy
+from gridsched.energy import HostEnergy, compare_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.columns import Column
+from gridsched.metrics.identities import TOLERANCE, identities_of
+from gridsched.model.trace import Trace
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import ENERGY_TOLERANCE, carbon_check, energy_check
 from gridsched.runs.run_spec import RunSpec
@@ -35,6 +37,15 @@ _GRAM_COLUMNS = (
     Column("model_g", "model\n[{unit}]", "number", "g", "grams"),
     Column("carbon_relative_difference", "relative\ndifference", "exponent"),
 )
+_LAW_COLUMNS = (
+    Column("scheduler", "scheduler"),
+    Column("law", "law"),
+    Column("direct", "from the\nrecords", "number"),
+    Column("other", "by the law", "number"),
+    Column("unit", ""),
+    Column("relative_difference", "relative\ndifference", "exponent"),
+    Column("why_not", "not held, since"),
+)
 
 
 @with_scenario_options
@@ -51,7 +62,8 @@ def validate(
 
     Either of runs made for it (options as in compare), or of an export. The model's joules come
     from the trace and the formulas alone. With a carbon intensity runs have their grams compared,
-    too: SimGrid's joules are read at each change of it.
+    too: SimGrid's joules are read at each change of it. What holds of every run is held, too: Little's
+    law, and, of equal hosts that stay on, their energy by the time that they compute.
 
     Examples
     --------
@@ -70,21 +82,30 @@ def validate(
     if export is not None:
         if inputs:
             raise InputError("Give either DIR or --platform and --workload, not both.")
-        rows = _rows_of_export(export)
+        rows, laws = _rows_of_export(export)
     else:
         if asked.settings.driver == "reference":
             raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
         scenarios = scenarios_of(schedulers, asked, parameters, meters_carbon=True)
-        rows, failures = _rows_of_runs(scenarios, quiet=outputs.quiet or outputs.json)
+        rows, laws, failures = _rows_of_runs(scenarios, quiet=outputs.quiet or outputs.json)
     bad = [row for row in rows if not _agrees(row)]
+    broken = [law for law in laws if law["why_not"] is None and not law["relative_difference"] <= TOLERANCE]
     has_grams = any("model_g" in row for row in rows)
-    whole = {"tolerance": ENERGY_TOLERANCE, "differences": len(bad), "hosts": rows, "failures": failures}
+    whole = {
+        "tolerance": ENERGY_TOLERANCE,
+        "differences": len(bad) + len(broken),
+        "hosts": rows,
+        "laws": laws,
+        "failures": failures,
+    }
     if outputs.write(rows, whole) and rows:
         out = console()
         print_table(out, _HOST_COLUMNS, rows, "Energy by SimGrid's plugin and by the model")
         if has_grams:
             _print_grams(out, [row for row in rows if "model_g" in row])
-        if not bad and not failures:
+        out.print()
+        print_table(out, _LAW_COLUMNS, laws, "What holds of every run")
+        if not bad and not broken and not failures:
             out.print(f"All {len(rows)} rows agree to {ENERGY_TOLERANCE:g} relative.")
     for row in bad:
         say(
@@ -92,8 +113,10 @@ def validate(
             f"{row['model_j']!r} J, relative difference {row['relative_difference']:.3g}"
             + (f"; grams {row['plugin_g']!r} and {row['model_g']!r}" if "model_g" in row else "")
         )
+    for law in broken:
+        say(f"{law['scheduler']}: {law['law']}: {law['direct']!r} {law['unit']} and {law['other']!r} {law['unit']}")
     report_failures(failures)
-    if bad:
+    if bad or broken:
         raise typer.Exit(1)
 
 
@@ -110,7 +133,24 @@ def _print_grams(out: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
+def _laws(scheduler: str, trace: Trace, energy: HostEnergy) -> list[dict[str, Any]]:
+    """Return a row for each law of any run."""
+    return [
+        {
+            "scheduler": scheduler,
+            "law": each.name,
+            "unit": each.unit,
+            **{
+                name: None if each.why_not else getattr(each, name)
+                for name in ("direct", "other", "relative_difference")
+            },
+            "why_not": each.why_not or None,
+        }
+        for each in identities_of(trace, energy)
+    ]
+
+
+def _rows_of_export(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     from gridsched.export.export import read_export  # pandas is slow to load
 
     export = read_export(folder)
@@ -119,17 +159,23 @@ def _rows_of_export(folder: Path) -> list[dict[str, Any]]:
     if export.trace.carbon is not None:
         warn([f"{folder}: an export holds SimGrid's joules of the whole run alone, so its grams are not compared."])
     name = str(export.provenance.get("scheduler", ""))
-    return [{"scheduler": name, **row} for row in compare_energy(export.trace, export.plugin_j)]
+    energy = trace_energy(export.trace)
+    rows = [{"scheduler": name, **row} for row in compare_energy(export.trace, export.plugin_j, energy)]
+    return rows, _laws(name, export.trace, energy)
 
 
 def _accept_any(result: RunResult) -> None:
     """Let every run pass: a difference is a row of the table here."""
 
 
-def _rows_of_runs(scenarios: Mapping[str, LoadedScenario], *, quiet: bool) -> tuple[list[dict[str, Any]], list[str]]:
+def _rows_of_runs(
+    scenarios: Mapping[str, LoadedScenario], *, quiet: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[str]]:
     results, failures = run_each(scenarios, quiet=quiet, accept=_accept_any)
     rows: list[dict[str, Any]] = []
+    laws: list[dict[str, Any]] = []
     for id, result in results.items():
         grams = {each["host"]: each for each in carbon_check(result)}
         rows += [{"scheduler": id, **row, **grams.get(row["host"], {})} for row in energy_check(result)]
-    return rows, failures
+        laws += _laws(id, result.trace, result.energy)
+    return rows, laws, failures

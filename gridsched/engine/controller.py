@@ -3,12 +3,13 @@
 A driver tells it what happened (`Controller.step`) and carries out the commands it returns. In one
 instant finishes, host changes, submissions and wakes are applied in this order, then by id; then
 the policy is asked, its decisions are checked and applied, and free cores take the next tasks.
+Where each event is one by itself (`Rules.mapping_events`), an instant is a row of such steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -22,7 +23,7 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer, Transfer
 from gridsched.engine.host_switches import HostSwitches, Outages
-from gridsched.engine.invariants import check_invariants
+from gridsched.engine.invariants import Laws, check_invariants
 from gridsched.engine.kinds_of_resources import with_pools
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
@@ -90,6 +91,7 @@ class Controller:
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
+        self._laws = Laws(tasks)
         self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, is_metered=is_metered)
         if self._calls.attends:
             self._timers.set(0.0, Timer.WAKE)
@@ -127,14 +129,21 @@ class Controller:
             concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j, transfers
         )
         self._submissions = submissions = Submissions(
-            system, tasks, run, self._timers, dispatch, sees_all=scheduler.traits.asked == "event"
+            system,
+            tasks,
+            run,
+            self._timers,
+            dispatch,
+            sees_all=scheduler.traits.asked == "event",
+            one_by_one=system.rules.mapping_events == "event",
         )
         self._progress = Progress(run, self._timers, submissions, self._events, self._outages, account, system.rules)
         state_at = partial(renewed, state, reveal)
         self._calls = PolicyCalls(
             scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, submissions, self._events
         )
-        self._passes_on = dispatch.can_pass_on and not self._events.exist
+        self._by_events = system.rules.mapping_events == "event"
+        self._passes_on = dispatch.can_pass_on and not self._events.exist and not self._by_events
 
     @property
     def scheduler(self) -> Scheduler:
@@ -204,11 +213,40 @@ class Controller:
             command = self._dispatch.pass_on(cast(Execution, finished[0]), now)
             if command is not None:
                 return [command]
-        before = self._calls.mapping_events
-        due = self._apply_instant(now, finished)
-        if due is not None:
-            self._calls.ask(now, *due)
-        return self._close_instant(due, before)
+        commands: list[Command] = []
+        for ends in self._events_of(now, finished):
+            before = self._calls.mapping_events
+            due = self._apply_instant(now, ends)
+            if due is not None:
+                self._calls.ask(now, *due)
+            commands += self._close_instant(due, before)
+        return commands
+
+    def _events_of(self, now: float, ended: Sequence[Execution | Transfer]) -> Iterator[Sequence[Execution | Transfer]]:
+        """Yield what ends with each event of an instant: all with the one that there is, as a rule.
+
+        Where each is one by itself, what has come to the end of its estimate is gone with the first; then come
+        the submissions, then the other ends in the order of their starts. Before hosts go down, and where a
+        period of the budget or the budget ends, all has ended.
+        """
+        limit = now + time_tolerance(now)
+        ends_first = self._outages is not None and self._outages.next_time <= now
+        ends_first |= self._account is not None and self._account.next_time <= limit
+        if not self._by_events or ends_first or self._transfers is not None:
+            yield ended
+            return
+        finished = cast(Sequence[Execution], ended)
+        expected = [each for each in finished if each.estimated_end <= limit]
+        submits, first = self._submissions, finished[0] if finished else None
+        others = [each for each in finished if each.estimated_end > limit]
+        if submits.next_time > now and first in others:
+            expected.append(others.pop(0))
+        yield expected
+        while submits.next_time <= now and not self.done:
+            yield ()
+        for each in others:
+            if not self.done and each.outcome == UNENDED:
+                yield (each,)
 
     def step_with_answers(
         self, now: float, finished: Sequence[Execution | Transfer]
@@ -219,13 +257,16 @@ class Controller:
         and returns the commands. Whoever answers neither attends nor delegates.
         """
         self.now = now
-        before = self._calls.mapping_events
-        due = self._apply_instant(now, finished)
-        if due is not None:
-            for only in self._calls.asks(*due):
-                state = self._calls.state_to_schedule(now, only)
-                self._calls.apply((yield state), state)
-        return self._close_instant(due, before)
+        commands: list[Command] = []
+        for ends in self._events_of(now, finished):
+            before = self._calls.mapping_events
+            due = self._apply_instant(now, ends)
+            if due is not None:
+                for only in self._calls.asks(*due):
+                    state = self._calls.state_to_schedule(now, only)
+                    self._calls.apply((yield state), state)
+            commands += self._close_instant(due, before)
+        return commands
 
     def _close_instant(self, due: tuple[bool, int] | None, before: int) -> list[Command]:
         """Let free cores take what is planned now, and return the commands of the instant.
@@ -369,7 +410,18 @@ class Controller:
         AssertionError
             Where the parts contradict each other.
         """
+        self._laws.look(self._run, self.now)
         check_invariants(self.system, self._run, self._ready_times, self._powers, self.now)
+
+    def validate_end(self, trace: Trace) -> None:
+        """Hold the records of a run that was validated after each step to laws of any run.
+
+        Raises
+        ------
+        AssertionError
+            Where one is broken.
+        """
+        self._laws.check(trace)
 
     def finish(self) -> None:
         """Let the policy take leave, once the run is done."""

@@ -15,9 +15,10 @@ from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
 from gridsched.engine.transfers import Transfers
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
-from gridsched.model.trace import ExecutionEnd
+from gridsched.model.trace import ExecutionEnd, TaskState
 
 _FINISHED = int(ExecutionEnd.FINISHED)
+_TIMEOUT, _KILLED = int(ExecutionEnd.TIMEOUT), int(TaskState.KILLED)
 _CANCELLED = int(ExecutionEnd.CANCELLED)
 
 
@@ -80,6 +81,7 @@ class Dispatch:
         self._has_room, self._place = resources.has_room, resources.place
         self._has_sets, self._on_host = resources.has_sets, resources.by_host
         self._parked_pstate = system.rules.parked_pstate
+        self._kills = system.rules.walltime == "kill"
         #: how far the run's journal has been read for hosts to park
         self._read = 0
         self.commands: list[Command] = []
@@ -90,7 +92,7 @@ class Dispatch:
     def can_pass_on(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
-        plain = self._powers is None and not self._may_wait and self.host_pstate is None
+        plain = self._powers is None and not self._may_wait and self.host_pstate is None and not self._kills
         return resources.one_core and not resources.has_sets and plain
 
     def pass_on(self, execution: Execution, now: float) -> Execution | None:
@@ -268,18 +270,18 @@ class Dispatch:
     # ------------------------------------------------------------------ off a core
 
     def finish(self, execution: Execution, together: Iterable[Execution], now: float) -> None:
-        """Apply the end of an execution: the task is done, its other copies are cancelled.
+        """Apply the end of an execution: the task is done, or killed, and its other copies are cancelled.
 
         Copies among `together`, which end in this instant, too, are cancelled when it is their
         turn.
         """
         run, task = self._run, execution.task
-        if run.state_of[task] == FINISHED:  # a copy that ended with the winner
+        if run.state_of[task] >= FINISHED:  # a copy that ended with the winner
             execution.outcome = _CANCELLED
         else:
-            execution.outcome = _FINISHED
-            run.end_task(task, FINISHED)
-            if self._transfers is not None:
+            execution.outcome, state = (_TIMEOUT, _KILLED) if execution.is_cut else (_FINISHED, FINISHED)
+            run.end_task(task, state)
+            if self._transfers is not None and not execution.is_cut:
                 self._transfers.note_end(task, execution.host, now)
             if run.replicates:
                 for copy in run.copies.pop(task):

@@ -52,6 +52,8 @@ class Execution:
         Average power [W], where a budget is kept.
     has_begun : bool
         False while its core waits for input files.
+    is_cut : bool
+        Its end is that of its requested time, at which it is killed; set by the driver, too.
     is_awaited, is_reported : bool
         For a driver that waits until a simulator has reported all ends of an instant.
     """
@@ -62,6 +64,7 @@ class Execution:
     hosts: Integers | None = None
     parts: Integers | None = None
     part_cores = 0
+    is_cut = False
     is_awaited = False
     is_reported = False
     watts = 0.0

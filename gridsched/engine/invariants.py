@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gridsched.energy import trace_energy
 from gridsched.engine.execution import UNENDED, Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.plans import Reservations
@@ -15,9 +16,53 @@ from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.engine.shared_nodes import SharedNodes
 from gridsched.engine.task_states import BLOCKED, FINISHED, POSTPONED, QUEUED, RUNNING, VIRTUAL, WAITING
+from gridsched.metrics.identities import Identity, identities_of
 from gridsched.model.system import System
-from gridsched.model.trace import TaskState
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.state import SharedNodesState
+
+_WAIT = (BLOCKED, WAITING, VIRTUAL, QUEUED, POSTPONED)
+
+
+class Laws:
+    """Counts how many tasks wait from one validated instant to the next, for Little's law at the end of the run.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    """
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._since = self._waited_s = 0.0
+        self._waiting = self._submitted = 0
+
+    def look(self, run: RunState, now: float) -> None:
+        """Note who waits at `now` [s]; who was submitted since the last instant has waited since then."""
+        new = self._tasks.submit_time_s[self._submitted : run.submitted]
+        self._waited_s += self._waiting * (now - self._since) + float((now - new).sum())
+        self._since, self._submitted = now, run.submitted
+        self._waiting = int(np.isin(run.states[: run.submitted], _WAIT).sum())
+
+    def check(self, trace: Trace) -> None:
+        """Hold a run that is over to all that is known of any, see `gridsched.metrics.identities`.
+
+        Raises
+        ------
+        AssertionError
+            Where a law is broken.
+        """
+        laws = list(identities_of(trace, trace_energy(trace)))
+        waited_s = (trace.executions["start"] - trace.tasks.submit_time_s[trace.executions["task"]]).sum()
+        starts_once = np.array_equal(np.sort(trace.executions["task"]), np.arange(len(trace.tasks)))
+        # what waits on its host for files or data has not started, but waits in no queue
+        if starts_once and self._tasks.files is None and not len(trace.transfers):
+            laws.append(Identity("Little's law, as tasks were counted", "s", float(waited_s), self._waited_s))
+        for each in laws:
+            if each.fails:
+                raise AssertionError(f"{each.name}: {each.direct!r} {each.unit}, not {each.other!r}")
+
 
 #: What is compared, what it is, and what it must be.
 Comparison = tuple[str, Any, Any]

@@ -212,6 +212,11 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
     tasks : Tasks
     """
     traits = scheduler.traits
+    if system.rules.mapping_events == "event" and (traits.replicates or traits.may_cancel):
+        raise InputError(
+            f"{scheduler!r} may end copies that run, and with --mapping-events event some have ended that it is not "
+            "asked about yet. Ask once an instant, or use another scheduler."
+        )
     if not traits.parallel:
         check_lie_alone(scheduler, tasks)
     if tasks.take_whole_nodes:

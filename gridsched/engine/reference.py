@@ -27,6 +27,11 @@ from gridsched.policy.state import State
 CHECK_INVARIANTS = "GRIDSCHED_CHECK_INVARIANTS"
 
 
+def validates() -> bool:
+    """Whether the environment asks for validation."""
+    return os.environ.get(CHECK_INVARIANTS, "0") not in ("", "0")
+
+
 def validate_if_asked(controller: Controller) -> None:
     """Have a controller validate itself after each of its steps where the environment asks for that.
 
@@ -36,7 +41,7 @@ def validate_if_asked(controller: Controller) -> None:
     ----------
     controller : Controller
     """
-    if os.environ.get(CHECK_INVARIANTS, "0") in ("", "0"):
+    if not validates():
         return
     take_step, take_answered_step = controller.step, controller.step_with_answers
 
@@ -80,6 +85,7 @@ class Calendar:
         if self._run_times is not None:
             duration = self._run_times.run_time(execution.task, execution.host, execution.pstate)
             execution.end = execution.start + duration
+            execution.is_cut = self._run_times.is_cut(execution.task, execution.host, execution.pstate)
         if self._speeds is not None:
             hosts = execution.hosts
             speed = self._speeds.of(np.array([execution.host]) if hosts is None else hosts)
@@ -170,7 +176,10 @@ def _records(controller: Controller, run_times: RunTimes | None) -> Trace:
     """Return the trace of a run that is over."""
     controller.finish()
     trace = controller.trace(as_estimated=run_times is None)
-    return trace if run_times is None else replace(trace, load=run_times.load)
+    trace = trace if run_times is None else replace(trace, load=run_times.load)
+    if validates():
+        controller.validate_end(trace)
+    return trace
 
 
 def simulate_with_answers(

@@ -32,6 +32,8 @@ class Submissions:
     dispatch : Dispatch
     sees_all : bool
         Whether the policy is asked for all tasks that wait at every event; else for each one that is new.
+    one_by_one : bool
+        Whether each submission is an event of its own, however many are due (`Rules.mapping_events`).
 
     Attributes
     ----------
@@ -40,9 +42,17 @@ class Submissions:
     """
 
     def __init__(
-        self, system: System, tasks: Tasks, run: RunState, timers: Timers, dispatch: Dispatch, *, sees_all: bool
+        self,
+        system: System,
+        tasks: Tasks,
+        run: RunState,
+        timers: Timers,
+        dispatch: Dispatch,
+        *,
+        sees_all: bool,
+        one_by_one: bool = False,
     ) -> None:
-        self._sees_all = sees_all
+        self._sees_all, self._one_by_one = sees_all, one_by_one
         self.returned: Sequence[int] = ()
         self._times: list[float] = tasks.submit_time_s.tolist()
         self._runnable = system.estimates.runnable(np.arange(len(tasks)), np.arange(system.n_hosts))
@@ -58,9 +68,11 @@ class Submissions:
         return self._times[submitted] if submitted < len(self._times) else math.inf
 
     def take(self, now: float) -> bool:
-        """Let the tasks that are due wait, but for those that run nowhere; whether any waits."""
+        """Let the tasks that are due (or the next) wait, but for those that run nowhere; whether any waits."""
         first = self._run.submitted
         end = bisect_right(self._times, now, lo=first)
+        if self._one_by_one:
+            end = min(end, first + 1)
         waits = end > first and self._run.submit(end, self._runnable)
         if self._tracker is not None and end > first:
             self._tracker.hold(first, end, now)

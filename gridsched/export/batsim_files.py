@@ -20,7 +20,7 @@ from gridsched.metrics import run_metrics, window_metrics
 from gridsched.metrics.run_metrics import of_deciding, trace_carbon
 from gridsched.model.tasks import deadline_column
 from gridsched.model.timeline import HostTimeline, host_timeline
-from gridsched.model.trace import TaskState, Trace
+from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.power import TracePower, grid_power, running_total
 
 Columns = dict[str, NDArray[Any] | list[Any]]
@@ -59,10 +59,11 @@ def batsim_state(trace: Trace) -> list[str]:
         TaskState.DROPPED: "REJECTED",
         TaskState.REJECTED: "REJECTED",
     }
-    started = run_metrics.deciding_execution(trace) >= 0
+    chosen, outcome = run_metrics.deciding_execution(trace), trace.executions["outcome"].tolist()
+    at_walltime = {ExecutionEnd.TIMEOUT: "COMPLETED_WALLTIME_REACHED"}
     return [
-        words.get(state, "COMPLETED_KILLED") if ran else "REJECTED"
-        for state, ran in zip(trace.final_state.tolist(), started.tolist(), strict=True)
+        words.get(state) or at_walltime.get(outcome[run], "COMPLETED_KILLED") if run >= 0 else "REJECTED"
+        for state, run in zip(trace.final_state.tolist(), chosen.tolist(), strict=True)
     ]
 
 

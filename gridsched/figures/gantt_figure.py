@@ -30,8 +30,9 @@ ENDED = {
     ExecutionEnd.CANCELLED: Look("#fff3dc", "/////", "cancelled copy"),
     ExecutionEnd.KILLED: Look("#f3c7b8", "xxxxx", "killed"),
     ExecutionEnd.FAILED: Look("#ffffff", "ooo", "failed"),
+    ExecutionEnd.TIMEOUT: Look("#d9cbe6", "....", "killed at its requested time"),
 }
-_CROWDED = ("#8a4b00", "#000000", "#b00000")
+_CROWDED = ("#8a4b00", "#000000", "#b00000", "#5b3c88")
 CROWDED_ENDED = {end: replace(ENDED[end], face=face, hatch=None) for end, face in zip(ENDED, _CROWDED, strict=True)}
 
 

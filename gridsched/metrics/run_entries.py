@@ -183,7 +183,12 @@ _RUN = (
     ),
     _fewer(TaskState.DROPPED, "tasks that the scheduler gave up", header="dropped"),
     _fewer(TaskState.REJECTED, "tasks that fit on no host"),
-    _fewer(TaskState.KILLED, "tasks that the end of the budget killed"),
+    _fewer(
+        TaskState.KILLED,
+        "tasks that were killed: by the end of the budget, by the scheduler, or at the time they asked for "
+        "(`--walltime kill`; these count in the times below)",
+        words="tasks killed",
+    ),
     _fewer(TaskState.FAILED, "tasks whose host failed"),
     _fewer(TaskState.UNFINISHED, "tasks that the horizon left undone"),
     less(

@@ -27,9 +27,9 @@ CHANCE_BINS = 20
 def makespan_s(trace: Trace) -> float:
     """Last finish of a task minus first submission [s]; 0 if no task finished.
 
-    The meaning of Batsim 5; Batsim 4 used the last finish alone.
+    The meaning of Batsim 5; Batsim 4 used the last finish alone. A job killed at its requested time counts.
     """
-    finish = trace.of_outcome(ExecutionEnd.FINISHED)["end"]
+    finish = trace.executions["end"][trace.had_turn]
     if not len(finish):
         return 0.0
     return float(finish.max() - trace.tasks.submit_time_s.min())
@@ -121,13 +121,14 @@ def mean_time_to_deadline_s(trace: Trace) -> float:
 def deciding_execution(trace: Trace) -> Integers:
     """The execution that tells of each task, -1 if it never started, shape (tasks,).
 
-    The copy that finished the task, otherwise the one that started last. A task's start, waiting
-    time and host are this copy's, so that waiting time + execution time = flow time.
+    The copy that finished the task, or was killed at its requested time; else the one that started
+    last. A task's start, waiting time and host are this copy's, so that waiting time + execution time =
+    flow time.
     """
     runs = trace.executions
     chosen = np.full(len(trace.tasks), -1, dtype=np.int64)
     chosen[runs["task"]] = np.arange(len(runs))  # in order of start: the last one stays
-    done = np.flatnonzero(runs["outcome"] == ExecutionEnd.FINISHED)
+    done = np.flatnonzero(trace.had_turn)
     chosen[runs["task"][done]] = done
     return chosen
 
@@ -151,8 +152,11 @@ def execution_time_s(trace: Trace) -> Floats:
 
 
 def flow_time_s(trace: Trace) -> Floats:
-    """Submission to finish [s] (turnaround time), nan if the task did not finish."""
-    return trace.finish_time_s - trace.tasks.submit_time_s
+    """Submission to finish [s] (turnaround time), nan if the task did not finish.
+
+    Of a job that was killed at its requested time, to that.
+    """
+    return trace.leave_time_s - trace.tasks.submit_time_s
 
 
 def stretch(flow_s: Floats, run_s: Floats) -> Floats:

@@ -203,7 +203,14 @@ class Rules:
     Attributes
     ----------
     mapping_interval_s : float or None
-        Distance of mapping events [s]; None asks at every instant at which something happened.
+        Distance of mapping events [s]; None asks as `mapping_events` says.
+    mapping_events : {"instant", "event"}
+        When a scheduler is asked that goes by events: once for all that happens in one instant; or after
+        each submission and each end by itself, submissions first, as many simulators of queues do. What has
+        come to the end of its estimate is gone before either.
+    walltime : {"ignore", "kill"}
+        Whether a job that has a requested time runs to its end however long that takes, or is killed
+        when it has run so long; estimates are then bounds.
     pending_slots : int
         Tasks a host fixes behind the executing one as soon as there is room (1 in paper 000).
     budget : EnergyBudget or None
@@ -248,6 +255,21 @@ class Rules:
             json_schema_extra=_OF_SCHEDULING,
         ),
     ] = None
+    mapping_events: Annotated[
+        Literal["instant", "event"],
+        Field(
+            description="Without an interval, ask schedulers once an instant (default), or after each submission and "
+            "each end by itself (event).",
+            json_schema_extra=_OF_SCHEDULING,
+        ),
+    ] = "instant"
+    walltime: Annotated[
+        Literal["ignore", "kill"],
+        Field(
+            description="Jobs that run longer than they asked for go on (ignore, default), or are killed.",
+            json_schema_extra=_OF_SCHEDULING,
+        ),
+    ] = "ignore"
     pending_slots: Annotated[
         int,
         Field(ge=0, description="Tasks that a host fixes behind the executing one.", json_schema_extra=_OF_SCHEDULING),
@@ -313,6 +335,11 @@ class Rules:
 
     def __post_init__(self) -> None:
         check_record(self, Rules)
+        if self.mapping_interval_s is not None and self.mapping_events == "event":
+            raise InputError(
+                f"mapping_events is 'event', and mapping_interval_s {self.mapping_interval_s:g}: schedulers are asked "
+                "after every event or at an interval. Leave one of them out."
+            )
 
     @property
     def rules(self) -> Rules:

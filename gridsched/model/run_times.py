@@ -38,6 +38,37 @@ class RunTimes(ABC):
     def run_time(self, task: int, host: int, pstate: int) -> float:
         """Return how long the task takes on the host in the host's P-state [s], above 0."""
 
+    def is_cut(self, task: int, host: int, pstate: int) -> bool:
+        """Whether the task is killed after that time, before it would have finished."""
+        return False
+
+
+class KilledAtEstimate(RunTimes):
+    """Durations of which none is longer than estimated: what would be is killed then (`Rules.walltime`).
+
+    Parameters
+    ----------
+    run_times : RunTimes
+        How long executions would take.
+    estimates : Estimates
+        Of the same hosts.
+    """
+
+    def __init__(self, run_times: RunTimes, estimates: Estimates) -> None:
+        self._whole, self._estimates = run_times, estimates
+        self.load = run_times.load
+
+    def _limit_s(self, task: int, host: int, pstate: int) -> float:
+        return self._estimates.run_time(task, host, self._estimates.scheduler_pstate(task, pstate))
+
+    def run_time(self, task: int, host: int, pstate: int) -> float:
+        """Return how long the task has its host [s]."""
+        return min(self._whole.run_time(task, host, pstate), self._limit_s(task, host, pstate))
+
+    def is_cut(self, task: int, host: int, pstate: int) -> bool:
+        """Whether the task would take longer than estimated."""
+        return self._whole.run_time(task, host, pstate) > self._limit_s(task, host, pstate)
+
 
 class DrawnRunTimes(RunTimes):
     """Durations spread around the estimates; a task's luck is the same wherever it runs.

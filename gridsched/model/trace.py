@@ -38,12 +38,17 @@ class TaskState(IntEnum):
 
 
 class ExecutionEnd(IntEnum):
-    """How one execution (copy) of a task ended."""
+    """How one execution (copy) of a task ended.
+
+    `TIMEOUT`: it was killed when it had run as long as was asked for (`Rules.walltime`); its task is then
+    `TaskState.KILLED`, and left its nodes as any that had its turn.
+    """
 
     FINISHED = 0
     CANCELLED = 1
     KILLED = 2
     FAILED = 3
+    TIMEOUT = 4
 
 
 #: One execution of a task (replicas are executions of their own).
@@ -216,10 +221,23 @@ class Trace:
     @property
     def finish_time_s(self) -> Floats:
         """Finish of each task [s], nan where it did not finish, shape (tasks,)."""
-        done = self.of_outcome(ExecutionEnd.FINISHED)
-        finish = np.full(len(self.tasks), np.nan)
-        finish[done["task"]] = done["end"]
-        return finish
+        return self._end_of(self.of_outcome(ExecutionEnd.FINISHED))
+
+    @property
+    def had_turn(self) -> Booleans:
+        """Which executions ended for good: they finished their task, or had all of the time it asked for."""
+        return np.isin(self.executions["outcome"], (ExecutionEnd.FINISHED, ExecutionEnd.TIMEOUT))
+
+    @property
+    def leave_time_s(self) -> Floats:
+        """When each task finished, or was killed at its requested time [s]; nan where neither, shape (tasks,)."""
+        return self._end_of(self.executions[self.had_turn])
+
+    def _end_of(self, executions: NDArray[np.void]) -> Floats:
+        """End of the task of each of some executions [s], nan for the other tasks."""
+        end = np.full(len(self.tasks), np.nan)
+        end[executions["task"]] = executions["end"]
+        return end
 
     def executed_flops(self) -> Floats:
         """Work each execution really did [flop], shape (executions,).

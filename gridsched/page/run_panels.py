@@ -44,8 +44,9 @@ from gridsched.page.run_data import Columns, ShownRun
 COLORS = ("#1b5c9e", "#c4581c", "#2e7d4f", "#7a3e9d", "#8a6d1b", "#4a4a4a")
 #: Neighbouring jobs are told apart.
 _PALETTE = ("#8fb8de", "#a9d3a5", "#f0c987", "#c9b3e0", "#9ad0cf", "#e3b1b1", "#cfc69b", "#b3bccb",
-            "#b06a00", "#7a1010", "#d02020")  # fmt: skip
-_OF_JOBS, _ENDED = 8, (ExecutionEnd.CANCELLED, ExecutionEnd.KILLED, ExecutionEnd.FAILED)
+            "#b06a00", "#7a1010", "#d02020", "#5b3c88")  # fmt: skip
+_OF_JOBS = 8
+_ENDED = (ExecutionEnd.CANCELLED, ExecutionEnd.KILLED, ExecutionEnd.FAILED, ExecutionEnd.TIMEOUT)
 #: So many bars are drawn at once, which takes some hundredths of a second.
 MOST_DRAWN = 6_000
 _MOST_USERS, EVERY_USER = 500, "all users"

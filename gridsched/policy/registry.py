@@ -208,6 +208,11 @@ _FAMILIES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, str, str], ...]], 
         ),
     ),
     ("parallel.slurm", ("parallel",), (("slurm", "Slurm", "Slurm 22.05: SchedMD's documentation of its scheduling"),)),
+    (
+        "parallel.energy_window",
+        ("parallel",),
+        (("easy_energy_budget", "EasyEnergyBudget", "CCGrid 2017, energyBud and PC"),),
+    ),
 )
 
 _ENTRIES: Table[str, SchedulerEntry] = Table(

@@ -57,6 +57,7 @@ def check_loaded(scenario: LoadedScenario) -> None:
         With only the deployed hosts computing.
     """
     _check_tasks(scenario)
+    _check_walltime(scenario)
     _check_network(scenario)
     _check_profiles(scenario)
     _check_energy(scenario)
@@ -74,6 +75,21 @@ def _check_tasks(scenario: LoadedScenario) -> None:
         f"{scenario.tasks.name}: there are no tasks to run{reasons(scenario.left_out)}. Give a workload with at "
         "least one."
     )
+
+
+def _check_walltime(scenario: LoadedScenario) -> None:
+    """Refuse to kill jobs that have asked for no time, or whose time on a host is not known before."""
+    if scenario.walltime == "ignore":
+        return
+    name, why = scenario.tasks.name, None
+    if scenario.tasks.requested_time_s is None or scenario.run_times is None:
+        why = "its tasks have no requested times, or take just these"
+    elif scenario.platform.profiles.speeds:
+        why = f"host {scenario.platform.profiles.speeds[0][0]!r} has a speed profile, by which nothing is known to end"
+    elif scenario.uses_network:
+        why = "messages take a time that nobody asked for; leave them out by --network none"
+    if why is not None:
+        raise InputError(f"{name}: --walltime kill does not go with this run: {why}.")
 
 
 def _check_network(scenario: LoadedScenario) -> None:

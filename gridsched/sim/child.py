@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,7 @@ def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
-        return reference.simulate(controller, scenario.run_times)
+        return reference.simulate(controller, scenario.durations)
     finally:
         if was_enabled:
             gc.enable()
@@ -138,7 +139,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     check_precision(scenario)
     has_sets, is_metered = takes_sets(scenario.tasks, scheduler.traits), scenario.is_metered
     way = choose_way(scenario, scheduler.traits, has_sets=has_sets)
-    run_times = scenario.run_times
+    run_times = scenario.durations
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     world = World(
         scenario.platform,
@@ -171,6 +172,8 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:
         fields["load"] = run_times.load
+    if reference.validates() and way != "network":  # there messages take time, too
+        controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = world.carbon_meter
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
 

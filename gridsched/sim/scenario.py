@@ -18,7 +18,7 @@ from gridsched.model.network import Network
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_record, key_info
 from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, Rules
-from gridsched.model.run_times import RunTimes
+from gridsched.model.run_times import KilledAtEstimate, RunTimes
 from gridsched.model.stochastic import StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
@@ -307,6 +307,13 @@ class LoadedScenario(Scenario):
         """Whether tasks send what they make to others over the network."""
         pairs = self.tasks.dependencies
         return self.between_hosts is not None and pairs is not None and bool(pairs.size_bytes.any())
+
+    @cached_property
+    def durations(self) -> RunTimes | None:
+        """How long tasks run, where that is not what is estimated: `run_times`, cut where jobs are killed."""
+        if self.walltime == "kill" and self.run_times is not None:
+            return KilledAtEstimate(self.run_times, self.system.estimates)
+        return self.run_times
 
     @property
     def is_metered(self) -> bool:

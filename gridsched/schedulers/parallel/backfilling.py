@@ -12,18 +12,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Integers
+from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.plugins import variant
 from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, check_whole_number
-from gridsched.policy.decisions import Decision
+from gridsched.policy.decisions import Decision, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.availability import ALL
 from gridsched.schedulers.parallel.machines import CountedNodes, EachNode
 from gridsched.schedulers.parallel.predictors import PredictedQueue, Predictor, read_only, read_predictor
-from gridsched.schedulers.parallel.queue_orders import QueuedJobs, QueueOrder, read_order
+from gridsched.schedulers.parallel.queue_orders import AsSubmitted, QueuedJobs, QueueOrder, read_order
 
 
 def check_one_cluster(scheduler: object, system: System) -> None:
@@ -49,11 +49,14 @@ class ParallelQueue(Scheduler):
         Order of the queue: ``"fcfs"``, or another of `gridsched.schedulers.parallel.queue_orders`.
     depth : int, optional
         Only so many jobs of the queue are looked at, the first ones in its order.
-    estimate : {"requested", "last_two_of_user"}
-        What is taken for the run times of jobs; see `gridsched.schedulers.parallel.predictors`.
+    estimate : str
+        What is taken for the run times of jobs, ``"requested"`` or ``"last_two_of_user"``, perhaps with
+        parameters; see `gridsched.schedulers.parallel.predictors`.
 
     Attributes
     ----------
+    backfill_order : str, optional
+        Order of those behind the first that cannot start, where it is another; a parameter of `Backfilling`.
     n_reserved : int
         Of the jobs that cannot start now none (0), the first of each partition (1) or all
         (`ALL`) have reservations.
@@ -72,6 +75,7 @@ class ParallelQueue(Scheduler):
     traits: ClassVar[Traits] = Traits(asked="event", parallel=True, shares=True, platform_order_matters=True)
     _id: ClassVar[str]
     n_reserved: ClassVar[int]
+    backfill_order: str | None = None
 
     def __init__(self, order: str = "fcfs", depth: int | None = None, estimate: str = "requested") -> None:
         self.order = order
@@ -81,6 +85,10 @@ class ParallelQueue(Scheduler):
     def queue_order(self) -> QueueOrder | None:
         """Return the order of the queue; None is that of submission."""
         return read_order(self._id, self.order)
+
+    def order_of_backfilling(self) -> QueueOrder:
+        """Return the order of those behind the first that cannot start, where `backfill_order` is given."""
+        return read_order(self._id, self.backfill_order, "backfill_order") or AsSubmitted()
 
     def predictor(self) -> Predictor | None:
         """Return what predicts run times; None is what users asked for."""
@@ -98,15 +106,18 @@ class ParallelQueue(Scheduler):
             check_whole_number(self._id, "depth", self.depth, 1)
         predictor = self.predictor()
         self.predicted_ = None if predictor is None else PredictedQueue(predictor)
+        self.may_wake_ = system.rules.mapping_interval_s is None
         self.order_ = self.queue_order()
-        if self.order_ is not None:
-            self.order_.prepare()
+        self.behind_ = None if self.backfill_order is None else self.order_of_backfilling()
+        self.orders_ = [each for each in (self.order_, self.behind_) if each is not None]
+        for each in self.orders_:
+            each.prepare()
         shares = bool(system.platform.partitions)
         if not shares:
             check_one_cluster(self, system)
         machine = EachNode if shares or system.rules.maintenance else CountedNodes
         self.machine_ = machine(system, self.n_reserved)
-        self.is_textbook_ = self.order_ is None and self.predicted_ is None and not shares and self.depth is None
+        self.is_textbook_ = not self.orders_ and self.predicted_ is None and not shares and self.depth is None
         self.known_ = 0
         self.run_time_, self.requested_ = np.empty(0), np.empty(0)
         self.size_ = np.empty(0, dtype=np.int64)
@@ -127,15 +138,20 @@ class ParallelQueue(Scheduler):
             queue = self._ordered(queue, state)
             if self.predicted_ is not None:
                 end = self.predicted_.ends(state)
+            if self.behind_ is not None:
+                queue = self._with_behind_ordered(self.behind_, queue, state, end)
         decisions = machine.starts(state, queue, self.run_time_, self.requested_, self.size_, end)
-        if decisions and not is_textbook:
+        if is_textbook:
+            return decisions
+        if decisions:
             self._note_starts(state.now, np.array([each.task for each in decisions], dtype=np.int64))
-        return decisions
+        look = self.predicted_.next_look(state.now) if self.predicted_ is not None and self.may_wake_ else None
+        return decisions if look is None else [*decisions, WakeAt(look)]
 
     def _observe(self, state: State) -> None:
         """Let order and predictor look at the run, before anything is decided."""
-        if self.order_ is not None:
-            self.order_.observe(state)
+        for order in self.orders_:
+            order.observe(state)
         if self.predicted_ is not None:
             self.predicted_.observe(state, self.requested_)
 
@@ -144,30 +160,36 @@ class ParallelQueue(Scheduler):
         if self.predicted_ is not None:
             self.run_time_[queue] = self.predicted_.predict(state, queue, self.requested_)
         if self.order_ is not None:
-            submit_time_s, attributes = state.tasks.submit_time_s[queue], state.tasks.attributes
-            run_time_s, size, factor = self.run_time_[queue], self.size_[queue], self.machine_.factor_of(queue)
-            machine, hosts = self.machine_, self.machine_.hosts_of(queue)
-            jobs = QueuedJobs(
-                state.now,
-                queue,
-                submit_time_s,
-                run_time_s,
-                size,
-                machine.size,
-                attributes,
-                factor,
-                hosts,
-                machine.n_hosts,
-            )
-            queue = read_only(queue[np.argsort(self.order_.keys(jobs), kind="stable")])
+            queue = self._sorted(self.order_, queue, state)
         if self.order_ is None or not self.order_.weighs_partitions:
             queue = self.machine_.by_priority(queue)
         return queue[: self.depth]
 
+    def _sorted(self, order: QueueOrder, queue: Integers, state: State) -> Integers:
+        """Return jobs, which are in order of submission, in another."""
+        submit_time_s, attributes = state.tasks.submit_time_s[queue], state.tasks.attributes
+        run_time_s, size, factor = self.run_time_[queue], self.size_[queue], self.machine_.factor_of(queue)
+        machine, hosts = self.machine_, self.machine_.hosts_of(queue)
+        jobs = QueuedJobs(
+            state.now, queue, submit_time_s, run_time_s, size, machine.size, attributes, factor, hosts, machine.n_hosts
+        )
+        return read_only(queue[np.argsort(order.keys(jobs), kind="stable")])
+
+    def _with_behind_ordered(self, order: QueueOrder, queue: Integers, state: State, end: Floats | None) -> Integers:
+        """Return a queue with what no other overtakes at its head, and the others in an order of their own.
+
+        First are those that start in order, and the first of each partition that does not.
+        """
+        first = self.machine_.first_in_order(state, queue, self.run_time_, self.requested_, self.size_, end)
+        behind = self._sorted(order, np.sort(queue[~first]), state)
+        if not order.weighs_partitions:
+            behind = self.machine_.by_priority(behind)
+        return read_only(np.concatenate([queue[first], behind]))
+
     def _note_starts(self, now: float, tasks: Integers) -> None:
         """Let order and predictor know of the jobs that start."""
-        if self.order_ is not None:
-            self.order_.started(tasks, self.size_[tasks])
+        for order in self.orders_:
+            order.started(tasks, self.size_[tasks])
         if self.predicted_ is not None:
             self.predicted_.started(now, tasks, self.run_time_)
 
@@ -195,9 +217,9 @@ class FCFS(ParallelQueue):
         Order of the queue: ``"fcfs"``, or another of `gridsched.schedulers.parallel.queue_orders`.
     depth : int, optional
         Only so many jobs of the queue are looked at, the first ones in its order.
-    estimate : {"requested", "last_two_of_user"}
-        What is taken for the run times of jobs, where the order goes by them; see
-        `gridsched.schedulers.parallel.predictors`.
+    estimate : str
+        What is taken for the run times of jobs where the order goes by them, ``"requested"`` or
+        ``"last_two_of_user"``; see `gridsched.schedulers.parallel.predictors`.
 
     Notes
     -----
@@ -218,7 +240,7 @@ class Backfilling(ParallelQueue):
 
     Parameters
     ----------
-    reservations, dropping_threshold, cluster_choice, order, depth, estimate
+    reservations, dropping_threshold, cluster_choice, order, depth, estimate, backfill_order
         As in `EasyBackfilling` and `FCFS`.
     """
 
@@ -234,8 +256,10 @@ class Backfilling(ParallelQueue):
         order: str = "fcfs",
         depth: int | None = None,
         estimate: str = "requested",
+        backfill_order: str | None = None,
     ) -> None:
         super().__init__(order, depth, estimate)
+        self.backfill_order = backfill_order
         self.reservations = reservations
         self.dropping_threshold = dropping_threshold
         self.cluster_choice = cluster_choice
@@ -254,7 +278,7 @@ class Backfilling(ParallelQueue):
         if self.reservations == "recomputed":
             super().prepare(system, rng)
             return
-        for name, usual in (("order", "fcfs"), ("depth", None), ("estimate", "requested")):
+        for name, usual in (("order", "fcfs"), ("depth", None), ("estimate", "requested"), ("backfill_order", None)):
             if getattr(self, name) != usual:
                 raise InputError(f"Parameter {name!r} of {self._id} has no effect with permanent reservations.")
         permanent = variant("reservations", "permanent", f"Parameter 'reservations' of {self._id}")
@@ -282,8 +306,11 @@ class EasyBackfilling(Backfilling):
         As in `ConservativeBackfilling`.
     order : str
     depth : int, optional
-    estimate : {"requested", "last_two_of_user"}
+    estimate : str
         As in `FCFS`; backfilling goes by the estimates, too.
+    backfill_order : str, optional
+        Order in which those behind the head are looked at, as `order` names it: ``"shortest"`` is EASY-SJBF
+        [4]_, in which the head stays the first submitted. Default the queue's.
 
     Notes
     -----
@@ -307,6 +334,9 @@ class EasyBackfilling(Backfilling):
        runtime estimates in scheduling the IBM SP2 with backfilling", IEEE TPDS 12(6), 2001
        (not read).
     .. [3] Paper 001, section 3.4.4.
+    .. [4] D. Tsafrir, Y. Etsion, D. G. Feitelson, "Backfilling using system-generated predictions rather
+       than user runtime estimates", IEEE TPDS 18(6), 2007, doi:10.1109/TPDS.2007.70606 (not read; its
+       rules as E. Gaussier et al., SC 2015, doi:10.1145/2807591.2807646, store their results).
     """
 
     _id = "easy_backfilling"
@@ -332,8 +362,11 @@ class ConservativeBackfilling(Backfilling):
         heuristics "designed for homogeneous clusters" (section 3.4.3).
     order : str
     depth : int, optional
-    estimate : {"requested", "last_two_of_user"}
+    estimate : str
         As in `FCFS`; backfilling goes by the estimates, too.
+    backfill_order : str, optional
+        Order in which those behind the first that cannot start get their reservations, as `order` names
+        it. Default the queue's.
 
     Notes
     -----

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.model.maintenance import Maintenance
 from gridsched.model.room_on_nodes import PLACES, node_amounts
 from gridsched.model.system import System
@@ -101,6 +101,16 @@ class CountedNodes:
         count = starts_now(self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ())
         return self._on_first_nodes(starts[:count], nodes, size) if count else []
 
+    def first_in_order(
+        self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
+    ) -> Booleans:
+        """Return which jobs of a queue start as long as none overtakes, and the first that then cannot.
+
+        Parameters are those of `starts`. Of several partitions there is one such first of each.
+        """
+        fits = np.cumsum(size[queue]) <= state.nodes.n_free
+        return np.arange(len(queue)) <= np.count_nonzero(fits)
+
     def _on_first_nodes(self, tasks: Integers, nodes: NodesState, size: Integers) -> list[Allocate]:
         """Let jobs start, each on the free nodes of the lowest ids."""
         free, begin, decisions = nodes.free.nonzero()[0], 0, []
@@ -191,6 +201,16 @@ class EachNode(CountedNodes):
         self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
     ) -> list[Allocate]:
         """Return what starts now, as `CountedNodes.starts`."""
+        decisions = self._chosen(state, queue, run_time_s, longest_s, size, end)
+        if end is not None and not self._shares:
+            self._nodes_of = {task: self._nodes_of[task] for task in state.running["task"].tolist()}
+            self._nodes_of |= {each.task: each.hosts for each in decisions}
+        return decisions
+
+    def _chosen(
+        self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
+    ) -> list[Allocate]:
+        """Return what starts now, and where; nothing is noted."""
         starts, jobs, now = self._room(queue), self._jobs, state.now
         if len(starts) > len(self._n_places):
             self._n_places = np.empty(len(starts), dtype=np.int64)
@@ -211,10 +231,20 @@ class EachNode(CountedNodes):
             some, parts = self._places[:, begin : begin + n]
             decisions.append(Allocate(task, np.repeat(some, parts)))
             begin += n
-        if end is not None and not self._shares:
-            self._nodes_of = {task: self._nodes_of[task] for task in state.running["task"].tolist()}
-            self._nodes_of |= {each.task: each.hosts for each in decisions}
         return decisions
+
+    def first_in_order(
+        self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
+    ) -> Booleans:
+        """Return which jobs start as long as none overtakes, and the first of each partition that then cannot."""
+        self._reservations, usual = 0, self._reservations
+        decisions = self._chosen(state, queue, run_time_s, longest_s, size, end)
+        self._reservations = usual
+        first: Booleans = np.isin(queue, [each.task for each in decisions])
+        partition = self._jobs.partition[queue]
+        for k in np.unique(partition[~first]).tolist():
+            first[np.flatnonzero(~first & (partition == k))[0]] = True
+        return first
 
     def _first_down_first(self, now: float, down: Integers, begin_s: Floats) -> Integers:
         """Return the hosts of the partitions, in each those first that go down first, then by ids."""

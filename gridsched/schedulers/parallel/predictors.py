@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
+from gridsched.errors import InputError, did_you_mean
 from gridsched.policy.base import check_choice
 from gridsched.policy.state import State
 from gridsched.schedulers.parallel.fair_share import attribute_of
+from gridsched.schedulers.wrapping import read_call
 
 #: By how much a prediction that has passed is corrected, the first time, the second, ... [s].
 CORRECTIONS_S = np.array([60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000], dtype=np.float64)
@@ -21,7 +23,14 @@ class Predictor(ABC):
     """Base of all predictors; what one remembers during a run is set by `prepare`.
 
     It knows of jobs that have ended what they took, of others what was asked for.
+
+    Attributes
+    ----------
+    looks : bool
+        Whether the queue is looked at when a prediction has passed, too.
     """
+
+    looks: bool = False
 
     def prepare(self) -> None:  # noqa: B027
         """Forget the last run."""
@@ -33,14 +42,40 @@ class Predictor(ABC):
     def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
         """Return how long jobs will run [s], shape (tasks,); more than was asked for is cut."""
 
+    def correct(self, run_time_s: float, times: int) -> float:
+        """Return what is predicted in the place of a run time that has passed, for the so-manieth time [s].
+
+        Parameters
+        ----------
+        run_time_s : float
+            [s].
+        times : int
+            How often it has been corrected before.
+
+        Returns
+        -------
+        float
+            More than was asked for is cut.
+        """
+        return run_time_s + CORRECTIONS_S.item(min(times, len(CORRECTIONS_S) - 1))
+
 
 class LastTwoOfUser(Predictor):
     """The mean of the last two jobs of the same user that have ended.
 
+    Parameters
+    ----------
+    last : {"ended", "submitted"}
+        Which two of those that have ended: that ended last, or that were submitted last.
+    correction : {"steps", "request"}
+        A prediction that has passed grows by `CORRECTIONS_S`, one after the other, never beyond what was
+        asked for; or it becomes just that.
+    looks : bool
+        Whether the queue is looked at then.
+
     Notes
     -----
-    Of users of whom fewer have ended, and of jobs without a user, what was asked for. A prediction
-    that has passed grows by `CORRECTIONS_S`, one after the other, never beyond what was asked for.
+    Of users of whom fewer have ended, and of jobs without a user, what was asked for.
 
     References
     ----------
@@ -49,16 +84,31 @@ class LastTwoOfUser(Predictor):
        (not read).
     """
 
+    def __init__(self, last: str = "ended", correction: str = "steps", looks: bool = False) -> None:
+        self.last, self.correction, self.looks = last, correction, looks
+
     def prepare(self) -> None:
         """Forget what has ended."""
-        #: run times [s] of the last and the last but one job of each user
+        #: run times [s] of the last and the last but one job of each user, and what they are the last by
         self.last_s_ = np.full((0, 2), np.nan)
+        self.place_ = np.full((0, 2), -1)
+        self.n_ended_ = 0
 
     def ended(self, state: State, task: int, run_time_s: float) -> None:
-        """Keep the run time as the last of its user [s]."""
+        """Keep the run time, where it is one of the last two of its user [s]."""
         user = self._of_users(state).item(task)
-        if user >= 0:
-            self.last_s_[user] = run_time_s, self.last_s_[user, 0]
+        self.n_ended_ += 1
+        if user < 0:
+            return
+        place = self.n_ended_ if self.last == "ended" else task
+        row = int(place < self.place_[user, 0])
+        if place > self.place_[user, row]:
+            self.last_s_[user, row:] = [run_time_s, self.last_s_[user, 0]][: 2 - row]
+            self.place_[user, row:] = [place, self.place_[user, 0]][: 2 - row]
+
+    def correct(self, run_time_s: float, times: int) -> float:
+        """Return a longer run time, by steps or at once [s]."""
+        return super().correct(run_time_s, times) if self.correction == "steps" else np.inf
 
     def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
         """Return the mean of the user's last two run times [s]."""
@@ -69,8 +119,9 @@ class LastTwoOfUser(Predictor):
     def _of_users(self, state: State) -> Integers:
         """Return the user of each task; there is room for all of them then."""
         user = attribute_of(state, "user", "estimate = 'last_two_of_user'")
-        more = len(user.names) - len(self.last_s_)
-        self.last_s_ = np.pad(self.last_s_, ((0, more), (0, 0)), constant_values=np.nan)
+        if more := len(user.names) - len(self.last_s_):
+            self.last_s_ = np.pad(self.last_s_, ((0, more), (0, 0)), constant_values=np.nan)
+            self.place_ = np.pad(self.place_, ((0, more), (0, 0)), constant_values=-1)
         return user.codes
 
 
@@ -93,6 +144,8 @@ class PredictedQueue:
         predictor.prepare()
         #: what runs: start, predicted run time [s] and number of corrections by task
         self._running: dict[int, tuple[float, float, int]] = {}
+        #: when the next look is that has been asked for [s]
+        self._look_s = -np.inf
 
     def observe(self, state: State, requested_s: Floats) -> None:
         """Tell the predictor what has ended, and correct what has passed."""
@@ -105,7 +158,7 @@ class PredictedQueue:
         for task, (start, run_time_s, times) in self._running.items():
             most = requested_s.item(task)
             while start + run_time_s <= state.now and run_time_s < most:
-                run_time_s = min(run_time_s + CORRECTIONS_S.item(min(times, len(CORRECTIONS_S) - 1)), most)
+                run_time_s = min(self._predictor.correct(run_time_s, times), most)
                 times += 1
             self._running[task] = start, run_time_s, times
 
@@ -113,6 +166,17 @@ class PredictedQueue:
         """Return the predicted end of each job that runs [s], in the order of `State.running`."""
         each = [self._running[task] for task in state.running["task"].tolist()]
         return read_only(np.array([start + length for start, length, _ in each], dtype=np.float64))
+
+    def next_look(self, now: float) -> float | None:
+        """Return when the next prediction passes, if a look is to be asked for then that was not before [s]."""
+        if not self._predictor.looks:
+            return None
+        ends = (start + length for start, length, _ in self._running.values())
+        first = min((end for end in ends if end > now), default=np.inf)
+        if first == np.inf or now < self._look_s <= first:
+            return None
+        self._look_s = first
+        return first
 
     def predict(self, state: State, tasks: Integers, requested_s: Floats) -> Floats:
         """Return how long waiting jobs will run [s], at most as long as was asked for."""
@@ -129,10 +193,29 @@ class PredictedQueue:
 def read_predictor(owner: str, text: object) -> Predictor | None:
     """Return the predictor that a parameter names; None for what users asked for.
 
+    Parameters
+    ----------
+    owner : str
+        Id of the scheduler that has the parameter, for messages.
+    text : object
+        ``"requested"``, ``"last_two_of_user"``, or the latter with parameters of `LastTwoOfUser`, as
+        ``"last_two_of_user(last='submitted')"``.
+
     Raises
     ------
     InputError
         If it names none.
     """
-    check_choice(owner, "estimate", text, ["requested", "last_two_of_user"])
-    return None if text == "requested" else LastTwoOfUser()
+    id, parameters = read_call(owner, "estimate", text, "last_two_of_user(last='submitted')")
+    check_choice(owner, "estimate", id, ["requested", "last_two_of_user"])
+    legal: dict[str, tuple[Any, ...]] = {}
+    if id != "requested":
+        legal = {"last": ("ended", "submitted"), "correction": ("steps", "request"), "looks": (True, False)}
+    for name, value in parameters.items():
+        if name not in legal:
+            raise InputError(
+                f"Estimate {id!r} of {owner} has no parameter {name!r}. {did_you_mean(name, legal)}"
+                f"Its parameters: {', '.join(legal) or 'none'}."
+            )
+        check_choice(f"{id} of {owner}", name, value, legal[name])
+    return None if id == "requested" else LastTwoOfUser(**parameters)

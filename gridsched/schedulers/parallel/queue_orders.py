@@ -91,6 +91,14 @@ class QueueOrder(ABC):
         """Return the key of each job, shape (jobs,); the smallest comes first."""
 
 
+class AsSubmitted(QueueOrder):
+    """The order of submission, where another order's queue is to be looked at in it."""
+
+    def keys(self, jobs: QueuedJobs) -> Floats:
+        """Return the same key for all jobs."""
+        return np.zeros(len(jobs.ids))
+
+
 #: The least log2 of a size: that of one node is 0, and UNICEF divides by it.
 _LEAST_LOG = 1e-9
 
@@ -368,7 +376,7 @@ def _listed(jobs: QueuedJobs, name: str, listed: Mapping[str, int]) -> Floats:
     return np.array([*(listed.get(each, 0) for each in attribute.names), 0])[attribute.codes[jobs.ids]] / largest
 
 
-def read_order(owner: str, text: object) -> QueueOrder | None:
+def read_order(owner: str, text: object, parameter: str = "order") -> QueueOrder | None:
     """Return the order that a parameter names; None for the order of submission.
 
     Parameters
@@ -378,13 +386,15 @@ def read_order(owner: str, text: object) -> QueueOrder | None:
     text : object
         ``"fcfs"``, a name of `FORMULAS`, or ``"multifactor(...)"`` with the parameters of
         `MultifactorPriority`.
+    parameter : str
+        What it is called, for messages.
 
     Raises
     ------
     InputError
         If it names none.
     """
-    id, parameters = read_call(owner, "order", text, "multifactor(PriorityWeightAge=1000)")
+    id, parameters = read_call(owner, parameter, text, "multifactor(PriorityWeightAge=1000)")
     legal = {each.name for each in fields(MultifactorPriority)} if id == "multifactor" else set()
     for name in parameters:
         if name not in legal:
@@ -399,4 +409,6 @@ def read_order(owner: str, text: object) -> QueueOrder | None:
     if id == "fcfs":
         return None
     names = ["fcfs", *FORMULAS, "multifactor"]
-    raise InputError(f"Parameter 'order' of {owner} is {text!r}. {did_you_mean(id, names)}Legal: {', '.join(names)}.")
+    raise InputError(
+        f"Parameter {parameter!r} of {owner} is {text!r}. {did_you_mean(id, names)}Legal: {', '.join(names)}."
+    )

@@ -53,8 +53,8 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
     Notes
     -----
     Profiles are known by their names in Batsim 5 and before. What they send and store is not
-    simulated, sequences and unequal amounts of work run as one delay, and no job is killed at its
-    walltime, which is the time it asked for; all of that is told.
+    simulated, and sequences and unequal amounts of work run as one delay; all of that is told. A job's
+    walltime is the time it asked for.
     """
     content = _content(path)
     rows, counts, profiles = JobRows(path), Counter[str](), _Profiles(content["profiles"])
@@ -69,7 +69,6 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
             counts["bytes"] += work.moves_bytes
             counts["sequence"] += work.is_sequence
             counts["unequal"] += work.is_unequal
-            counts["late"] += 0 < walltime_s < run_s
         except _UnknownType as error:
             rows.drop(place, f"profile of type {str(error)[:40]!r}; {KNOWN} are known")
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
@@ -231,7 +230,6 @@ _TOLD = {
     "bytes": "what jobs send or store is not simulated",
     "sequence": "a sequence of profiles runs as one delay of its whole length",
     "unequal": "unequal work of nodes runs as a delay of the longest, on all nodes",
-    "late": "beyond its walltime, where Batsim kills it, a job runs to its end",
 }
 
 

@@ -48,6 +48,8 @@ class TraceOptions:
     slurm_conf : path, optional
         The ``slurm.conf`` of the machine: nodes, partitions, and for `slurm` how its queue is
         scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it says so.
+    requests : {"log", "exact"}
+        What jobs have asked for: as the log says, or just what they take, as if users knew it.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
     boot, shutdown : str, optional
@@ -120,6 +122,13 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
+    requests: Annotated[
+        Literal["log", "exact"],
+        Field(
+            description="Run times that jobs ask for: as the log says, or just what they take (exact).",
+            json_schema_extra=_GROUP,
+        ),
+    ] = "log"
     outcomes_from: Annotated[
         Literal["log", "run"],
         Field(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
@@ -37,7 +39,12 @@ class TraceSystem:
 
 
 def trace_system(
-    path: str | Path, options: TraceOptions, platform: Platform | None = None, *, place: str = "pack"
+    path: str | Path,
+    options: TraceOptions,
+    platform: Platform | None = None,
+    *,
+    place: str = "pack",
+    walltime: str = "ignore",
 ) -> TraceSystem:
     """Read a log, and make the machine that it runs on where none is given.
 
@@ -50,6 +57,9 @@ def trace_system(
         Run times of the log are those of its fastest host in P-state 0.
     place : str
         How jobs that share nodes are laid on them, see `gridsched.model.room_on_nodes.PLACES`.
+    walltime : {"ignore", "kill"}
+        What becomes of jobs that run longer than they asked for, see `Rules`; where they go on, what they
+        asked for is as long as they run.
 
     Returns
     -------
@@ -103,7 +113,17 @@ def trace_system(
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
         jobs = jobs.that_fit(widest).from_zero()
-    system, missing = _rigid_system(jobs, platform, columns)
+    if options.requests == "exact":
+        exact_s = np.minimum(jobs.run_time_s, jobs.asked_s) if walltime == "kill" else jobs.run_time_s
+        jobs = replace(jobs, requested_time_s=exact_s, notes=(*jobs.notes, "jobs ask for just what they take"))
+    late = int(np.count_nonzero(jobs.run_time_s > jobs.asked_s))
+    if late:
+        fate = "are killed when they have (--walltime kill)"
+        if walltime == "ignore":
+            fate = "go on to their ends, and are taken to have asked for as long (--walltime ignore)"
+        note = f"{late:,} job{'s' if late > 1 else ''} ran longer than asked for: they {fate}"
+        jobs = replace(jobs, notes=(*jobs.notes, note))
+    system, missing = _rigid_system(jobs, platform, columns, kills=walltime == "kill")
     if missing:
         note = f"{missing:,} dependencies on jobs that are left out or come later: nobody waits for them"
         jobs = replace(jobs, notes=(*jobs.notes, note))
@@ -120,21 +140,25 @@ def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
         in P-state 0.
     platform : Platform
     """
-    return _rigid_system(jobs, platform, {})[0]
+    return _rigid_system(jobs, platform, {}, kills=False)[0]
 
 
-def _rigid_system(jobs: JobTable, platform: Platform, columns: Mapping[str, Any]) -> tuple[SystemWorkload, int]:
+def _rigid_system(
+    jobs: JobTable, platform: Platform, columns: Mapping[str, Any], *, kills: bool
+) -> tuple[SystemWorkload, int]:
     """Return the same, and how many dependencies are on jobs that are not there before.
 
-    `columns` are those of jobs that share nodes.
+    `columns` are those of jobs that share nodes; where a request that is too short `kills` its job, nobody
+    takes it for longer.
     """
     dependencies, missing = dependencies_of(jobs.after, jobs.lines)
+    estimate_s = jobs.asked_s if kills else jobs.estimate_s
     tasks = make_tasks(
-        jobs.estimate_s * speed_of(platform),
+        estimate_s * speed_of(platform),
         jobs.submit_time_s,
         labels=jobs.ids,
         **{"width": jobs.width, **columns},
-        requested_time_s=jobs.estimate_s,
+        requested_time_s=estimate_s,
         attributes={name: texts.tolist() for name, texts in jobs.attributes.items()},
         dependencies=dependencies,
         name=jobs.name,

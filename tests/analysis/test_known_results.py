@@ -1,0 +1,142 @@
+"""Cases with known results: how near a number must be, and what becomes of them by the command."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from gridsched.analysis.statistics import Interval
+from gridsched.cli.app import main
+from gridsched.errors import InputError
+from gridsched.reproduction.known.cases import AGREES, MISSES, SKIPPED, Case, Input, LogRun, Outcome, Row, outcomes
+from gridsched.reproduction.known.table import CASES, cells, chosen_cases, markdown
+
+#: Where inputs of others lie for tests; without it they skip.
+INPUTS = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "agrees"),
+    [
+        ("92.5765397336295", 92.57653973362947, True),
+        ("92.5765397336295", 92.57653973363, False),
+        ("309231", 309231.4, True),
+        ("309231", 309232.0, False),
+        ("3.721657e11", 3.7216574e11, True),
+        ("3.721657e11", 3.721658e11, False),
+        ("71.722", 71.7224, True),
+    ],
+)
+def test_all_printed_digits(printed, ours, agrees):
+    """Half a unit of the last digit that is printed."""
+    assert Row("x", "x", printed).agrees(ours) == agrees
+
+
+def test_within_a_share_or_an_interval():
+    """5 % of the printed number; or it lies inside our interval."""
+    near = Row("x", "x", "100", near="share", share=0.05)
+    assert near.agrees(105.0)
+    assert not near.agrees(94.0)
+    assert Row("x", "x", "100", near="interval").agrees(Interval(98.0, 95.0, 101.0, 20))
+    assert not Row("x", "x", "100", near="interval").agrees(Interval(98.0, 96.0, 99.9, 20))
+
+
+def test_cases_have_names_of_their_own():
+    """So have the rows of each, and every command is one line of gridsched."""
+    ids = [case.id for case in CASES]
+    assert len(set(ids)) == len(ids)
+    for case in CASES:
+        assert len({row.key for row in case.rows}) == len(case.rows)
+        assert case.command.startswith("gridsched ")
+        assert all(row.unit in ("", "s", "min", "W", "J") for row in case.rows)
+
+
+def made_log(folder: Path) -> Path:
+    """Write a log of three jobs: on two nodes the second waits for 8 s, and is killed after 2 s."""
+    path = folder / "made.swf"
+    rows = [(1, 0, 8, 2, 9), (2, 0, 5, 2, 2), (3, 1, 1, 1, 1)]
+    lines = [f"{n} {s} -1 {r} {w} -1 -1 {w} {e} -1 1" + " -1" * 7 for n, s, r, w, e in rows]
+    path.write_text("; MaxProcs: 2\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def case_of(folder: Path, printed: str, why: str = "") -> Case:
+    """Return a case on the made log."""
+    log = Input(made_log(folder).name, "made by this test")
+    rows = (Row("mean_waiting_time_s", "mean wait", printed, "s", why=why), Row("tasks_killed", "killed", "1"))
+    return LogRun(log, "fcfs", settings=(("walltime", "kill"),)).case("made", "by hand", rows)
+
+
+def test_a_case_by_hand(tmp_path):
+    """Waits of 0, 8 and 9 s; the input lies in a folder of the folder of inputs."""
+    (tmp_path / "logs").mkdir()
+    case = case_of(tmp_path / "logs", "5.667")
+    assert case.command == "gridsched run --workload made.swf --driver reference --walltime kill --scheduler fcfs"
+    found = list(outcomes([case], tmp_path))
+    assert [each.verdict for each in found] == [AGREES, AGREES]
+    assert cells(found[0].record())[:4] == ("mean wait", "5.667 s", "5.667", "-0.0 %")
+
+
+def test_misses_and_skips_are_shown(tmp_path):
+    """A miss is open until somebody says why; what is absent says where it is to be had."""
+    missed, _ = outcomes([case_of(tmp_path, "6.5")], tmp_path)
+    assert (missed.verdict, missed.is_open) == (MISSES, True)
+    explained, _ = outcomes([case_of(tmp_path, "6.5", why="another clock")], tmp_path)
+    assert (explained.verdict, explained.is_open) == (MISSES, False)
+    assert "another clock" in markdown([explained.record()])
+    for folder in (None, tmp_path / "logs"):
+        if folder is not None:
+            folder.mkdir()
+        skipped, _ = outcomes([case_of(tmp_path, "6.5")], folder)
+        assert isinstance(skipped, Outcome)
+        assert (skipped.verdict, skipped.is_open, skipped.absent) == (SKIPPED, False, "made.swf: made by this test")
+
+
+def test_cases_are_chosen_by_the_begin_of_their_names():
+    """A name that begins none is refused."""
+    assert {case.id.partition("-")[0] for case in chosen_cases(["tsafrir", "queue"])} == {"tsafrir", "queue"}
+    assert chosen_cases(None) == CASES
+    with pytest.raises(InputError, match="--only sc2014"):
+        chosen_cases(["sc2014"])
+
+
+def test_the_command_skips_what_it_lacks(tmp_path, capsys):
+    """Exit status 0, and the table all the same."""
+    table = tmp_path / "known.csv"
+    assert main(["reproduce", "known", "--only", "sc2015-easy", "-o", str(table)]) == 0
+    assert "Parallel Workloads Archive" in capsys.readouterr().out
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert {row["verdict"] for row in rows} == {SKIPPED}
+    assert main(["reproduce", "known", "--only", "sc2015-sjbf", "--json"]) == 0
+    assert {each["case"] for each in json.loads(capsys.readouterr().out)} == {"sc2015-sjbf", "sc2015-sjbf-known"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["known", "--only", "nothing"],
+        ["known", "--replicates", "3"],
+        ["known", "--inputs", "no/such/folder"],
+        ["known", "-o", "known.xyz"],
+        ["tiny", "--inputs", "."],
+        ["tiny", "--only", "x"],
+    ],
+)
+def test_what_has_no_effect_is_refused(arguments, capsys):
+    """One line, exit status 2."""
+    assert main(["reproduce", *arguments]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", [each for each in CASES if each.inputs], ids=lambda case: case.id)
+def test_all_known_results(case):
+    """Each agrees, or somebody has said why not; those to all digits agree."""
+    for outcome in outcomes([case], INPUTS if INPUTS.is_dir() else None):
+        if outcome.verdict == SKIPPED:
+            pytest.skip(outcome.absent)
+        assert not outcome.is_open, outcome.record()
+        assert outcome.verdict == AGREES or outcome.row.near != "digits", outcome.record()

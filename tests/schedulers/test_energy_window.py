@@ -1,0 +1,119 @@
+"""EASY under an energy budget in a window, by hand: the cap, what is saved, neighbours, nodes that are off."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scheduler_cases import machine, scenario
+
+from gridsched import run
+from gridsched.energy import grid_energy_between
+from gridsched.engine.reference import CHECK_INVARIANTS
+from gridsched.errors import InputError
+from gridsched.model.platform import PState
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing import trace_differences
+from gridsched.testing.agreement import metered_differences
+
+#: Four nodes of 50 W idle and 200 W busy; from 100 to 200 s there are 600 W in the mean: two busy nodes, two idle.
+WINDOW = {"budget_share": 0.75, "begin_s": 100.0, "end_s": 200.0, "idle_w": 50.0, "busy_w": 200.0, "monitored_s": 1.0}
+#: (submission, run time, nodes, request): three nodes for 50 s need 50 W above 600 W; one node may overtake.
+JOBS = [(100, 50, 3, 50), (101, 3, 1, 3)]
+
+
+def starts(jobs, n_nodes=4, **parameters) -> list[float]:
+    """Return the starts of jobs on the reference driver."""
+    found = run(scenario(jobs, n_nodes, "easy_energy_budget", parameters=WINDOW | parameters))
+    return found.trace.start_time_s.tolist()
+
+
+def test_without_reservations_the_budget_is_a_cap():
+    """Three busy nodes draw 650 W: not before the window's end. One draws 350 W: at once."""
+    assert starts(JOBS, energy_reservation="none") == [200, 101]
+
+
+def test_the_head_takes_what_was_saved():
+    """The idle machine saves 400 W; 2,500 J are there at the look at 107 s. What overtakes would take of them."""
+    assert starts(JOBS)[0] == 107
+    # with all four nodes busy 800 W: 3 s of that need 600 J, and 300 J are left when the head has reserved its own
+    assert starts(JOBS)[1] > 107
+
+
+def test_outside_the_window_nothing_is_limited():
+    """Jobs whose requests do not touch it, and a budget that is never short."""
+    jobs = [(0, 50, 4, 50), (0, 49, 4, 49), (200, 50, 4, 50)]
+    for rule in ("head", "none"):
+        assert starts(jobs, energy_reservation=rule) == [0, 50, 200]
+        assert starts(JOBS, budget_share=1.0, energy_reservation=rule) == [100, 101]
+
+
+def test_a_job_that_touches_the_window_counts():
+    """It would end at 101 s; with another two nodes busy it must wait until they are not."""
+    jobs = [(0, 150, 2, 150), (60, 41, 1, 41)]
+    assert starts(jobs, energy_reservation="none") == [0, 150]
+    assert starts([(0, 150, 2, 150), (60, 39, 1, 39)], energy_reservation="none") == [0, 60]
+
+
+def test_neighbours():
+    """Nodes 0, 1 and 3, 4 are free from 10 s on, but three in a row only when node 2 is, at 20 s."""
+    jobs = [(0, 10, 2, 10), (0, 20, 1, 20), (0, 5, 2, 5), (1, 4, 3, 4)]
+    assert starts(jobs, 5) == [0, 0, 0, 20]
+    assert starts(jobs, 5, contiguous=False) == [0, 0, 0, 10]
+
+
+def booting(n_nodes: int):
+    """Return the nodes with 2 s to boot and 1 s to shut down."""
+    states = (PState(0.0, 120.0, 120.0, 120.0), PState(0.0, 60.0, 60.0, 60.0))
+    hosts = tuple(
+        replace(
+            host, off_w=10.0, boot_time_s=2.0, shutdown_time_s=1.0, switch_pstates=states, boot_pstate=1,
+            shutdown_pstate=2,
+        )
+        for host in machine(n_nodes).hosts
+    )  # fmt: skip
+    return replace(machine(n_nodes), hosts=hosts)
+
+
+def switched(jobs, n_nodes=4, driver="reference"):
+    """Return a run whose idle nodes are off in the window."""
+    parameters = WINDOW | {"energy_reservation": "none", "switches_off": True}
+    asked = scenario(jobs, n_nodes, "easy_energy_budget", parameters=parameters, driver=driver)
+    return run(replace(asked, platform=booting(n_nodes)))
+
+
+def test_idle_nodes_are_off_in_the_window():
+    """From 100 s on all shut down for 1 s; the job of 150 s boots its node for 2 s, which is off again after it."""
+    trace = switched([(50, 1, 1, 1), (150, 10, 1, 10), (210, 5, 2, 5)]).trace
+    # those of the window stay off until somebody needs them
+    assert trace.start_time_s.tolist() == [50, 152, 212]
+    off_j, shutdown_j, boot_j, busy_j = 10.0, 60.0, 120.0, 200.0
+    one = shutdown_j + 49 * off_j + 2 * boot_j + 10 * busy_j + shutdown_j + 37 * off_j
+    assert grid_energy_between(trace, np.array([100.0, 200.0]))[0] == pytest.approx(3 * (60 + 99 * off_j) + one)
+
+
+@pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+@pytest.mark.parametrize("switches", [False, True])
+def test_both_drivers_agree(switches, monkeypatch):
+    """The same records, and the plugin's joules are the model's."""
+    monkeypatch.setenv(CHECK_INVARIANTS, "1")
+    rng = np.random.default_rng(5)
+    columns = rng.integers(0, 250, 40), rng.integers(1, 40, 40), rng.integers(1, 5, 40)
+    jobs = sorted((s, r, w, r + 5) for s, r, w in zip(*(each.tolist() for each in columns), strict=True))
+    if switches:
+        expected, found = switched(jobs), switched(jobs, driver="simgrid")
+    else:
+        asked = {"parameters": WINDOW}
+        expected = run(scenario(jobs, 4, "easy_energy_budget", **asked))
+        found = run(scenario(jobs, 4, "easy_energy_budget", driver="simgrid", **asked))
+    assert trace_differences(expected.trace, found.trace) + metered_differences(found) == []
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"busy_w": 50.0}]
+)
+def test_illegal_parameters_are_refused(parameters):
+    """Each by its name."""
+    with pytest.raises(InputError, match=next(iter(parameters))):
+        starts(JOBS, **parameters)
