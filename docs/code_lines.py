@@ -26,9 +26,7 @@ _NO_CODE = {
 def code_lines(text: str) -> int:
     """Return the lines of a module on which a statement stands that is no docstring."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    lines = {
-        line for token in tokens if token.type not in _NO_CODE for line in range(token.start[0], token.end[0] + 1)
-    }
+    lines = {line for token in tokens if token.type not in _NO_CODE for line in range(token.start[0], token.end[0] + 1)}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))

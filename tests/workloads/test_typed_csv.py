@@ -205,7 +205,7 @@ def test_kinds_of_generators(tmp_path: Path):
     path.write_text('kind = "utilty"\n')
     with pytest.raises(InputError, match=r"w\.toml.*'utilty'.*'utility'"):
         read_system_workload(path)
-    with pytest.raises(InputError, match="bag, .*utility"):
+    with pytest.raises(InputError, match=r"bag, .*utility"):
         read_workload(path)
     assert read_system_workload(ROOT / "examples/bag.toml") is None
     assert read_system_workload(ROOT / "examples/ex_a.csv") is None
