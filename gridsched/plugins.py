@@ -15,12 +15,11 @@ import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gridsched.errors import InputError, error_of_policy
 
@@ -33,8 +32,7 @@ class PluginWarning(UserWarning):
     """Something of a plugin is left out."""
 
 
-@dataclass(frozen=True)
-class SchedulerEntry:
+class SchedulerEntry(NamedTuple):
     """What is known of a scheduler without importing it.
 
     Attributes
@@ -71,8 +69,7 @@ def of_class(module: str, accepts: tuple[str, ...]) -> Callable[[str, str, str],
     return lambda id, name, source: SchedulerEntry(id, f"{module}:{name}", accepts, source)
 
 
-@dataclass(frozen=True)
-class WorkloadKind:
+class WorkloadKind(NamedTuple):
     """A kind of workload that is generated.
 
     Attributes
@@ -106,8 +103,7 @@ class WorkloadKind:
     document: str = ""
 
 
-@dataclass(frozen=True)
-class JobFormat:
+class JobFormat(NamedTuple):
     """A format of files with parallel jobs.
 
     Attributes
@@ -129,8 +125,7 @@ class JobFormat:
     write: str = ""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command of the top level.
 
     Attributes
@@ -147,8 +142,7 @@ class Command:
     help: str
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """What a parameter of one of the core's schedulers may name beside the core's own choices.
 
     Attributes
@@ -167,8 +161,7 @@ class Variant:
     target: str
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(NamedTuple):
     """What a system, or a package of somebody else's, adds.
 
     A scheduler that wraps another is a scheduler, whose class is a
