@@ -107,6 +107,34 @@ def _warm_up_backfilling() -> None:
     starts_now(1, 0.0, queue, *jobs, 2, *running, np.arange(3), ())
 
 
+def _warm_up_slurm() -> None:
+    """Call the kernels of Slurm's schedulers once."""
+    import numpy as np
+
+    from gridsched.schedulers.kernels.slurm_passes import Machine, Running, Starts, backfill_pass, main_pass
+
+    def one(value: int = 1) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.full(1, value)
+
+    demand, anywhere, width, partition = np.ones((3, 1), dtype=np.int64), np.zeros(3, dtype=np.bool_), one(), one(0)
+    width, partition = np.repeat(width, 3), np.repeat(partition, 3)
+    for array in (demand, anywhere, width, partition):  # as a state gives them
+        array.setflags(write=False)
+    machine = Machine(
+        demand, anywhere, width, np.ones(3), partition, one(0), np.arange(2), one(0), one(), one()[:0], np.empty((2, 0))
+    )
+    starts = Starts(
+        np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), np.zeros((2, 4), dtype=np.int64), np.empty(3)
+    )
+    left = np.ones((1, 1), dtype=np.int64)
+    main_pass(machine, 0.0, np.arange(2), left.copy(), starts)
+    room = np.zeros(4, dtype=np.int64)
+    running = Running(
+        np.zeros(4), room, room.copy(), room.copy(), np.zeros((2, 4), dtype=np.int64), np.zeros(2, np.int64)
+    )
+    backfill_pass(machine, 0.0, np.arange(2), left, running, 1.0, 1.0, 0.0, 0.0, starts)
+
+
 def _warm_up_utility() -> None:
     """Call the kernels of utility workloads once."""
     import numpy as np
@@ -175,6 +203,7 @@ _CALLED_ONCE = {
     "gridsched.schedulers.kernels.parallel_greedy": _warm_up_clusters,
     "gridsched.schedulers.kernels.random_mapping": _warm_up_utility,
     "gridsched.schedulers.kernels.batch": _warm_up_batch,
+    "gridsched.schedulers.kernels.slurm_passes": _warm_up_slurm,
     "gridsched.schedulers.kernels.availability": _warm_up_backfilling,
     "gridsched.schedulers.deadline": _warm_up_chances,
 }
