@@ -19,6 +19,12 @@ USERS = {f"{account}/{user}": 1 for account, (_, users) in live_slurm.ACCOUNTS.i
 #: mix on the real Slurm had waits with a rank correlation of 0.95, and means 4 % apart.
 AIMS = (0.03, 0.10, 0.90)
 
+#: Mixes that miss these aims, by what we measured: shown as misses, see docs/real_slurm.md.
+MISSES = {
+    "tiers": "mean wait 11 % low, ranks of waits at 0.82 when it was tried",
+    "shares": "Slurm charged some accounts nothing for jobs that ended before priorities were computed anew",
+}
+
 
 @pytest.mark.long
 @pytest.mark.parametrize(
@@ -31,7 +37,7 @@ AIMS = (0.03, 0.10, 0.90)
         pytest.param("shares", marks=pytest.mark.xfail(strict=False, reason="usage of jobs that end within a period")),
     ],
 )
-def test_a_fresh_mix_beside_a_live_slurm(tmp_path: Path, kind: str):
+def test_a_fresh_mix_beside_a_live_slurm(tmp_path: Path, record_property, kind: str):
     """Submit a mix, read its accounting, and hold 20 draws of slurm beside it; nothing is fitted."""
     if (reason := live_slurm.why_not()) is not None:
         pytest.skip(reason)
@@ -52,7 +58,8 @@ def test_a_fresh_mix_beside_a_live_slurm(tmp_path: Path, kind: str):
     own = beside_itself(results[0], scenario, read_schedule(log))
     found = beside_log("slurm", results, own.wait_s).row
     makespan, wait, ranks = AIMS
-    print(f"{kind}: {own.row} {found}")
+    for name, value in found.items():
+        record_property(f"{kind}_{name}", f"{value} beside {own.row[name]}")
     assert found["makespan_s"] == pytest.approx(own.row["makespan_s"], rel=makespan)
     assert found["mean_wait_s"] == pytest.approx(own.row["mean_wait_s"], rel=wait)
     assert found["rank_correlation"] >= ranks

@@ -100,6 +100,8 @@ class Slurm(ParallelQueue):
     traits: ClassVar[Traits] = ParallelQueue.traits
     _id = "slurm"
     n_reserved = ALL
+    depth = None  # bf_max_job_test says it
+    estimate = "requested"
 
     def __init__(
         self,
@@ -115,7 +117,6 @@ class Slurm(ParallelQueue):
         poll_s: float = 1.0,
         completing_s: float = 0.0,
     ) -> None:
-        super().__init__()
         self.order = order  # type: ignore[assignment]
         self.bf_interval = bf_interval
         self.bf_max_job_test = bf_max_job_test
