@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.schedulers.kernels import inner, kernel
+from gridsched.schedulers.kernels import called_once, inner, kernel
 
 #: How far apart jobs may end that count as ending together, at the first look [s].
 FIRST_WINDOW_S = 30.0
@@ -388,3 +388,29 @@ def backfill_pass(
                 place -= 1
             order[place] = n
     return count
+
+
+@called_once
+def _call_once() -> None:
+    """Call the kernels of Slurm's schedulers once."""
+
+    def one(value: int = 1) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.full(1, value)
+
+    demand, anywhere, width, partition = np.ones((3, 1), dtype=np.int64), np.zeros(3, dtype=np.bool_), one(), one(0)
+    width, partition = np.repeat(width, 3), np.repeat(partition, 3)
+    for array in (demand, anywhere, width, partition):  # as a state gives them
+        array.setflags(write=False)
+    machine = Machine(
+        demand, anywhere, width, np.ones(3), partition, one(0), np.arange(2), one(0), one(), one()[:0], np.empty((2, 0))
+    )
+    starts = Starts(
+        np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64), np.zeros((2, 4), dtype=np.int64), np.empty(3)
+    )
+    left = np.ones((1, 1), dtype=np.int64)
+    main_pass(machine, 0.0, np.arange(2), left.copy(), starts)
+    room = np.zeros(4, dtype=np.int64)
+    running = Running(
+        np.zeros(4), room, room.copy(), room.copy(), np.zeros((2, 4), dtype=np.int64), np.zeros(2, np.int64)
+    )
+    backfill_pass(machine, 0.0, np.arange(2), left, running, 1.0, 1.0, 0.0, 0.0, starts)

@@ -100,6 +100,8 @@ class Slurm(ParallelQueue):
     traits: ClassVar[Traits] = ParallelQueue.traits
     _id = "slurm"
     n_reserved = ALL
+    depth = None  # bf_max_job_test says it
+    estimate = "requested"
 
     def __init__(
         self,
@@ -115,7 +117,6 @@ class Slurm(ParallelQueue):
         poll_s: float = 1.0,
         completing_s: float = 0.0,
     ) -> None:
-        super().__init__()
         self.order = order  # type: ignore[assignment]
         self.bf_interval = bf_interval
         self.bf_max_job_test = bf_max_job_test
@@ -223,7 +224,7 @@ class Slurm(ParallelQueue):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Start what the main scheduler starts, and if it is time what backfilling does."""
-        now, machine = state.now, self.machine_
+        now, machine = float(state.now), self.machine_
         self._observe(state)
         has_changed = machine.note_ends(state)
         queue = state.mappable
@@ -260,7 +261,7 @@ class Slurm(ParallelQueue):
         self, state: State, queue: Integers, is_main: bool, looks_fully: bool, backfills: bool
     ) -> list[Allocate]:
         """Return what the schedulers start whose turn it is."""
-        now, machine, limits = state.now, self.machine_, self.limits_
+        now, machine, limits = float(state.now), self.machine_, self.limits_
         machine.look(state, self.requested_)
         started: list[Allocate] = []
         if is_main or looks_fully:
@@ -308,12 +309,12 @@ class Slurm(ParallelQueue):
 
 def _next_multiple(now: float, step: float) -> float:
     """Return the first multiple of a step after a time."""
-    return (math.floor(now / step) + 1) * step
+    return float((math.floor(now / step) + 1) * step)
 
 
 def _multiple_from(now: float, step: float) -> float:
     """Return the first multiple of a step that is not before a time."""
-    return math.ceil(now / step) * step
+    return float(math.ceil(now / step) * step)
 
 
 class SlurmNodes(EachNode):
@@ -392,7 +393,7 @@ class SlurmNodes(EachNode):
     def start_by_main(self, now: float, queue: Integers) -> list[Allocate]:
         """Return what the main scheduler starts."""
         starts = self._empty_starts(len(queue))
-        count = main_pass(self._now, now, queue, self._left, starts)
+        count = main_pass(self._now, now, np.array(queue), self._left, starts)
         return self._allocated(now, starts, count)
 
     def start_by_backfilling(
@@ -405,7 +406,7 @@ class SlurmNodes(EachNode):
         pool = np.concatenate([self._pool, np.zeros((2, self.size), dtype=np.int64)], axis=1)
         running = Running(np.concatenate([self._ends, np.zeros(m)]), task, first, count, pool, np.array([n, size]))
         found = backfill_pass(
-            self._now, now, queue, self._left, running, window_s, resolution_s, linear_s, clock_s, starts
+            self._now, now, np.array(queue), self._left, running, window_s, resolution_s, linear_s, clock_s, starts
         )
         expected = zip(queue.tolist(), starts.expected_s[:m].tolist(), strict=True)
         self.expected_start_s = {task: time for task, time in expected if time == time}

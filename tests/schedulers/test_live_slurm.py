@@ -1,0 +1,73 @@
+"""A Slurm that is started here and now, beside scheduler slurm: root and the packages of Debian, some 15 minutes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import live_slurm
+import pytest
+
+from gridsched import Scenario, run
+from gridsched.analysis.beside_log import beside_itself, beside_log, drawn_within_seconds, read_schedule
+from gridsched.runs.scenario_maker import load
+from gridsched.workloads.traces.trace_options import TraceOptions
+
+SHARES = {account: shares for account, (shares, _) in live_slurm.ACCOUNTS.items()}
+USERS = {f"{account}/{user}": 1 for account, (_, users) in live_slurm.ACCOUNTS.items() for user in users}
+#: How far makespan and mean wait may be off, and the least rank correlation of waits: aims of ours. Two runs of one
+#: mix on the real Slurm had waits with a rank correlation of 0.95, and means 4 % apart.
+AIMS = (0.03, 0.10, 0.90)
+
+#: Mixes that miss these aims, by what we measured: shown as misses, see docs/real_slurm.md.
+MISSES = {
+    "tiers": "mean wait 11 % low, ranks of waits at 0.82 when it was tried",
+    "shares": "Slurm charged some accounts nothing for jobs that ended before priorities were computed anew",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "full",
+        pytest.param(
+            "tiers", marks=pytest.mark.xfail(strict=False, reason="mean wait 11 % low, ranks at 0.82 when tried")
+        ),
+        pytest.param("shares", marks=pytest.mark.xfail(strict=False, reason="usage of jobs that end within a period")),
+    ],
+)
+def test_a_fresh_mix_beside_a_live_slurm(tmp_path: Path, record_property, kind: str):
+    """Submit a mix, read its accounting, and hold 20 draws of slurm beside it; nothing is fitted."""
+    if (reason := live_slurm.why_not()) is not None:
+        pytest.skip(reason)
+    live_slurm.install()
+    log = tmp_path / f"{kind}.sacct"
+    with live_slurm.live_slurm(tmp_path / "slurm") as slurm:
+        slurm.play(live_slurm.mix(kind, seed=["full", "tiers", "shares"].index(kind) + 1), log)
+        conf, began_s = slurm.conf, slurm.began_s
+    first = min(row.split("|")[5] for row in log.read_text().splitlines()[1:])
+    begin_s = datetime.fromisoformat(first).replace(tzinfo=UTC).timestamp()
+    order = f"multifactor(first_calc_s={began_s - begin_s}, account_shares={SHARES}, shares={USERS | {'/root': 1}})"
+    scenario = load(
+        Scenario(
+            None, log, "slurm", parameters={"order": order}, driver="reference", trace=TraceOptions(slurm_conf=conf)
+        )
+    )
+    results = [run(drawn_within_seconds(scenario, seed)) for seed in range(20)]
+    own = beside_itself(results[0], scenario, read_schedule(log))
+    found = beside_log("slurm", results, own.wait_s).row
+    makespan, wait, ranks = AIMS
+    for name, value in found.items():
+        record_property(f"{kind}_{name}", f"{value} beside {own.row[name]}")
+    assert found["makespan_s"] == pytest.approx(own.row["makespan_s"], rel=makespan)
+    assert found["mean_wait_s"] == pytest.approx(own.row["mean_wait_s"], rel=wait)
+    assert found["rank_correlation"] >= ranks
+
+
+def test_mixes_are_drawn_with_a_seed():
+    """The same jobs each time; each kind has what it is there for."""
+    for kind in ("full", "tiers", "shares"):
+        assert live_slurm.mix(kind, 1) == live_slurm.mix(kind, 1) != live_slurm.mix(kind, 2)
+    assert {job.partition for job in live_slurm.mix("tiers", 1)} == {"normal", "express"}
+    assert len({job.user for job in live_slurm.mix("shares", 1)}) == 5
