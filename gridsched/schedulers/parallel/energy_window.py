@@ -47,9 +47,9 @@ class EasyEnergyBudget(Scheduler):
     saved, and may be taken once that was monitored. With ``head``, the head may start above P if what it takes in
     excess within the window is saved, and not reserved by others. Where it cannot start, its start is the first end
     of a running job at which nodes and energy are enough, or later, when the idle machine has saved it; with ``none``
-    not before the window's end. Others, in order, may overtake where they do not delay it: on nodes that it does not need or until
-    it starts; with ``head`` they may draw, before it starts, what becomes available and neither what runs nor
-    the head needs.
+    not before the window's end. Others, in order, may overtake where they do not delay it: on nodes that it does not
+    need or until it starts; with ``head`` they may draw, before it starts, what becomes available and neither what
+    runs nor the head needs.
 
     References
     ----------
@@ -160,14 +160,19 @@ class EasyEnergyBudget(Scheduler):
     # ------------------------------------------------------------------ nodes
 
     def _first(self, free: Booleans, width: int) -> Integers | None:
-        """Return the first nodes of some that are free for a job; None if there are none."""
+        """Return the first nodes of some that are free for a job; None if there are none.
+
+        Where the nodes that are up never are a row of its width, any do.
+        """
         ids = free.nonzero()[0]
         if len(ids) < width:
             return None
         if not self.contiguous:
             return ids[:width]
-        begins = np.flatnonzero(ids[width - 1 :] - ids[: len(ids) - width + 1] == width - 1)
-        return ids[begins[0] : begins[0] + width] if len(begins) else None
+        begins = _rows_of(ids, width)
+        if len(begins):
+            return ids[begins[0] : begins[0] + width]
+        return None if len(_rows_of(self.up_.nonzero()[0], width)) else ids[:width]
 
     # ------------------------------------------------------------------ the schedule
 
@@ -180,6 +185,7 @@ class EasyEnergyBudget(Scheduler):
         self._monitor(state)
         ends = {task: max(end, now) for task, end in zip(tasks, running["estimated_end"].tolist(), strict=True)}
         is_free = state.nodes.free
+        self.up_ = ~state.is_down if self.switches_off else state.is_on
         decisions: list[Decision] = []
         for task in self.booting_.copy():
             nodes, run_s = self.nodes_[task], state.estimates.run_time(task, 0, self.pstate_)
@@ -191,7 +197,7 @@ class EasyEnergyBudget(Scheduler):
                 decisions.append(Allocate(task, nodes))
         free = is_free.copy()
         if self.switches_off:
-            free = ~state.is_down.copy()
+            free = self.up_.copy()
             for nodes in self.nodes_.values():
                 free[nodes] = False
         decisions += self._starts(state, free, ends)
@@ -274,8 +280,10 @@ class EasyEnergyBudget(Scheduler):
             if self._may_draw(width, end, run_s, used, saved_j):
                 kept[nodes] = True
                 return end, kept, self._excess_w(used + width) * self._overlap_s(end, end + run_s)
-        # energy alone is missing
-        kept[self._first(np.ones(self.n_, dtype=np.bool_), width)] = True
+        nodes = self._first(self.up_, width)
+        if nodes is None:  # too many are down
+            return math.inf, kept, 0.0
+        kept[nodes] = True  # energy alone is missing
         begin_s = max(since, first_s if first_s < math.inf else since)
         if not self.saves_:
             return max(self.end_s, begin_s), kept, 0.0
@@ -312,3 +320,10 @@ class EasyEnergyBudget(Scheduler):
             if now + time_tolerance(now) < time < math.inf and time not in self.woken_:
                 self.woken_.add(time)
                 yield WakeAt(time)
+
+
+def _rows_of(ids: Integers, width: int) -> Integers:
+    """Return where in ascending ids rows of neighbours of a width begin."""
+    if len(ids) < width:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(ids[width - 1 :] - ids[: len(ids) - width + 1] == width - 1)
