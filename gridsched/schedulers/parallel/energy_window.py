@@ -39,6 +39,8 @@ class EasyEnergyBudget(Scheduler):
         Whether a job takes neighbouring nodes.
     switches_off : bool
         Whether nodes that idle are off in the window; a job whose nodes are off waits for them to boot.
+    spares_idle : bool
+        Whether jobs that overtake leave idle nodes what these draw, by `idle_w`.
 
     Notes
     -----
@@ -73,6 +75,7 @@ class EasyEnergyBudget(Scheduler):
         monitored_s: float = 600.0,
         contiguous: bool = True,
         switches_off: bool = False,
+        spares_idle: bool = True,
     ) -> None:
         self.budget_share = budget_share
         self.begin_s = begin_s
@@ -83,6 +86,7 @@ class EasyEnergyBudget(Scheduler):
         self.monitored_s = monitored_s
         self.contiguous = contiguous
         self.switches_off = switches_off
+        self.spares_idle = spares_idle
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; nothing has been saved yet.
@@ -99,7 +103,7 @@ class EasyEnergyBudget(Scheduler):
         check_number(self._id, "idle_w", self.idle_w, lambda x: 0 <= x < math.inf, "at least 0 W")
         check_number(self._id, "busy_w", self.busy_w, lambda x: self.idle_w < x < math.inf, "greater than idle_w")
         check_number(self._id, "monitored_s", self.monitored_s, lambda x: 0 < x < math.inf, "greater than 0 s")
-        for name in ("contiguous", "switches_off"):
+        for name in ("contiguous", "switches_off", "spares_idle"):
             check_choice(self._id, name, getattr(self, name), [True, False])
         check_one_cluster(self, system)
         self.n_ = system.n_hosts
@@ -305,9 +309,10 @@ class EasyEnergyBudget(Scheduler):
         """Return what becomes available until the head starts and what runs does not draw [J]."""
         if not self._overlap_s(now, head_s):
             return math.inf
-        left_j = (self.cap_w_ - self._power_w(0)) * self._overlap_s(now, head_s)
+        idle_w = self.idle_w if self.spares_idle else 0.0
+        left_j = (self.cap_w_ - self.n_ * idle_w) * self._overlap_s(now, head_s)
         for task, end in ends.items():
-            added_w = len(self.nodes_[task]) * (self.busy_w - self.idle_w)
+            added_w = len(self.nodes_[task]) * (self.busy_w - idle_w)
             left_j -= added_w * self._overlap_s(now, min(end, head_s))
         return left_j
 
