@@ -32,7 +32,7 @@ ENDED = {
     ExecutionEnd.FAILED: Look("#ffffff", "ooo", "failed"),
     ExecutionEnd.TIMEOUT: Look("#d9cbe6", "....", "killed at its requested time"),
 }
-_CROWDED = ("#8a4b00", "#000000", "#b00000", "#5b3c88")
+_CROWDED = ("#8a4b00", "#000000", "#b00000", "#7a7acc")
 CROWDED_ENDED = {end: replace(ENDED[end], face=face, hatch=None) for end, face in zip(ENDED, _CROWDED, strict=True)}
 
 

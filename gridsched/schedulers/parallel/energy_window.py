@@ -39,6 +39,8 @@ class EasyEnergyBudget(Scheduler):
         Whether a job takes neighbouring nodes.
     switches_off : bool
         Whether nodes that idle are off in the window; a job whose nodes are off waits for them to boot.
+    spares_idle : bool
+        Whether jobs that overtake leave idle nodes what these draw, by `idle_w`.
 
     Notes
     -----
@@ -73,6 +75,7 @@ class EasyEnergyBudget(Scheduler):
         monitored_s: float = 600.0,
         contiguous: bool = True,
         switches_off: bool = False,
+        spares_idle: bool = True,
     ) -> None:
         self.budget_share = budget_share
         self.begin_s = begin_s
@@ -83,6 +86,7 @@ class EasyEnergyBudget(Scheduler):
         self.monitored_s = monitored_s
         self.contiguous = contiguous
         self.switches_off = switches_off
+        self.spares_idle = spares_idle
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Check the parameters; nothing has been saved yet.
@@ -99,7 +103,7 @@ class EasyEnergyBudget(Scheduler):
         check_number(self._id, "idle_w", self.idle_w, lambda x: 0 <= x < math.inf, "at least 0 W")
         check_number(self._id, "busy_w", self.busy_w, lambda x: self.idle_w < x < math.inf, "greater than idle_w")
         check_number(self._id, "monitored_s", self.monitored_s, lambda x: 0 < x < math.inf, "greater than 0 s")
-        for name in ("contiguous", "switches_off"):
+        for name in ("contiguous", "switches_off", "spares_idle"):
             check_choice(self._id, name, getattr(self, name), [True, False])
         check_one_cluster(self, system)
         self.n_ = system.n_hosts
@@ -160,14 +164,19 @@ class EasyEnergyBudget(Scheduler):
     # ------------------------------------------------------------------ nodes
 
     def _first(self, free: Booleans, width: int) -> Integers | None:
-        """Return the first nodes of some that are free for a job; None if there are none."""
+        """Return the first nodes of some that are free for a job; None if there are none.
+
+        Where the nodes that are up never are a row of its width, any do.
+        """
         ids = free.nonzero()[0]
         if len(ids) < width:
             return None
         if not self.contiguous:
             return ids[:width]
-        begins = np.flatnonzero(ids[width - 1 :] - ids[: len(ids) - width + 1] == width - 1)
-        return ids[begins[0] : begins[0] + width] if len(begins) else None
+        begins = _rows_of(ids, width)
+        if len(begins):
+            return ids[begins[0] : begins[0] + width]
+        return None if len(_rows_of(self.up_.nonzero()[0], width)) else ids[:width]
 
     # ------------------------------------------------------------------ the schedule
 
@@ -180,6 +189,7 @@ class EasyEnergyBudget(Scheduler):
         self._monitor(state)
         ends = {task: max(end, now) for task, end in zip(tasks, running["estimated_end"].tolist(), strict=True)}
         is_free = state.nodes.free
+        self.up_ = ~state.is_down if self.switches_off else state.is_on
         decisions: list[Decision] = []
         for task in self.booting_.copy():
             nodes, run_s = self.nodes_[task], state.estimates.run_time(task, 0, self.pstate_)
@@ -191,7 +201,7 @@ class EasyEnergyBudget(Scheduler):
                 decisions.append(Allocate(task, nodes))
         free = is_free.copy()
         if self.switches_off:
-            free = ~state.is_down.copy()
+            free = self.up_.copy()
             for nodes in self.nodes_.values():
                 free[nodes] = False
         decisions += self._starts(state, free, ends)
@@ -274,8 +284,10 @@ class EasyEnergyBudget(Scheduler):
             if self._may_draw(width, end, run_s, used, saved_j):
                 kept[nodes] = True
                 return end, kept, self._excess_w(used + width) * self._overlap_s(end, end + run_s)
-        # energy alone is missing
-        kept[self._first(np.ones(self.n_, dtype=np.bool_), width)] = True
+        nodes = self._first(self.up_, width)
+        if nodes is None:  # too many are down
+            return math.inf, kept, 0.0
+        kept[nodes] = True  # energy alone is missing
         begin_s = max(since, first_s if first_s < math.inf else since)
         if not self.saves_:
             return max(self.end_s, begin_s), kept, 0.0
@@ -297,9 +309,10 @@ class EasyEnergyBudget(Scheduler):
         """Return what becomes available until the head starts and what runs does not draw [J]."""
         if not self._overlap_s(now, head_s):
             return math.inf
-        left_j = (self.cap_w_ - self._power_w(0)) * self._overlap_s(now, head_s)
+        idle_w = self.idle_w if self.spares_idle else 0.0
+        left_j = (self.cap_w_ - self.n_ * idle_w) * self._overlap_s(now, head_s)
         for task, end in ends.items():
-            added_w = len(self.nodes_[task]) * (self.busy_w - self.idle_w)
+            added_w = len(self.nodes_[task]) * (self.busy_w - idle_w)
             left_j -= added_w * self._overlap_s(now, min(end, head_s))
         return left_j
 
@@ -312,3 +325,10 @@ class EasyEnergyBudget(Scheduler):
             if now + time_tolerance(now) < time < math.inf and time not in self.woken_:
                 self.woken_.add(time)
                 yield WakeAt(time)
+
+
+def _rows_of(ids: Integers, width: int) -> Integers:
+    """Return where in ascending ids rows of neighbours of a width begin."""
+    if len(ids) < width:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(ids[width - 1 :] - ids[: len(ids) - width + 1] == width - 1)
