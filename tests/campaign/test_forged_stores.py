@@ -238,6 +238,7 @@ def test_reading_results_runs_no_policy_of_a_row(
     assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 def test_the_figure_of_what_is_possible_needs_no_trust(store: Path, tmp_path: Path):
     """Where no run has a policy of its own."""
     page = tmp_path / "report.html"
@@ -304,6 +305,7 @@ def test_a_policy_of_another_content_is_never_run(made: Path, store: Path):
             assert not was_run(made)
 
 
+@pytest.mark.systems("profit")
 @pytest.mark.parametrize(
     ("key", "value"),
     [

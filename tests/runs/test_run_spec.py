@@ -46,6 +46,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+@pytest.mark.systems("utility")
 @pytest.mark.parametrize("name", ["tiny", "lecsa", "utility", "lecsa_readings"])
 def test_stored_descriptions_are_read_and_written_alike(name: str):
     """What is read of a row is what the study asked for, with the same id."""
