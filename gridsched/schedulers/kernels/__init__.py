@@ -132,7 +132,7 @@ def _warm_up_slurm() -> None:
     running = Running(
         np.zeros(4), room, room.copy(), room.copy(), np.zeros((2, 4), dtype=np.int64), np.zeros(2, np.int64)
     )
-    backfill_pass(machine, 0.0, np.arange(2), left, running, 1.0, 1.0, 0.0, 0.0, starts)
+    backfill_pass(machine, 0.0, np.arange(2), left, running, 1.0, 1.0, 0.0, 0.0, True, starts)
 
 
 def _warm_up_utility() -> None:
