@@ -197,7 +197,13 @@ class LiveSlurm:
         while self.call("squeue", "-h"):
             time.sleep(1.0)
         time.sleep(3.0)  # the accounting comes behind
-        path.write_text(self.call("sacct", "-a", "-P", "-X", "-j", ",".join(ids), "-o", FORMAT))
+        text = self.call("sacct", "-a", "-P", "-X", "-j", ",".join(ids), "-o", FORMAT)
+        ran = sum(
+            f"|{state}|" in text_of_job for text_of_job in text.splitlines() for state in ("COMPLETED", "TIMEOUT")
+        )
+        if ran < len(jobs):
+            raise RuntimeError(f"{len(jobs) - ran} of {len(jobs)} jobs did not run to their end.")
+        path.write_text(text)
 
 
 def _next_second() -> float:
