@@ -198,9 +198,7 @@ class LiveSlurm:
             time.sleep(1.0)
         time.sleep(3.0)  # the accounting comes behind
         text = self.call("sacct", "-a", "-P", "-X", "-j", ",".join(ids), "-o", FORMAT)
-        ran = sum(
-            f"|{state}|" in text_of_job for text_of_job in text.splitlines() for state in ("COMPLETED", "TIMEOUT")
-        )
+        ran = text.count("|COMPLETED|") + text.count("|TIMEOUT|")
         if ran < len(jobs):
             raise RuntimeError(f"{len(jobs) - ran} of {len(jobs)} jobs did not run to their end.")
         path.write_text(text)
