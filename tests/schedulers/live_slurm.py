@@ -8,6 +8,7 @@ import secrets
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -196,7 +197,11 @@ class LiveSlurm:
         while self.call("squeue", "-h"):
             time.sleep(1.0)
         time.sleep(3.0)  # the accounting comes behind
-        path.write_text(self.call("sacct", "-a", "-P", "-X", "-j", ",".join(ids), "-o", FORMAT))
+        text = self.call("sacct", "-a", "-P", "-X", "-j", ",".join(ids), "-o", FORMAT)
+        ran = text.count("|COMPLETED|") + text.count("|TIMEOUT|")
+        if ran < len(jobs):
+            raise RuntimeError(f"{len(jobs) - ran} of {len(jobs)} jobs did not run to their end.")
+        path.write_text(text)
 
 
 def _next_second() -> float:
@@ -217,11 +222,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def live_slurm(folder: Path) -> Iterator[LiveSlurm]:
-    """Start a Slurm of eight nodes with accounting in an empty folder; end all of it afterwards.
+def live_slurm() -> Iterator[LiveSlurm]:
+    """Start a Slurm of eight nodes with accounting in a folder of its own; end all of it afterwards.
 
     Sockets, ports, the key of munge and the database are its own: nothing of the machine's is touched.
     """
+    folder = Path(tempfile.mkdtemp(prefix="live_slurm_"))
+    folder.chmod(0o755)  # the users of jobs read their scripts there
+    try:
+        with _started(folder) as slurm:
+            yield slurm
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _started(folder: Path) -> Iterator[LiveSlurm]:
     slurm = LiveSlurm(folder)
     for name in ("state", "spool", "log", "db"):
         (folder / name).mkdir(parents=True)

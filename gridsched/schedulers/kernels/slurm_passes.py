@@ -227,12 +227,14 @@ def expected_start(
     order: Integers,
     linear_s: float,
     clock_s: float,
+    is_aligned: bool,
     out: Integers,
 ) -> tuple[float, int]:
     """When a job can start on usable hosts as what runs ends, and how many places it has then, found in `out`.
 
-    Infinite if never. The first window begins at the first multiple of its length on Slurm's clock after the
-    first end. Windows are twice as long each time, or longer by `linear_s` where that is set.
+    Infinite if never. All windows begin at the first multiple of 30 s on Slurm's clock after the first end, or,
+    not aligned, each at the first end that is left. They are twice as long each time, or longer by `linear_s`
+    where that is set.
     """
     end = lay_by_best_fit(machine, job, left, usable, out, 0)
     if end >= 0:
@@ -240,6 +242,8 @@ def expected_start(
     then, k, n, window, aligned = left.copy(), 0, running.size[0], FIRST_WINDOW_S, np.inf
     while k < n:
         last, any_ended = now, False
+        if not is_aligned:
+            aligned = np.inf
         while k < n:
             run = order[k]
             k += 1
@@ -251,13 +255,13 @@ def expected_start(
             let_have(machine, running.job[run], then, running.pool, first, behind, -1)
             last, any_ended = running.end[run], True
             if aligned == np.inf:
-                aligned = (np.floor((last + clock_s) / window) + 1) * window - clock_s
+                aligned = (np.floor((last + clock_s) / window) + 1) * window - clock_s if is_aligned else last
             if k < n and running.end[order[k]] > aligned + window:
                 break
         if not any_ended:
             break
         window = window + linear_s if linear_s > 0 else 2 * window
-        while k < n and running.end[order[k]] > aligned + window:
+        while is_aligned and k < n and running.end[order[k]] > aligned + window:
             window = window + linear_s if linear_s > 0 else 2 * window
         end = lay_by_best_fit(machine, job, then, usable, out, 0)
         if end >= 0:
@@ -286,6 +290,7 @@ def backfill_pass(
     resolution_s: float,
     linear_s: float,
     clock_s: float,
+    is_aligned: bool,
     starts: Starts,
 ) -> int:
     """Start jobs of a queue that delay no reservation before theirs; return how many.
@@ -305,6 +310,8 @@ def backfill_pass(
         Reservations begin and end at multiples of it.
     linear_s, clock_s : float
         As of `expected_start`; what Slurm's clock shows at 0 s.
+    is_aligned : bool
+        As of `expected_start`.
     starts : Starts
     """
     n_hosts, m = len(left), len(queue)
@@ -337,7 +344,9 @@ def backfill_pass(
                     break
                 begin = later
                 continue
-            start, n_places = expected_start(machine, now, job, left, usable, running, order, linear_s, clock_s, out)
+            start, n_places = expected_start(
+                machine, now, job, left, usable, running, order, linear_s, clock_s, is_aligned, out
+            )
             if start == np.inf:
                 if later == np.inf:
                     break
@@ -413,4 +422,4 @@ def _call_once() -> None:
     running = Running(
         np.zeros(4), room, room.copy(), room.copy(), np.zeros((2, 4), dtype=np.int64), np.zeros(2, np.int64)
     )
-    backfill_pass(machine, 0.0, np.arange(2), left, running, 1.0, 1.0, 0.0, 0.0, starts)
+    backfill_pass(machine, 0.0, np.arange(2), left, running, 1.0, 1.0, 0.0, 0.0, True, starts)

@@ -14,7 +14,7 @@ from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.platform_io.slurm_conf import CLOCK, PRIORITY_FLAGS
-from gridsched.policy.base import Traits, check_number, check_whole_number
+from gridsched.policy.base import Traits, check_choice, check_number, check_whole_number
 from gridsched.policy.decisions import Allocate, Decision, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.kernels.availability import ALL
@@ -22,6 +22,7 @@ from gridsched.schedulers.kernels.slurm_passes import Machine, Running, Starts, 
 from gridsched.schedulers.parallel.backfilling import ParallelQueue, check_one_cluster
 from gridsched.schedulers.parallel.machines import EachNode
 from gridsched.schedulers.parallel.queue_orders import MultifactorPriority, QueueOrder, read_order
+from gridsched.schedulers.wrapping import read_call
 
 #: Parameters of `Slurm` that SchedulerParameters may set, what they are where nothing does (Slurm
 #: 22.05), and the least that is allowed.
@@ -64,6 +65,10 @@ class Slurm(ParallelQueue):
         So many jobs the main scheduler looks at when something happens.
     sched_interval : int, optional
         How often it looks at all of them [s].
+    ends_together : {"aligned", "first"}
+        Which ends of jobs count together where backfilling asks when a job can start: those within a
+        window from a multiple of 30 s on, as by Slurm 22.05, or from the first that is left on, as by
+        older ones.
     poll_s : float
         The main scheduler looks at the queue at multiples of this [s], after something has
         happened: the main loop of ``slurmctld`` turns once a second. 0: at once.
@@ -114,6 +119,7 @@ class Slurm(ParallelQueue):
         bf_window_linear: int | None = None,
         default_queue_depth: int | None = None,
         sched_interval: int | None = None,
+        ends_together: str = "aligned",
         poll_s: float = 1.0,
         completing_s: float = 0.0,
     ) -> None:
@@ -126,6 +132,7 @@ class Slurm(ParallelQueue):
         self.bf_window_linear = bf_window_linear
         self.default_queue_depth = default_queue_depth
         self.sched_interval = sched_interval
+        self.ends_together = ends_together
         self.poll_s = poll_s
         self.completing_s = completing_s
 
@@ -140,6 +147,7 @@ class Slurm(ParallelQueue):
         """
         settings = dict(system.platform.queue_settings)
         self.limits_, self.backfills_ = self._limits(settings), self._backfills(settings)
+        check_choice(self._id, "ends_together", self.ends_together, ["aligned", "first"])
         check_number(self._id, "poll_s", self.poll_s, lambda s: 0 <= s < math.inf, "at least 0 [s]")
         check_number(self._id, "completing_s", self.completing_s, lambda s: 0 <= s < math.inf, "at least 0 [s]")
         if system.rules.place != "pack":
@@ -193,11 +201,10 @@ class Slurm(ParallelQueue):
         if own is None and (self.order is not None or is_basic):
             return None
         found = self._configured()
-        if own is not None:
-            usual = MultifactorPriority()
-            for each in fields(own):
-                if getattr(own, each.name) != getattr(usual, each.name):
-                    setattr(found, each.name, getattr(own, each.name))
+        if self.order is not None:
+            _, given = read_call(self._id, "order", self.order, "multifactor(first_calc_s=60)")
+            for name, value in given.items():
+                setattr(found, name, value)
         return found
 
     def _configured(self) -> MultifactorPriority:
@@ -274,8 +281,8 @@ class Slurm(ParallelQueue):
             gone = np.array([each.task for each in started], dtype=np.int64)
             rest = self._looked_at(queue[~np.isin(queue, gone)], state)
             window_s, resolution_s = 60.0 * limits["bf_window"], float(limits["bf_resolution"])
-            linear_s = float(limits["bf_window_linear"])
-            more = machine.start_by_backfilling(now, rest, window_s, resolution_s, linear_s, self.clock_s_)
+            ends = float(limits["bf_window_linear"]), self.clock_s_, self.ends_together == "aligned"
+            more = machine.start_by_backfilling(now, rest, window_s, resolution_s, ends)
             self.expected_start_s_ = machine.expected_start_s
             self.backfill_is_due_ = bool(more)
             self.next_backfill_s_ = _next_multiple(now, limits["bf_interval"])
@@ -397,7 +404,7 @@ class SlurmNodes(EachNode):
         return self._allocated(now, starts, count)
 
     def start_by_backfilling(
-        self, now: float, queue: Integers, window_s: float, resolution_s: float, linear_s: float, clock_s: float
+        self, now: float, queue: Integers, window_s: float, resolution_s: float, ends: tuple[float, float, bool]
     ) -> list[Allocate]:
         """Return what backfilling starts."""
         starts, n, m = self._empty_starts(len(queue)), len(self._ends), len(queue)
@@ -405,9 +412,8 @@ class SlurmNodes(EachNode):
         task, first, count = (np.concatenate([row, more]) for row in self._rows)
         pool = np.concatenate([self._pool, np.zeros((2, self.size), dtype=np.int64)], axis=1)
         running = Running(np.concatenate([self._ends, np.zeros(m)]), task, first, count, pool, np.array([n, size]))
-        found = backfill_pass(
-            self._now, now, np.array(queue), self._left, running, window_s, resolution_s, linear_s, clock_s, starts
-        )
+        args = self._now, now, np.array(queue), self._left, running, window_s, resolution_s, *ends, starts
+        found = backfill_pass(*args)
         expected = zip(queue.tolist(), starts.expected_s[:m].tolist(), strict=True)
         self.expected_start_s = {task: time for task, time in expected if time == time}
         return self._allocated(now, starts, found)
