@@ -70,7 +70,7 @@ def _case(id: str, log: str, nodes: int, parameters: dict[str, float | str | boo
 
 _OPEN = (
     "what overtakes the head decides: where it leaves idle nodes what they draw (spares_idle) the budget's days have "
-    "3.41e10 J and the week 1.06e11 J; counted as the authors' programs have it (one idle node, and what runs beyond the "
+    "3.41e10 J and the week 1.06e11 J; as the authors' programs count it (one idle node, and what runs beyond the "
     "window) 4.04e10 and 1.151e11 J; the rest is their choice among neighbouring nodes, which is not done again"
 )
 CASES = (
