@@ -178,6 +178,7 @@ def draw_queues(path: Path) -> None:
                 axes.plot([], [], linestyle=line, marker=mark, color=shown.get_color(), label=queue.id + short)
                 drawn += 1
         axes.set(xlabel="load", ylabel="mean wait / mean service time", yscale="log", ylim=(0.01, 20), xlim=(0, 0.95))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.legend(loc="lower right", fontsize="small")
         figure.savefig(path, dpi=150)
         plt.close(figure)

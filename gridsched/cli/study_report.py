@@ -190,7 +190,24 @@ def _refuse(options: Mapping[str, object], where: str) -> None:
 def reproduce_known(
     inputs: Path | None, only: list[str] | None, output: Path | None, *, force: bool, json: bool, quiet: bool
 ) -> None:
-    """Measure cases with known results, print them as they come, and write them."""
+    """Measure cases with known results, print them as they come, and write them.
+
+    Parameters
+    ----------
+    inputs : path, optional
+        Folder where inputs of others lie.
+    only : list of str, optional
+        Begins of the names of cases.
+    output : path, optional
+        File that is written: .md, .csv, .json or .parquet.
+    force, json, quiet : bool
+        As the options say.
+
+    Raises
+    ------
+    InputError
+        If the folder is not there, a name begins no case, or the file cannot be written.
+    """
     from gridsched.cli.output import check_targets, table_file, write_rows
     from gridsched.files.output_files import write_whole
     from gridsched.reproduction.known.cases import outcomes

@@ -28,6 +28,9 @@ NOT_RUN = {
     "python scripts/simgrid_module.py check",
     "export 'CMAKE_TOOLCHAIN_FILE=$PWD/.venv/python.cmake'",
     "python examples/static_power.py",
+    # inputs of others, or minutes: tests/analysis has the same, in part under 'long'
+    "gridsched reproduce known --inputs '~/logs' -o known.md",
+    "gridsched reproduce known --only queue",
     "make demo",
     "make test",
     "make test-long",

@@ -136,7 +136,13 @@ def mean_power_w(servers: int, rate: float, service_s: float) -> float:
 
 
 def set_up_power_w(rate: float, service_s: float, boot_s: float, timeout_s: float) -> float:
-    """Return what the server of `set_up_wait_s` draws in the mean [W], by its cycles of being idle and busy."""
+    """Return what the server of `set_up_wait_s` draws in the mean [W], by its cycles of being idle and busy.
+
+    Parameters
+    ----------
+    rate, service_s, boot_s, timeout_s : float
+        As there.
+    """
     boots = math.exp(-rate * timeout_s)
     idle_s, off_s, booting_s = (1.0 - boots) / rate, boots / rate, boots * boot_s
     share = (1.0 - rate * service_s) / (idle_s + off_s + booting_s)
@@ -328,6 +334,11 @@ def case_of(queue: Queue, load: float, *, tasks: int = 2000, replicates: int = 2
     load : float
     tasks, replicates : int
         As in `compare`.
+
+    Raises
+    ------
+    SimulationError
+        When it is measured, if the drivers differ.
     """
     rows = tuple(
         Row(

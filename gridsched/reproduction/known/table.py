@@ -48,7 +48,7 @@ def cells(record: dict[str, Any]) -> tuple[str, ...]:
 def markdown(records: Iterable[dict[str, Any]]) -> str:
     """Return records as a table for each source, with commands and why rows miss or are skipped."""
     text, source = "", None
-    notes: dict[str, None] = {}
+    notes: dict[str, list[str]] = {}
     for record in records:
         if record["source"] != source:
             text += "" if source is None else "\n"
@@ -57,5 +57,6 @@ def markdown(records: Iterable[dict[str, Any]]) -> str:
             text += f"**{source}**\n\n" + "".join(f"{markdown_row(row)}\n" for row in rows)
         text += f"{markdown_row([*cells(record)])[:-2]} | `{record['command']}` |\n"
         if record["why"]:
-            notes[f"{record['what']}: {record['why']}."] = None
-    return text + "".join(f"\n- {note}" for note in notes) + ("\n" if notes else "")
+            notes.setdefault(record["why"], []).append(record["verdict"])
+    lines = [f"- {len(rows)} {'row' if len(rows) == 1 else 'rows'} ({rows[0]}): {why}." for why, rows in notes.items()]
+    return text + "".join(f"\n{line}" for line in lines) + ("\n" if lines else "")
