@@ -54,10 +54,12 @@ class Laws:
             Where a law is broken.
         """
         laws = list(identities_of(trace, trace_energy(trace)))
-        waited_s = (trace.executions["start"] - trace.tasks.submit_time_s[trace.executions["task"]]).sum()
-        starts_once = np.array_equal(np.sort(trace.executions["task"]), np.arange(len(trace.tasks)))
+        started = trace.executions["task"]
+        waited_s = (trace.executions["start"] - trace.tasks.submit_time_s[started]).sum()
+        # who lost its host waits again, and the records do not say how long
+        is_once = np.array_equal(np.sort(started), np.arange(len(trace.tasks))) and trace.had_turn.all()
         # what waits on its host for files or data has not started, but waits in no queue
-        if starts_once and self._tasks.files is None and not len(trace.transfers):
+        if is_once and self._tasks.files is None and not len(trace.transfers):
             laws.append(Identity("Little's law, as tasks were counted", "s", float(waited_s), self._waited_s))
         for each in laws:
             if each.fails:
