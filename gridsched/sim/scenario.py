@@ -353,6 +353,8 @@ def workload_kinds(scenario: LoadedScenario) -> set[str]:
     kinds = {"bag", "arrivals"} if is_bag else {"arrivals"}
     if tasks.utility is not None:
         return {*kinds, "utility"}
+    if tasks.send_data:
+        kinds.add("workflow")
     if scenario.types is None:
         return kinds
     return {*kinds, "typed", *(["stochastic"] if isinstance(scenario.types, StochasticTypes) else [])}
