@@ -44,7 +44,8 @@ class SchedulerEntry(NamedTuple):
     accepts : tuple of str
         Workloads it takes, first the kind that it is made for: ``bag``, ``arrivals``, ``typed`` (a
         bag of tasks with types, or without), ``utility``, ``stochastic``, ``parallel`` (rigid
-        jobs), ``parallel_utility`` (parallel tasks with utility functions, on clusters).
+        jobs), ``parallel_utility`` (parallel tasks with utility functions, on clusters), ``workflow`` (serial
+        tasks that make data for each other).
     source : str
         Publication or definition it follows.
     parameter : str

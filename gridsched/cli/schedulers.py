@@ -27,6 +27,7 @@ _EXAMPLES = {
     "stochastic": "--workload examples/measured.toml",
     "parallel": "--workload examples/four_nodes.swf",
     "parallel_utility": "--workload examples/parallel_small.toml",
+    "workflow": "--platform platforms/ex_a.xml --workload examples/workflow.toml",
 }
 
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL, WAITING
-from gridsched.model.dependencies import Dependencies
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState
@@ -130,7 +130,9 @@ class DependencyTracker:
         #: pairs of tasks that are held
         self._pairs: Integers = np.zeros(0, dtype=np.int64)
         self._is_held = np.zeros(len(run.states), dtype=np.bool_)
+        self._is_open = np.zeros_like(self._is_held)
         self._by_other = np.argsort(self._all.on, kind="stable")
+        self._any_of_starts = bool((self._all.kind == After.START).any())
 
     def hold(self, first: int, end: int, now: float) -> None:
         """Block those of newly submitted tasks that wait for others."""
@@ -158,13 +160,21 @@ class DependencyTracker:
             never = np.unique(task[np.isinf(over)]).tolist()
             for each in never:
                 self._reject(each)
-            ready = np.setdiff1d(task, task[~(over <= now)]).tolist()
+            ready = self._all_over(task, over <= now)
             for each in ready:
                 self._release(each)
             self._pairs = self._pairs[self._is_held[task]]
             released += [each for each in ready if self._run.state_of[each] == WAITING]
             again = bool(never)
         return released
+
+    def _all_over(self, task: Integers, is_over: Booleans) -> list[int]:
+        """Return the tasks all of whose pairs are over, ascending; only what is over is sorted."""
+        self._is_open[task[~is_over]] = True
+        some = task[is_over]
+        ready: list[int] = np.unique(some[~self._is_open[some]]).tolist()
+        self._is_open[task] = False
+        return ready
 
     def _reject(self, task: int) -> None:
         for host in list(self._run.places.get(task, ())):
@@ -192,7 +202,10 @@ class DependencyTracker:
 
     def _find_over(self, now: float) -> bool:
         """Find when pairs are over whose other task has come so far; whether any is new."""
-        state, kind = self._run.states[self._all.on[self._open]], self._all.kind[self._open]
+        state = self._run.states[self._all.on[self._open]]
+        if not self._any_of_starts and not (state >= FINISHED).any():
+            return False
+        kind = self._all.kind[self._open]
         is_final, is_success = state >= FINISHED, state == FINISHED
         met = np.choose(kind, [is_final | (state == RUNNING), is_final, is_success, is_final & ~is_success])
         is_settled = met | is_final

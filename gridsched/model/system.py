@@ -60,6 +60,11 @@ class System:
         pstates = np.array(np.broadcast_to(self.pstates, self.n_hosts), dtype=np.int64)
         pstates.setflags(write=False)  # schedulers see it
         object.__setattr__(self, "pstates", pstates)
+        if self.network is not None and len(self.network.latency_s) != self.n_hosts:
+            raise InputError(
+                f"{self.platform.name}: a network between {len(self.network.latency_s)} hosts is given, and "
+                f"{self.n_hosts} compute."
+            )
 
     @property
     def pstate(self) -> int:

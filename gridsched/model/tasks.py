@@ -218,6 +218,11 @@ class Tasks:
         return bool(self.input_bytes.any() or self.output_bytes.any())
 
     @property
+    def send_data(self) -> bool:
+        """Whether any task makes data for another, which cross the network between their hosts."""
+        return self.dependencies is not None and bool(self.dependencies.size_bytes.any())
+
+    @property
     def heterogeneity(self) -> float:
         """Heterogeneity of the sizes in [0, 1] (algorithms A6.2).
 

@@ -17,12 +17,17 @@ class SimGridHost:
 
 @dataclass(frozen=True)
 class SimGridLink:
-    """A link as SimGrid sees it: bandwidth [byte/s], latency [s], ``Idle:Busy`` power [W]."""
+    """A link as SimGrid sees it: bandwidth [byte/s], latency [s], ``Idle:Busy`` power [W].
+
+    Transfers share its bandwidth by its policy (``SHARED``, ``SPLITDUPLEX``, ``WIFI``); or each has all of it
+    (``FATPIPE``).
+    """
 
     name: str
     bandwidth: float
     latency_s: float
     wattage_range: str | None = None
+    sharing_policy: str = "SHARED"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from gridsched.policy.base import Scheduler
 
 _BAG = ("bag", "arrivals")
 #: Kinds of workload, the most particular first.
-_KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", *_BAG)
+_KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", "workflow", *_BAG)
 #: The schedulers that paper 004 compares.
 PAPER_004 = ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
 
@@ -64,8 +64,10 @@ def usual_ids(kinds: Container[str]) -> tuple[str, ...]:
         Of a bag or of serial tasks that arrive those of paper 004; else all that are made for the
         kind: they name it first.
     """
-    kind = next(each for each in _KINDS if each in kinds)
-    return PAPER_004 if kind in _BAG else tuple(each.id for each in _ENTRIES.values() if kind in each.accepts[:1])
+    for kind in (each for each in _KINDS if each in kinds and each not in _BAG):
+        if ids := tuple(each.id for each in _ENTRIES.values() if kind in each.accepts[:1]):
+            return ids
+    return PAPER_004
 
 
 def find(id: str) -> SchedulerEntry:

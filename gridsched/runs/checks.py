@@ -40,8 +40,6 @@ def check_scenario(scenario: Scenario) -> None:
             "names the master; give one of them."
         )
     if scenario.driver == "reference":
-        if scenario.network == "platform":
-            raise InputError("The reference driver has no network; use --driver simgrid.")
         if scenario.deployment is not None:
             raise InputError("A deployment file needs SimGrid; use --driver simgrid.")
         if scenario.cfg or scenario.log:
@@ -93,6 +91,13 @@ def _check_walltime(scenario: LoadedScenario) -> None:
 
 
 def _check_network(scenario: LoadedScenario) -> None:
+    if scenario.uses_network and scenario.tasks.send_data and scenario.tasks.has_bytes:
+        raise InputError(
+            f"{scenario.tasks.name}: tasks have input or output bytes, and make data for others, too; one network "
+            "run has one of them. Leave the input and output bytes out, or use --network none."
+        )
+    if scenario.driver == "reference" and scenario.network == "platform" and not scenario.tasks.send_data:
+        raise InputError("The reference driver has no network; use --driver simgrid.")
     if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
         raise InputError(
             f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
@@ -100,7 +105,7 @@ def _check_network(scenario: LoadedScenario) -> None:
         )
     if not scenario.uses_network:
         return
-    if scenario.platform.master is None and scenario.deployment is None:
+    if scenario.has_messages and scenario.platform.master is None and scenario.deployment is None:
         raise InputError(
             f"{scenario.platform.name}: tasks with input or output bytes need a master. Give a "
             "host the property role=master, or pass --deployment, or use --network none."

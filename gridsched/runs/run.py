@@ -36,6 +36,7 @@ from gridsched.power import kept_power
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.sim.client import simulate, simulate_reference
+from gridsched.sim.lone_transfers import network_between
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.version import __version__
 
@@ -234,7 +235,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     100.0
     """
     began = time.perf_counter()
-    prepared = prepare(scenario)
+    prepared = _with_ways(prepare(scenario))
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
     if prepared.driver == "reference":
@@ -281,6 +282,15 @@ def check(scenario: Scenario) -> None:
         check_policy(scheduler, system, prepared.tasks)
         if not comes_from_file(scheduler):  # such a one is let loose in its run's process alone
             scheduler.prepare(system, rng)
+
+
+def _with_ways(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario with how long data take between its hosts, if its tasks make any for each other."""
+    if not scenario.sends_data or scenario.between_hosts is not None:
+        return scenario
+    with _platform_file(scenario, has_sets=False) as file:
+        names = [host.name for host in scenario.platform.hosts]
+        return replace(scenario, between_hosts=network_between(file.resolve(), names, scenario.cfg))
 
 
 @contextlib.contextmanager

@@ -43,6 +43,7 @@ def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspect
             link.bandwidth,
             link.latency,
             next((text for text in map(link.get_property, PROPERTY_NAMES) if text), None),
+            link.get_sharing_policy().name,
         )
         for link in engine.all_links
         if link.name != _LOOPBACK

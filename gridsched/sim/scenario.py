@@ -83,7 +83,8 @@ class Scenario(Rules):
         Whether SimGrid's joules are read at every change of the carbon intensity (`carbon_check`).
     driver : {"simgrid", "reference"}
     network : {"platform", "none"} or None
-        Whether inputs and results cross the platform's network; None: if any task has bytes.
+        Whether inputs and results, or data that tasks make for others, cross the platform's network; None: if
+        any task has bytes. The reference driver knows of data between tasks alone, without contention.
     deployment : path, optional
         SimGrid deployment file: which actor runs on which host (SimGrid driver).
     pstate : int or str, optional
@@ -266,7 +267,8 @@ class LoadedScenario(Scenario):
     platform : Platform
     tasks : Tasks
     between_hosts : Network or None
-        How long data of tasks take between hosts; None: none are sent.
+        How long data that tasks make for each other take between hosts; None: as SimGrid finds the ways on the
+        platform (`gridsched.sim.lone_transfers`).
     """
 
     platform: Platform
@@ -299,14 +301,19 @@ class LoadedScenario(Scenario):
 
     @property
     def uses_network(self) -> bool:
-        """Whether inputs and results cross the platform's network."""
-        return self.tasks.has_bytes if self.network is None else self.network == "platform"
+        """Whether anything crosses the platform's network: inputs and results, or data between tasks."""
+        tasks = self.tasks
+        return tasks.has_bytes or tasks.send_data if self.network is None else self.network == "platform"
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether inputs and results cross the platform's network, from the master and to it."""
+        return self.uses_network and not self.tasks.send_data
 
     @property
     def sends_data(self) -> bool:
         """Whether tasks send what they make to others over the network."""
-        pairs = self.tasks.dependencies
-        return self.between_hosts is not None and pairs is not None and bool(pairs.size_bytes.any())
+        return self.uses_network and self.tasks.send_data
 
     @cached_property
     def durations(self) -> RunTimes | None:
@@ -353,6 +360,8 @@ def workload_kinds(scenario: LoadedScenario) -> set[str]:
     kinds = {"bag", "arrivals"} if is_bag else {"arrivals"}
     if tasks.utility is not None:
         return {*kinds, "utility"}
+    if tasks.send_data:
+        kinds.add("workflow")
     if scenario.types is None:
         return kinds
     return {*kinds, "typed", *(["stochastic"] if isinstance(scenario.types, StochasticTypes) else [])}
@@ -390,5 +399,5 @@ def make_system(scenario: LoadedScenario) -> System:
         tariff=scenario.tariff,
         carbon=carbon,
         carbon_forecast=forecast_signal(scenario.carbon, scenario.platform),
-        network=scenario.between_hosts,
+        network=scenario.between_hosts if scenario.sends_data else None,
     )

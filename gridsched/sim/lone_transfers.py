@@ -1,0 +1,196 @@
+"""How long a lone transfer takes between any two hosts of a platform file, by SimGrid's models of networks.
+
+SimGrid finds the ways; the two models of links that it has for all platforms are a formula of a way's latency L,
+and of the bandwidth B of each of its links:
+
+- bandwidth-factor B, over 1.05 where crosstraffic is on and the way back takes the link, too (but for links that
+  transfers do not share); the narrowest link counts, and no more than TCP-gamma / (2 L);
+- latency-factor L, before any data flow.
+
+CM02 (Casanova and Marchal 2002) has the factors 1 and 1, LV08 (Velho and Legrand 2009), the usual one, 0.97 and
+13.01; both are options of SimGrid, as crosstraffic and TCP-gamma are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gridsched.errors import InputError
+from gridsched.files.input_files import read_bytes
+from gridsched.model.network import Network
+from gridsched.platform_io.simgrid_options import new_name
+from gridsched.platform_io.simgrid_view import Route
+from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
+from gridsched.sim.inspection import inspect_platform
+
+#: Between more hosts ways are not looked for: their number grows with its square.
+MAX_HOSTS = 500
+#: Factor of latency and of bandwidth by model.
+_FACTORS = {"CM02": (1.0, 1.0), "LV08": (13.01, 0.97)}
+_GAMMA_BYTES = 4194304.0
+#: What the data that flow and the acknowledgements that come back take together of a link.
+_WITH_ACKNOWLEDGEMENTS = 1.05
+_YES = frozenset({"yes", "on", "true", "1"})
+
+
+@dataclass(frozen=True)
+class LinkModel:
+    """A model of links.
+
+    Attributes
+    ----------
+    latency_factor, bandwidth_factor : float
+    gamma_bytes : float
+        Most that is under way unacknowledged [byte]; 0: any.
+    has_crosstraffic : bool
+        Whether acknowledgements take bandwidth on the way back.
+    """
+
+    latency_factor: float
+    bandwidth_factor: float
+    gamma_bytes: float
+    has_crosstraffic: bool
+
+    @classmethod
+    def of_file(cls, platform_file: Path, cfg: Sequence[str] = ()) -> LinkModel:
+        """Return the model by a platform file's options, and by ``--cfg``, which goes before them.
+
+        Raises
+        ------
+        InputError
+            If SimGrid has no such formula for the model, or an option is no number.
+        """
+        options = {**_options_of(platform_file), **dict(item.split(":", 1) for item in cfg)}
+        name = options.get("network/model", "LV08")
+        if name not in _FACTORS or options.get("host/model", "default") not in ("default", "compound"):
+            raise InputError(
+                f"{platform_file.name}: how long data of tasks take is known of the network models "
+                f"{' and '.join(_FACTORS)}, and this one is {options.get('network/model', options.get('host/model'))}. "
+                "Take another one (--cfg network/model:LV08), or send no data (--network none)."
+            )
+        latency, bandwidth = _FACTORS[name]
+        return cls(
+            _number(platform_file, options, "network/latency-factor", latency),
+            _number(platform_file, options, "network/bandwidth-factor", bandwidth),
+            _number(platform_file, options, "network/TCP-gamma", _GAMMA_BYTES),
+            options.get("network/crosstraffic", "yes").lower() in _YES,
+        )
+
+    def latency_s(self, way: Route) -> float:
+        """Return how long it takes on a way until data flow [s]."""
+        return self.latency_factor * way.latency_s
+
+    def bandwidth(
+        self, way: Route, back: Route, link_bandwidth: Mapping[str, float], unshared: frozenset[str]
+    ) -> float:
+        """Return how fast the data of a lone transfer flow [byte/s]; infinite without links.
+
+        Parameters
+        ----------
+        way, back : Route
+        link_bandwidth : mapping of str to float
+            Of each link [byte/s].
+        unshared : frozenset of str
+            Links that transfers do not share.
+        """
+        returning = frozenset(back.links or ()) - unshared if self.has_crosstraffic else frozenset()
+        widths = (
+            self.bandwidth_factor * link_bandwidth[link] / (_WITH_ACKNOWLEDGEMENTS if link in returning else 1.0)
+            for link in way.links or ()
+        )
+        limit = self.gamma_bytes / (2 * way.latency_s) if self.gamma_bytes and way.latency_s else float("inf")
+        return min(*widths, limit) if way.links else limit
+
+
+def _options_of(platform_file: Path) -> dict[str, str]:
+    """Return the options that a platform file sets, by SimGrid's present names."""
+    data = read_bytes(platform_file, MAX_BYTES)
+    if b"<config" not in data:
+        return {}
+    props = (
+        prop.attributes
+        for element in parse_document(platform_file, data).walk()
+        if element.tag == "config"
+        for prop in element.children
+    )
+    named = ((new_name(each.get("id", ""), each.get("value", "")), each.get("value", "")) for each in props)
+    return {name: value for name, value in named if name is not None}
+
+
+def _number(platform_file: Path, options: Mapping[str, str], name: str, usual: float) -> float:
+    try:
+        value = float(options.get(name, usual))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise InputError(
+            f"{platform_file.name}: the option {name} is {options[name]!r}; how long data of tasks take is known for "
+            "one number >= 0. Set such a one, or send no data (--network none)."
+        )
+    return value
+
+
+def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str] = ()) -> Network:
+    """Return how long lone transfers take between hosts, on the ways that SimGrid finds.
+
+    Parameters
+    ----------
+    platform_file : Path
+        SimGrid XML.
+    hosts : sequence of str
+        Their names.
+    cfg : sequence of str
+        SimGrid's ``--cfg`` items.
+
+    Raises
+    ------
+    InputError
+        If there are too many hosts, SimGrid cannot be asked or refuses the file, there is no way between two of
+        them, or its model is none of those with a formula.
+    """
+    if len(hosts) > MAX_HOSTS:
+        raise InputError(
+            f"{platform_file.name}: {len(hosts):,} hosts, and ways for data of tasks are looked for between at most "
+            f"{MAX_HOSTS}. Use fewer, or send no data (--network none)."
+        )
+    model = LinkModel.of_file(platform_file, cfg)
+    pairs = [(a, b) for a in hosts for b in hosts if a != b]
+    seen = inspect_platform(platform_file, pairs)
+    if seen.status != "loaded":
+        raise InputError(
+            f"{platform_file.name}: SimGrid finds the ways of data between tasks, and it is {seen.status}: "
+            f"{seen.message.rstrip('.')}. To send no data, use --network none."
+        )
+    ways = {(way.source, way.target): way for way in seen.routes}
+    _refuse_without_way(platform_file, pairs, ways)
+    link_bandwidth = {link.name: link.bandwidth for link in seen.links}
+    unshared = frozenset(link.name for link in seen.links if link.sharing_policy == "FATPIPE")
+    wireless = {link.name for link in seen.links if link.sharing_policy == "WIFI"}
+    for way in seen.routes:
+        if not wireless.isdisjoint(way.links or ()):
+            raise InputError(
+                f"{platform_file.name}: the way from {way.source!r} to {way.target!r} is wireless, and how long data "
+                "of tasks take there is not known. Leave the host out, or send no data (--network none)."
+            )
+    place = {name: k for k, name in enumerate(hosts)}
+    latency, bandwidth = np.zeros((len(hosts), len(hosts))), np.full((len(hosts), len(hosts)), np.inf)
+    for (a, b), way in ways.items():
+        cell = place[a], place[b]
+        latency[cell] = model.latency_s(way)
+        bandwidth[cell] = model.bandwidth(way, ways[b, a], link_bandwidth, unshared)
+    return Network(latency, bandwidth)
+
+
+def _refuse_without_way(
+    platform_file: Path, pairs: Iterable[tuple[str, str]], ways: Mapping[tuple[str, str], Route]
+) -> None:
+    for a, b in pairs:
+        if (a, b) not in ways or ways[a, b].links is None:
+            raise InputError(
+                f"{platform_file.name}: SimGrid finds no way from {a!r} to {b!r} for the data of tasks. Add a route, "
+                "or send no data (--network none)."
+            )

@@ -1,0 +1,27 @@
+"""Workflows: tasks that make data for each other, and their schedulers."""
+
+from gridsched.plugins import Plugin, WorkloadKind, of_class
+
+_static = of_class("gridsched.systems.workflows.static_lists", ("workflow",))
+_ready = of_class("gridsched.systems.workflows.ready_lists", ("workflow",))
+
+plugin = Plugin(
+    "workflows",
+    schedulers=(
+        _static("heft", "HEFT", "Topcuoglu, Hariri, Wu 2002, section 4.1"),
+        _static("cpop", "CPOP", "Topcuoglu, Hariri, Wu 2002, section 4.2"),
+        _static("peft", "PEFT", "Arabnejad, Barbosa 2014"),
+        _ready("ready_mct", "ReadyMCT", "Maheswaran et al. 1999, over ready tasks and their data"),
+        _ready("ready_min_min", "ReadyMinMin", "Maheswaran et al. 1999, over ready tasks and their data"),
+        _ready("ready_max_min", "ReadyMaxMin", "Maheswaran et al. 1999, over ready tasks and their data"),
+        _ready("ready_sufferage", "ReadySufferage", "Maheswaran et al. 1999, over ready tasks and their data"),
+    ),
+    workloads=(
+        WorkloadKind(
+            "workflow",
+            "gridsched.systems.workflows.workflow_csv:WorkflowFiles",
+            "gridsched.systems.workflows.workflow_csv:read_workflow",
+            document="docs/workflows.md",
+        ),
+    ),
+)

@@ -1,0 +1,45 @@
+"""Workflows by the commands, on both drivers: the schedulers are those of workflows, and both drivers agree."""
+
+from __future__ import annotations
+
+import pytest
+
+IDS = ["cpop", "heft", "peft", "ready_max_min", "ready_mct", "ready_min_min", "ready_sufferage"]
+#: Two hosts with a link of their own to a router without limit: no two transfers of a fork to one host share time.
+PLATFORM = """<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">
+<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>
+<zone id="z" routing="Full"><host id="a" speed="1f"><prop id="wattage_per_state" value="1:1:2"/></host>
+<host id="b" speed="1f"><prop id="wattage_per_state" value="1:1:2"/></host>
+<link id="l" bandwidth="2Bps" latency="1s"/><route src="a" dst="b"><link_ctn id="l"/></route></zone></platform>
+"""
+TASKS = "id,flops\nfirst,4\nnear,6\nfar,5\nlast,1\n"
+EDGES = "task,on,bytes\nnear,first,6\nfar,first,2\nlast,near,9\nlast,far,4\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The options of a run of two ways through four tasks."""
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    (tmp_path / "t.csv").write_text(TASKS)
+    (tmp_path / "e.csv").write_text(EDGES)
+    (tmp_path / "w.toml").write_text('kind = "workflow"\ntasks_csv = "t.csv"\nedges_csv = "e.csv"\n')
+    return "--platform", tmp_path / "p.xml", "--workload", tmp_path / "w.toml"
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_heft_by_hand_by_the_command(gridsched, files, driver):
+    """near stays on a: 4-10. far's 2 bytes are on b at 4 + 1 + 1, it ends at 11, its 4 bytes are back at 14; 15."""
+    done = gridsched("run", *files, "--scheduler", "heft", "--driver", driver, "--json")
+    assert done.json["makespan_s"] == pytest.approx(15.0)
+
+
+def test_without_network_data_take_no_time(gridsched, files):
+    """far on a at 4-9, near on b at 4-10, last at 10-11."""
+    done = gridsched("run", *files, "--scheduler", "ready_min_min", "--network", "none", "--json")
+    assert done.json["makespan_s"] == pytest.approx(11.0)
+
+
+def test_a_comparison_is_of_schedulers_of_workflows(gridsched, files):
+    """Where nobody names any."""
+    done = gridsched("compare", *files, "--driver", "reference", "--json")
+    assert sorted(row["scheduler"] for row in done.json["results"]) == IDS
