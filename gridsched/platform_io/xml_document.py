@@ -152,7 +152,7 @@ def parse_document(path: Path | str, data: bytes) -> Element:
     return root
 
 
-def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Element:
+def parse_xml(path: Path | str, data: bytes, with_text: Collection[str], *, names_others: bool = True) -> Element:
     """Return the outermost element of the content of a file.
 
     Parameters
@@ -162,6 +162,8 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Elem
     data : bytes
     with_text : collection of str
         Tags of elements whose text is kept.
+    names_others : bool
+        Whether content that belongs to another reader is called by its name where it is no XML.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str]) -> Elem
         hint = " It seems to be a binary file." if b"\0" in data[:4096] else ""
         if data.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
             hint = " It is a workbook or an archive: 'gridsched platform from-table' makes a platform of a workbook."
-        if said := foreign_kind(data):
+        if names_others and (said := foreign_kind(data)):
             raise InputError(f"{path}: {said}") from None
         raise InputError(
             f"{path}, line {error.lineno + builder.lines_before}: not well-formed XML: "

@@ -1,6 +1,6 @@
 """Workflows: tasks that make data for each other, and their schedulers."""
 
-from gridsched.plugins import Plugin, WorkloadKind, of_class
+from gridsched.plugins import Command, Plugin, WorkloadKind, of_class
 
 _static = of_class("gridsched.systems.workflows.static_lists", ("workflow",))
 _ready = of_class("gridsched.systems.workflows.ready_lists", ("workflow",))
@@ -23,5 +23,8 @@ plugin = Plugin(
             "gridsched.systems.workflows.workflow_csv:read_workflow",
             document="docs/workflows.md",
         ),
+    ),
+    commands=(
+        Command("workflow", "gridsched.systems.workflows.commands", "Workflows of WfCommons and Pegasus as tables."),
     ),
 )

@@ -1,0 +1,48 @@
+"""``gridsched workflow``: workflows of others as tables of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gridsched.cli.options import command_group
+from gridsched.cli.output import ForceOption, QuietOption, output_option, warn
+from gridsched.files.output_files import temporary_folder
+from gridsched.systems.workflows.foreign_workflows import read_foreign
+from gridsched.workloads.load import read_workload
+
+workflow_app = command_group()
+
+
+@workflow_app.callback()
+def _group() -> None:
+    """Read workflows of others."""
+
+
+@workflow_app.command("import")
+def import_workflow(
+    workflow: Annotated[Path, typer.Argument(metavar="FILE", help="WfFormat 1.5 or 1.6 (.json), or DAX (.dax, .xml).")],
+    output: Annotated[Path, output_option(help="The workflow (.toml); its two tables lie beside it.")],
+    reference_speed: Annotated[
+        float,
+        typer.Option(metavar="F", help="Speed of a core of the machine on which run times were measured [flop/s]."),
+    ],
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Turn a workflow in WfFormat or DAX into a table of tasks and one of edges.
+
+    Examples
+    --------
+    gridsched workflow import montage.json --reference-speed 4.2e9 -o montage.toml
+    """
+    found = read_foreign(workflow, reference_speed)
+    with temporary_folder() as folder:  # what would not read back is not written
+        found.write(folder / "workflow.toml")
+        read_workload(folder / "workflow.toml")
+    written = found.write(output, force=force)
+    if not quiet:
+        warn(f"{workflow}: {note}" for note in found.notes)
+        print(f"Wrote {len(found.flops):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")
