@@ -24,7 +24,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
 
 _HOUR_S = 3600.0
-_MONDAY, _THURSDAY, _SATURDAY = 0, 3, 5
+_MONDAY, _THURSDAY, _FRIDAY, _SATURDAY = 0, 3, 4, 5
 #: Jobs that are cut into more pieces than this are refused.
 _MOST_PIECES = MAX_TASKS
 
@@ -53,7 +53,7 @@ class DeferrableJobs(SystemKeys):
         Arrivals and run times are multiples of it [s].
     due : {"next_workday", "semi_weekly"}
         When results are wanted. ``next_workday``: at once, if they are there in working hours, else when
-        these next begin; ``semi_weekly``: when those of a Monday or Thursday next begin.
+        these next begin, and after those of a Friday on the Saturday morning; ``semi_weekly``: when those of a Monday or Thursday next begin.
     interruptible : bool
         Whether a job is a chain of tasks of `step_s` each, between which it may be interrupted.
     power_w : float
@@ -148,6 +148,8 @@ def _due_s(spec: DeferrableJobs, end_s: float) -> float:
     today = (datetime.strptime(spec.first_day, "%Y-%m-%d") + timedelta(days=day)).weekday()
     if spec.due == "next_workday" and today < _SATURDAY and begin <= time_s <= end:
         return end_s
+    if spec.due == "next_workday" and today == _FRIDAY and time_s > end:  # as the study's program has it
+        return (day + 1) * DAY_S + begin
     wanted = range(_SATURDAY) if spec.due == "next_workday" else (_MONDAY, _THURSDAY)
     first = 0 if time_s <= begin else 1
     later = next(days for days in range(first, first + 7) if (today + days) % 7 in wanted)
