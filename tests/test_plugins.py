@@ -93,6 +93,20 @@ def test_what_a_plugin_adds_is_listed_and_not_imported(tmp_path: Path):
     }
 
 
+def test_claims_lie_beside_a_plugins_study(tmp_path: Path):
+    """A study names a shipped one for its claims; they are run only when they are asked for."""
+    study = 'name = "foreign_study"\nextends = "tiny"\nclaims = "foreign_study"\n'
+    claims = """
+from gridsched.claims import Claim, Ground, mean
+ours, ground = mean("energy_j", "lecsa"), Ground("before", "made up")
+CLAIMS = [Claim("own", kind="shape", text="", source="", ours=ours, tolerance=(0, 1), ground=ground)]
+"""
+    install(tmp_path, "whole", WHOLE, foreign_study__toml=study, foreign_study__py=claims)
+    code = "from gridsched.runs.study import Study\nprint(*(each.id for each in Study.shipped('foreign_study').claims))"
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.split() == ["own"], done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
