@@ -131,6 +131,7 @@ def test_a_plugin_that_fails_is_one_line_and_harms_no_other(tmp_path: Path, text
     assert "x" in line
 
 
+@pytest.mark.systems("utility")
 def test_of_two_of_one_name_the_first_stays(tmp_path: Path):
     """The core's before a system's, and that before a plugin's: each is said in a line."""
     text = """
@@ -158,6 +159,7 @@ def test_a_scheduler_that_cannot_be_imported_is_left_out_of_the_list(tmp_path: P
     assert "whole_parts:Foreign" in done.stderr
 
 
+@pytest.mark.systems("utility")
 def test_known_ids_ask_no_foreign_package(tmp_path: Path):
     """A plugin is not even looked for where a scheduler of gridsched's own is named."""
     install(tmp_path, "whole", "raise RuntimeError('asked for nothing')")
