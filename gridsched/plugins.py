@@ -182,7 +182,8 @@ class Plugin(NamedTuple):
         Modules whose functions draw figures; what their decorators
         `gridsched.figures.figure_file.register_figure` say is read, not imported.
     studies : str
-        Package whose folder holds study files, found by their names without ``.toml``; empty: none.
+        Package whose folder holds study files, found by their names without ``.toml``, and their claims in
+        files ``.py`` beside them; empty: none.
     commands : tuple of Command
     kernels : tuple of str
         Modules of compiled loops that `gridsched.schedulers.kernels.called_once` declares.

@@ -93,6 +93,20 @@ def test_what_a_plugin_adds_is_listed_and_not_imported(tmp_path: Path):
     }
 
 
+def test_claims_lie_beside_a_plugins_study(tmp_path: Path):
+    """A study names a shipped one for its claims; they are run only when they are asked for."""
+    study = 'name = "foreign_study"\nextends = "tiny"\nclaims = "foreign_study"\n'
+    claims = """
+from gridsched.claims import Claim, Ground, mean
+ours, ground = mean("energy_j", "lecsa"), Ground("before", "made up")
+CLAIMS = [Claim("own", kind="shape", text="", source="", ours=ours, tolerance=(0, 1), ground=ground)]
+"""
+    install(tmp_path, "whole", WHOLE, foreign_study__toml=study, foreign_study__py=claims)
+    code = "from gridsched.runs.study import Study\nprint(*(each.id for each in Study.shipped('foreign_study').claims))"
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.split() == ["own"], done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -117,6 +131,7 @@ def test_a_plugin_that_fails_is_one_line_and_harms_no_other(tmp_path: Path, text
     assert "x" in line
 
 
+@pytest.mark.systems("utility")
 def test_of_two_of_one_name_the_first_stays(tmp_path: Path):
     """The core's before a system's, and that before a plugin's: each is said in a line."""
     text = """
@@ -144,6 +159,7 @@ def test_a_scheduler_that_cannot_be_imported_is_left_out_of_the_list(tmp_path: P
     assert "whole_parts:Foreign" in done.stderr
 
 
+@pytest.mark.systems("utility")
 def test_known_ids_ask_no_foreign_package(tmp_path: Path):
     """A plugin is not even looked for where a scheduler of gridsched's own is named."""
     install(tmp_path, "whole", "raise RuntimeError('asked for nothing')")

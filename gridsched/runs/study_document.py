@@ -228,20 +228,21 @@ def read_document(path: Path) -> StudyDocument:
     return parse_study_file(read_text(path), str(path))
 
 
-def studies_folder() -> Path:
-    """Return the folder of the studies that come with gridsched."""
-    return Path(str(resources.files("gridsched") / "reproduction" / "studies"))
+def shipped_study_files() -> Mapping[str, Path]:
+    """Return the files of the studies that come with gridsched, then those of plugins, by name."""
+    core = Path(str(resources.files("gridsched") / "reproduction" / "studies"))
+    return Table("study", _studies_of, _study_files(core))
 
 
 def shipped_study_file(name: str) -> Path:
-    """Return the file of a study that comes with gridsched.
+    """Return the file of a study that comes with gridsched or a plugin.
 
     Raises
     ------
     InputError
         If there is none of that name.
     """
-    files: Table[str, Path] = Table("study", _studies_of, _study_files(studies_folder()))
+    files = shipped_study_files()
     if name not in files:
         raise InputError(
             f"No study {name!r}. {did_you_mean(name, files)}Give a file, or one that comes "

@@ -21,7 +21,7 @@ from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFi
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.schema import BEGIN, END, study_keys, study_schema
 from gridsched.runs.study import Study
-from gridsched.runs.study_document import parse_document, parse_study_file, studies_folder
+from gridsched.runs.study_document import parse_document, parse_study_file, shipped_study_file, shipped_study_files
 
 # One description of a run: what is stored of it, and the same scenario made from it again.
 
@@ -46,8 +46,9 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-@pytest.mark.systems("utility")
-@pytest.mark.parametrize("name", ["tiny", "lecsa", "utility", "lecsa_readings"])
+@pytest.mark.parametrize(
+    "name", ["tiny", "lecsa", "lecsa_readings", pytest.param("utility", marks=pytest.mark.systems("utility"))]
+)
 def test_stored_descriptions_are_read_and_written_alike(name: str):
     """What is read of a row is what the study asked for, with the same id."""
     for _, asked in zip(range(40), Study.shipped(name).scenarios(), strict=False):
@@ -235,12 +236,11 @@ def test_the_reference_of_study_keys_is_generated():
     assert text.partition(f"{BEGIN}\n")[2].partition(f"\n{END}")[0] == study_keys()
 
 
-@pytest.mark.systems
-@pytest.mark.parametrize("name", [path.stem for path in studies_folder().glob("*.toml")])
+@pytest.mark.parametrize("name", sorted(shipped_study_files()))
 def test_the_schema_knows_every_key_of_the_shipped_studies(name: str):
     """At the top and in the sections."""
     schema = study_schema()
-    content = tomllib.loads((studies_folder() / f"{name}.toml").read_text())
+    content = tomllib.loads(shipped_study_file(name).read_text())
     assert set(content) <= set(schema["properties"])
     for section in ("platform", "workload"):
         known = [
@@ -403,7 +403,9 @@ def test_input_files_of_either_study(tmp_path: Path):
     assert own.inputs["tiny_machines.csv"].sha256 == tiny.inputs["tiny_machines.csv"].sha256
     one = tiny.with_replicates(1)
     assert [run.run_id for run in own.scenarios()] == [run.run_id for run in one.scenarios()]
-    (tmp_path / "tiny_machines.csv").write_bytes((studies_folder() / "tiny_machines.csv").read_bytes() + b"\n")
+    (tmp_path / "tiny_machines.csv").write_bytes(
+        shipped_study_file("tiny").with_name("tiny_machines.csv").read_bytes() + b"\n"
+    )
     assert Study.from_file(path).inputs["tiny_machines.csv"].path.parent == tmp_path
 
 
@@ -417,7 +419,7 @@ def test_only_files_beside_it_or_shipped_studies(name: Any, tmp_path: Path):
 
 def test_unknown_and_missing_studies(tmp_path: Path):
     """A near name is told; a file that is not there is named."""
-    assert "'parallel'" in refusal(tmp_path, extends="paralel")
+    assert "'backfilling'" in refusal(tmp_path, extends="backfiling")
     assert str(tmp_path / "absent.toml") in refusal(tmp_path, extends="absent.toml")
 
 

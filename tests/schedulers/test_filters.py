@@ -20,7 +20,6 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedPowerEstimates
 from gridsched.runs.scenario_maker import load
-from gridsched.runs.study import Study
 from gridsched.schedulers.filters import (
     AdaptiveFilter,
     EnergyFilter,
@@ -208,21 +207,6 @@ def test_a_second_run_forgets_the_first():
     """The filter keeps nothing."""
     scenario = small("max_max_upt", "auto")
     assert decisions(scenario) == decisions(scenario)
-
-
-@pytest.mark.systems("utility")
-def test_the_study_that_judges_it():
-    """Five settings, each heuristic with 13 leniencies and auto, 12 trials, other seeds."""
-    study = Study.shipped("utility_auto")
-    assert study.n_runs == 5 * 4 * (13 + 1) * 12
-    assert [each.parameters.get("energy_leniency") for each in study.schedulers].count("auto") == 4
-    assert not 1000 <= study.seed <= 1019
-    assert study.seed != Study.shipped("utility").seed
-    goals = [claim for claim in study.claims if claim.id.startswith(("best-", "recommended-"))]
-    assert len(goals) == 2 * 5 * 4
-    for claim in goals:
-        assert claim.tolerance == (-2.0, 1000.0)
-        assert claim.ours.schedulers["against"].endswith(" auto")
 
 
 # The energy filter of algorithms B5, by hand.

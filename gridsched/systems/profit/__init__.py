@@ -26,6 +26,7 @@ plugin = Plugin(
         ),
     ),
     figures=("gridsched.systems.profit.front_figure",),
+    studies="gridsched.systems.profit.studies",
     commands=(
         Command(
             "optimize",

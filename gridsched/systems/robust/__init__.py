@@ -22,5 +22,6 @@ plugin = Plugin(
             document="docs/robust_workloads.md",
         ),
     ),
+    studies="gridsched.systems.robust.studies",
     kernels=("gridsched.systems.robust.deadline",),
 )

@@ -47,6 +47,7 @@ plugin = Plugin(
             document="docs/parallel_workloads.md",
         ),
     ),
+    studies="gridsched.systems.utility.studies",
     variants=(Variant("reservations", "permanent", "gridsched.systems.utility.permanent:permanent_backfilling"),),
     kernels=("gridsched.systems.utility.kernels.parallel_greedy", "gridsched.systems.utility.kernels.random_mapping"),
 )

@@ -10,16 +10,14 @@ import pytest
 
 from gridsched.optimize.named_bag import bag_of_parameters
 from gridsched.runs.study import Study
-from gridsched.runs.study_document import studies_folder
+from gridsched.runs.study_document import shipped_study_file
 from gridsched.systems.profit.profit_system import ProfitBag
-
-# The platforms that the shipped LECSA studies draw.
 
 
 @cache
 def study() -> Study:
     """The shipped study; two bags are enough to see what is run."""
-    path = studies_folder() / "profit.toml"
+    path = shipped_study_file("profit")
     text = path.read_text(encoding="utf-8")
     assert "replicates = 100" in text
     return Study.from_text(text.replace("replicates = 100", "replicates = 2"), path)
@@ -46,7 +44,8 @@ def test_every_claim_of_the_paper_has_a_row():
 def test_the_measured_machines():
     """7 machines x 10 programs; 12 of the 70 pairs were not measured and cannot run."""
     files = {
-        f"{name}_csv": str(studies_folder() / f"profit_measured_{name}.csv") for name in ("machines", "etc", "apc")
+        f"{name}_csv": str(shipped_study_file("profit").with_name(f"profit_measured_{name}.csv"))
+        for name in ("machines", "etc", "apc")
     }
     bag = bag_of_parameters(ProfitBag(**files), "measured")
     assert bag.etc.shape == (10, 7)

@@ -9,8 +9,6 @@ from gridsched.runs.study import Study
 from gridsched.systems.robust.deadline import CheapestInTime
 from gridsched.systems.robust.robust_trial import RobustTrial, draw_robust_system
 
-# The platforms that the shipped LECSA studies draw.
-
 
 def system_of(seed: int):
     """Return the system of a seed."""
@@ -34,6 +32,18 @@ def test_the_runs_of_the_robust_study():
     assert study.n_runs == 50 * 20 + 20
     rows = {claim.id.partition("-")[0] for claim in study.claims}
     assert rows == {f"F{k}" for k in range(1, 11)}
+
+
+def test_no_tolerance_of_a_printed_range_is_wider():
+    """Where paper 002 prints ranges, as "two to three percent", the tolerances are these."""
+    ranges = {
+        claim.id: (claim.paper_range, claim.tolerance)
+        for claim in Study.shipped("robust").claims
+        if claim.paper_range is not None
+    }
+    assert len(ranges) == 3
+    assert all(printed == tolerance for printed, tolerance in ranges.values())
+    assert ranges["F6-2"][0] == (2.0, 3.0)
 
 
 def test_remap_is_judged_on_the_same_trials():

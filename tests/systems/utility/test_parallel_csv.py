@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gridsched
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.runs.study_document import shipped_study_file
 from gridsched.workloads.generators import checked_parameters, generator_of
 from gridsched.workloads.load import read_system_workload
 
 # Tabulated times of parallel tasks: interpolation, what is refused, and the testbed's tables.
 
-STUDIES = Path(gridsched.__file__).parent / "reproduction" / "studies"
+STUDIES = shipped_study_file("parallel_testbed").parent
 CLUSTERS = "cluster,nodes,cores_per_node\na,40,1\nb,10,8\n"
 #: Paper 001, table 1, row 1 on one cluster; a coarser one on the other.
 ETC = """\

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gridsched
 from gridsched import Scenario, run
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.rules import EnergyBudget
@@ -19,6 +18,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import EnergyState
+from gridsched.runs.study_document import shipped_study_file
 from gridsched.sim.library import is_installed
 from gridsched.systems.utility.kernels.node_profile import Reserved, cluster_nodes, node_profile
 from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, ParallelLimits, ParallelRows, passes_filter
@@ -27,7 +27,7 @@ from gridsched.systems.utility.permanent import mean_resources
 from gridsched.workloads.generators import checked_parameters, generator_of
 
 DRIVERS = ("reference", "simgrid") if is_installed() else ("reference",)
-STUDIES = Path(gridsched.__file__).parent / "reproduction" / "studies"
+STUDIES = shipped_study_file("parallel_testbed").parent
 INF = math.inf
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gridsched.reproduction.studies import parallel_10000
 from gridsched.runs.claims_schema import Explanation, Ground
+from gridsched.systems.utility.studies import parallel_10000
 
 FIGURE_8 = Ground("after", "figure 8 chose this system")
 PRINTED = Ground("before", "that of the system drawn by the printed numbers, before any run of this one")
