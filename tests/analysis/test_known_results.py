@@ -51,7 +51,7 @@ def test_cases_have_names_of_their_own():
     for case in CASES:
         assert len({row.key for row in case.rows}) == len(case.rows)
         assert case.command.startswith("gridsched ")
-        assert all(row.unit in ("", "s", "min", "W", "J") for row in case.rows)
+        assert all(row.unit in ("", "s", "min", "W", "J", "%") for row in case.rows)
 
 
 def made_log(folder: Path) -> Path:

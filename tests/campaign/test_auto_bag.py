@@ -21,6 +21,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Delegate, Scheduler, Traits
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.runs.run import run
+from gridsched.runs.scenario_maker import load
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT, WQR, WorkQueue
 from gridsched.sim.library import is_installed
@@ -78,7 +79,7 @@ def test_scores_of_every_candidate():
 
     policy = AutoBag(candidates="wq,wqr,sufferage")
     rng = random_stream(0, "scheduler")
-    simulate(Controller(make_system(EX_A), EX_A.tasks, policy, rng=rng))
+    simulate(Controller(make_system(load(EX_A)), EX_A.tasks, policy, rng=rng))
     assert list(policy.scores_.values()) == pytest.approx([2430, 2745, 2520])
 
 
@@ -152,7 +153,7 @@ def test_trial_energies_of_typed_tasks_by_hand():
     base = typed([0, 1])
     policy = AutoBag(candidates="round_robin,min_min")
     rng = random_stream(0, "scheduler")
-    simulate(Controller(make_system(base), base.tasks, policy, rng=rng))
+    simulate(Controller(make_system(load(base)), base.tasks, policy, rng=rng))
     assert list(policy.scores_.values()) == pytest.approx([1860.0, 1860.0])
 
 

@@ -25,6 +25,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
+from gridsched.runs.scenario_maker import load
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.scenario import make_system
 from gridsched.testing import trace_differences
@@ -72,7 +73,7 @@ def test_a_scenario_estimates_by_requested_times():
     platform = hosts(1e9)
     tasks = make_tasks([10e9], requested_time_s=[10.0])
     scenario = Scenario(platform, tasks, "wq", driver="reference", run_times=LoggedRunTimes(platform, [4.0]))
-    assert make_system(scenario).estimates.run_time(0, 0, 0) == 10.0
+    assert make_system(load(scenario)).estimates.run_time(0, 0, 0) == 10.0
     assert run(scenario).trace.finish_time_s.tolist() == [4.0]
 
 

@@ -53,7 +53,7 @@ def at_hour(hour: float, remaining_kj: float, **changes) -> SimpleNamespace:
 def filter_of(by_utility: bool) -> AdaptiveFilter:
     """Return a filter for the machines of algorithms B6."""
     made = AdaptiveFilter(by_utility)
-    made.prepare(make_system(b6_scenario("max_max_upe")))
+    made.prepare(make_system(load(b6_scenario("max_max_upe"))))
     return made
 
 
@@ -289,4 +289,4 @@ def test_the_filter_needs_task_types():
     bag = make_system(load(Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq")))
     with pytest.raises(InputError, match="utility"):
         EnergyFilter(1.0).prepare(bag)
-    EnergyFilter(1.0).prepare(make_system(b6_scenario("max_max_upe")))
+    EnergyFilter(1.0).prepare(make_system(load(b6_scenario("max_max_upe"))))

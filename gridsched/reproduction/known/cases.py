@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gridsched.analysis.statistics import Interval
+from gridsched.model.records import check_choices
 from gridsched.runs.run import RunResult, run
 from gridsched.sim.scenario import Scenario
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -73,6 +74,9 @@ class Row:
     near: Literal["digits", "share", "interval"] = "digits"
     share: float = 0.0
     why: str = ""
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
     def agrees(self, ours: float | Interval) -> bool:
         """Whether a value of ours is as near as it must be."""

@@ -19,6 +19,7 @@ from gridsched.optimize.grouped_bag import grouped_bag
 from gridsched.optimize.pareto_front import least_energy, weighted_point
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
+from gridsched.runs.scenario_maker import load
 from gridsched.sim.scenario import make_system
 from gridsched.systems.profit.linear_programmes import LPPareto
 from gridsched.systems.profit.profit_lp import most_profit
@@ -182,7 +183,7 @@ def test_a_bag_of_sizes_is_grouped_by_size_and_core():
     slow = [Host(f"s{k}", (PState(5.0, 1.0, 1.0, 3.0),)) for k in range(2)]
     tasks = make_tasks([100.0, 50.0, 100.0, 50.0, 50.0])
     platform = Platform((slow[0], quick, slow[1]))
-    system = make_system(Scenario(platform, tasks))
+    system = make_system(load(Scenario(platform, tasks)))
     everything = np.arange(5), np.arange(3)
     grouped = grouped_bag(platform, system.estimates, tasks, *everything)
     assert grouped.bag.tasks.tolist() == [3, 2]
@@ -202,7 +203,7 @@ def test_a_bag_of_sizes_runs_as_planned(driver):
     tasks = make_tasks(rng.choice([30.0, 50.0, 100.0], 40))
     platform = Platform(tuple(hosts))
     scenario = Scenario(platform, tasks, "lp_pareto", driver=driver)
-    system = make_system(scenario)
+    system = make_system(load(scenario))
     grouped = grouped_bag(platform, system.estimates, tasks, np.arange(40), np.arange(3))
     planned = recover(grouped.bag, weighted_point(grouped.bag, 0.5).x)
     numbers = run(scenario).summary()
@@ -231,7 +232,7 @@ def test_a_plan_without_unused_hosts_has_its_own_energy(driver):
     platform = Platform((*busy, *slow))
     saving = {"energy_weight": 0.5, "power_off_unused": True}
     scenario = Scenario(platform, tasks, "lp_pareto", parameters=saving, driver=driver)
-    system = make_system(scenario)
+    system = make_system(load(scenario))
     grouped = grouped_bag(platform, system.estimates, tasks, np.arange(4), np.arange(12))
     planned = recover(grouped.bag, weighted_point(grouped.bag, 0.5).x)
     _, planned_hosts = grouped.placed(planned)

@@ -23,6 +23,7 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS
 from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.policy.state import EnergyState
+from gridsched.runs.scenario_maker import load
 from gridsched.schedulers.weighing import WEIGHS
 from gridsched.sim.library import is_installed
 from gridsched.sim.scenario import make_system
@@ -357,7 +358,7 @@ def test_what_an_event_goes_by():
     Where nothing is known the goal is Event-Based's; in a period without end it is 0.
     """
     scheduler = make_scheduler("arrival_aware")
-    scheduler.prepare(make_system(two_pstates(None)), np.random.default_rng(0))
+    scheduler.prepare(make_system(load(two_pstates(None))), np.random.default_rng(0))
     energy = EnergyState(1000.0, 300.0, 200.0, 500.0, 0.0, 0.0, 100.0)
     between = Objective(resource=1.0, energy=1.0 / 14.0)
     assert scheduler._objectives(energy, 50.0) == (between, between, 500.0, 500.0)
