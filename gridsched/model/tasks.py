@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ def is_constant(column: NDArray[Any]) -> bool:
     return column.strides[0] == 0
 
 
-@cache
+@lru_cache(maxsize=None, typed=True)  # 0 and False are two
 def _filled(value: int | bool, room: int) -> NDArray[Any]:
     array: NDArray[Any] = np.full(room, value)
     array.setflags(write=False)
