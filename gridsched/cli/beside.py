@@ -64,8 +64,8 @@ def beside(
     gridsched beside --workload examples/live_slurm.sacct --slurm-conf examples/live_slurm.conf
     --driver reference
 
-    gridsched beside --workload jobs.sacct --slurm-conf slurm.conf
-    --schedulers slurm,easy_backfilling,mine.py --draws 20 --plot beside.png
+    gridsched beside --workload examples/live_slurm.sacct --slurm-conf examples/live_slurm.conf
+    --driver reference --schedulers slurm,easy_backfilling --draws 3 --plot beside.png
 
     Exit status: 0 fine, 1 a run failed, 2 bad input.
     """

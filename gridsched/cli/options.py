@@ -70,12 +70,21 @@ def with_options(
                 values[name], told = kind(**told), {}
             command(**values)
 
+        # panels are shown in the order of their first options: the command's own come first
+        panels = {panel for each in shared if (panel := _panel(each)) is not None}
+        own.sort(key=lambda each: _panel(each) in panels)
         parameters = [*shared[:before], *own, *shared[before:], *of_records]
         vars(wrapped).update(__signature__=signature.replace(parameters=parameters))
         wrapped.__annotations__ = {p.name: p.annotation for p in parameters}
         return wrapped
 
     return decorated
+
+
+def _panel(parameter: inspect.Parameter) -> str | None:
+    """Return the panel of the help that an option is in; None in the first one."""
+    extras: tuple[Any, ...] = getattr(parameter.annotation, "__metadata__", ())
+    return next((each.rich_help_panel for each in extras if getattr(each, "rich_help_panel", None)), None)
 
 
 def _options_of(group: Callable[..., Any]) -> list[inspect.Parameter]:

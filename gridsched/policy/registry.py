@@ -12,6 +12,8 @@ from gridsched.policy.base import Scheduler
 _BAG = ("bag", "arrivals")
 #: Kinds of workload, the most particular first.
 _KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", "workflow", *_BAG)
+#: What is compared on rigid jobs, where nobody names schedulers.
+QUEUES = ("fcfs", "easy_backfilling", "conservative_backfilling")
 #: The schedulers that paper 004 compares.
 PAPER_004 = ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
 
@@ -61,10 +63,12 @@ def usual_ids(kinds: Container[str]) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Of a bag or of serial tasks that arrive those of paper 004; else all that are made for the
-        kind: they name it first.
+        Of a bag or of serial tasks that arrive those of paper 004, of rigid jobs the textbook's; else all that are
+        made for the kind: they name it first.
     """
     for kind in (each for each in _KINDS if each in kinds and each not in _BAG):
+        if kind == "parallel":
+            return QUEUES
         if ids := tuple(each.id for each in _ENTRIES.values() if kind in each.accepts[:1]):
             return ids
     return PAPER_004

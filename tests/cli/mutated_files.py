@@ -151,7 +151,7 @@ GENERATORS = {
     "waves_per_day = [4, 12]\nenergy_budget_j = 1e7\nbudget_period_s = 7200\n"
     "baseline_duration_s = [1000, 2000]\nburst_duration_s = [100, 200]\n"
     "baseline_factor = [0.5, 0.7]\nburst_factor = [1, 2]\netc_mean_s = 50\netc_task_cov = 0.1\n"
-    "power_factors = [1, 0.5]\nn_classes = 3\nclass_intervals = [2, 3]\nmapping_interval_s = 60\n",
+    "power_factors = [1, 0.5]\nn_classes = 3\nmapping_interval_s = 60\n",
     "parallel": "kind = 'parallel'\nseed = 1\ngeneral_clusters = [[12, 8], [8, 16]]\n"
     "special_clusters = [[10, 12]]\ngeneral_task_types = 6\nspecial_task_types = [4]\n"
     "core_bands = [[40, 1, 8], [40, 9, 40], [20, 41, 0]]\nreference_time_s = [1800, 14400]\n"
@@ -166,10 +166,10 @@ GENERATORS = {
     "utility_classes = 'plateau_linear'\n",
     "profit": "kind = 'profit'\nseed = 1\nsystem_seed = 2\ntasks = 60\ntask_types = 5\n"
     "machine_types = 3\nmachines_per_type = 2\nbags = 3\nbag_interval_s = 7200\n"
-    "time_mean_s = 100\ntime_task_cov = 0.5\nidle_share = 0.05\nevenness = 3\n",
+    "time_mean_s = 100\ntime_task_cov = 0.5\nidle_share = 0.05\n",
     "robust": "kind = 'robust'\nseed = 1\nsystem_seed = 3\nnodes = 3\nprocessors = [1, 2]\n"
-    "cores = [1, 2]\ntotal_cores = 6\ntotal_cores_tolerance = 1\npstates = 2\n"
-    "pstate_slowdown = [0.1, 0.2]\npower_w = [125, 135]\nlowest_voltage_v = [1, 1.1]\n"
+    "cores = [1, 2]\ntotal_cores = 6\npstates = 2\n"
+    "pstate_slowdown = [0.1, 0.2]\npower_w = [125, 135]\n"
     "highest_voltage_v = [1.4, 1.5]\nsupply_efficiency = [0.9, 0.98]\ntask_types = 4\n"
     "time_mean_s = 750\ntime_machine_cov = 0.25\ngrid_s = 10\nphases = [[5, 8], [3, 48]]\n"
     "budget_tasks = 8\nscaled_to_system = false\n",

@@ -61,7 +61,8 @@ def test_examples_run(simgrid, gridsched, tmp_path, monkeypatch, words):
         lines.insert(0, "gridsched example copy")
     for line in lines:
         outcome = gridsched(*shlex.split(line)[1:])
-        assert (outcome.status, outcome.complaints) == (0, []), line
+        worse = [each for each in outcome.complaints if not each.startswith("gridsched: warning: ")]
+        assert (outcome.status, worse) == (0, []), line
 
 
 # ``gridsched example``: what comes with gridsched, and copies of it.

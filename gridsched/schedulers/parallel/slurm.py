@@ -155,8 +155,9 @@ class Slurm(ParallelQueue):
         self.settings_, self.clock_s_ = settings, float(settings.get(CLOCK, "0"))
         self.partition_factors_ = {each.name: each.job_factor for each in system.platform.partitions}
         self.order_ = self.queue_order()
-        if self.order_ is not None:
-            self.order_.prepare()
+        self.orders_ = [] if self.order_ is None else [self.order_]
+        for each in self.orders_:
+            each.prepare()
         if not system.platform.partitions:
             check_one_cluster(self, system)
         self.predicted_, self.is_textbook_ = None, False

@@ -32,7 +32,8 @@ SmallCountRange = Annotated[
 _RULE_KEYS: dict[str, Any] = {
     name: (key.annotation, key.info)
     for name, key in keys_of(Rules).items()
-    if name not in ("horizon_s", "place", "max_barren_asks")  # the tasks of a day take whole nodes
+    # the tasks of a day take whole nodes, and ask for no time
+    if name not in ("horizon_s", "place", "max_barren_asks", "walltime", "mapping_events")
 }
 
 

@@ -36,7 +36,7 @@ def import_workflow(
 
     Examples
     --------
-    gridsched workflow import montage.json --reference-speed 4.2e9 -o montage.toml
+    gridsched workflow import examples/diamond.dax --reference-speed 4.2e9 -o diamond.toml
     """
     found = read_foreign(workflow, reference_speed)
     with temporary_folder() as folder:  # what would not read back is not written
