@@ -53,7 +53,8 @@ class DeferrableJobs(SystemKeys):
         Arrivals and run times are multiples of it [s].
     due : {"next_workday", "semi_weekly"}
         When results are wanted. ``next_workday``: at once, if they are there in working hours, else when
-        these next begin, and after those of a Friday on the Saturday morning; ``semi_weekly``: when those of a Monday or Thursday next begin.
+        these next begin, and after those of a Friday on the Saturday morning; ``semi_weekly``: when those
+        of a Monday or Thursday next begin.
     interruptible : bool
         Whether a job is a chain of tasks of `step_s` each, between which it may be interrupted.
     power_w : float
