@@ -119,6 +119,8 @@ class Transfer:
     ----------
     pair : int
         Position in `Tasks.dependencies` of the first pair that wants them.
+    key : int
+        Which data: a number that pairs have in common which share them.
     source, target : int
     size_bytes : float
     begin : float

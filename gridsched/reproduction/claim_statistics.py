@@ -112,14 +112,34 @@ def replicates_of(results: StudyResults, metric: str, where: Given, *labels: str
 
 @statistic()
 def mean(results: StudyResults, metric: str, scheduler: str, *, where: Given = EVERYWHERE) -> Measured:
-    """Return the mean of `metric` of `scheduler`."""
+    """Return the mean of `metric` of `scheduler`.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     finished, note = finished_runs(results, metric, where, scheduler)
     return Measured(t_interval(replicate_means(finished, results.cell_axes, metric)), note)
 
 
 @statistic(takes_families=True)
 def median(results: StudyResults, metric: str, scheduler: str, *, where: Given = EVERYWHERE) -> Measured:
-    """Return the median over replicates of `metric` of `scheduler`."""
+    """Return the median over replicates of `metric` of `scheduler`.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     table, note = replicates_of(results, metric, where, scheduler)
     return Measured(median_interval(table[scheduler]), note)
 
@@ -140,7 +160,19 @@ def _difference(
 def mean_difference(
     results: StudyResults, metric: str, scheduler: str, against: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return the mean of `metric` of `against` minus that of `scheduler`, paired."""
+    """Return the mean of `metric` of `against` minus that of `scheduler`, paired.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     return _difference(lambda one, other: t_interval(one - other), results, metric, scheduler, against, where)
 
 
@@ -148,7 +180,19 @@ def mean_difference(
 def least_difference(
     results: StudyResults, metric: str, scheduler: str, against: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return the lower end of the interval of `mean_difference`: what it is at least."""
+    """Return the lower end of the interval of `mean_difference`: what it is at least.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
 
     def least(one: pd.Series, other: pd.Series) -> Interval:
         of_mean = t_interval(one - other)
@@ -161,7 +205,19 @@ def least_difference(
 def median_difference(
     results: StudyResults, metric: str, scheduler: str, against: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return the median over replicates of `metric` of `against` minus that of `scheduler`."""
+    """Return the median over replicates of `metric` of `against` minus that of `scheduler`.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     return _difference(difference_of_medians, results, metric, scheduler, against, where)
 
 
@@ -186,7 +242,19 @@ def _differences(
 def percent_more(
     results: StudyResults, metric: str, scheduler: str, against: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return how much more `against` needs than `scheduler` [%]; over cells, the mean of each replicate's mean."""
+    """Return how much more `against` needs than `scheduler` [%]; over cells, the mean of each replicate's mean.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     pairs, detail, note = _differences(results, metric, scheduler, against, where)
     return Measured(t_interval(replicate_means(pairs, results.cell_axes, "difference_percent")), joined(detail, note))
 
@@ -195,7 +263,19 @@ def percent_more(
 def largest_percent_more(
     results: StudyResults, metric: str, scheduler: str, against: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return the largest `percent_more` of all cells, with that cell's interval."""
+    """Return the largest `percent_more` of all cells, with that cell's interval.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     return _extreme(pd.Series.idxmax, results, metric, scheduler, against, where)
 
 
@@ -203,7 +283,19 @@ def largest_percent_more(
 def smallest_percent_more(
     results: StudyResults, metric: str, scheduler: str, against: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return the smallest `percent_more` of all cells, with that cell's interval."""
+    """Return the smallest `percent_more` of all cells, with that cell's interval.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     return _extreme(pd.Series.idxmin, results, metric, scheduler, against, where)
 
 
@@ -221,7 +313,17 @@ def _extreme(
 
 @statistic()
 def worst_rank(results: StudyResults, metric: str, scheduler: str, *, where: Given = EVERYWHERE) -> Measured:
-    """Return the highest rank of `scheduler` by its mean in any cell; 1 is the least."""
+    """Return the highest rank of `scheduler` by its mean in any cell; 1 is the least.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     finished, note = finished_runs(results, metric, where)
     table = statistics.mean_ranks(finished, results.cell_axes, metric)
     ranks = table.loc[table["scheduler"] == scheduler, "rank"]
@@ -233,7 +335,21 @@ def worst_rank(results: StudyResults, metric: str, scheduler: str, *, where: Giv
 def rises_along(
     results: StudyResults, metric: str, scheduler: str, against: str, along: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return in how many cells `percent_more` is larger at the second value of the axis `along` than at the first."""
+    """Return in how many cells `percent_more` is larger at the second value of the axis `along` than at the first.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    along : str
+        An axis.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     axis = full_name(along, [each.name for each in results.study.axes])
     first, second = results.values_of(axis)[:2]
     pairs, _, note = _differences(results, metric, scheduler, against, where)
@@ -260,6 +376,21 @@ def ratio(
     """Return the mean of a metric of `scheduler` over the mean of another of `against` (default: the same ones).
 
     The runs of what is compared with differ from `where` as `against_where` says.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    against_metric : str, optional
+        Metric of `against`; default the same.
+    against_where : mapping
+        The same for `against`.
     """
     above, below = where_of(results, where), where_of(results, where, against_where)
     columns = {
@@ -274,7 +405,20 @@ def ratio(
 def hours_later(
     results: StudyResults, metric: str, scheduler: str, against: str, *, share: float = 0.999, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return how much later `scheduler` has used `share` of its budget than `against` [h]."""
+    """Return how much later `scheduler` has used `share` of its budget than `against` [h].
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    share : float
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     never = 0
 
     def reached(time_h: Floats, used: Floats, budget_j: float) -> float:
@@ -305,7 +449,19 @@ def percent_of_budget_used(
     *,
     where: Given = EVERYWHERE,
 ) -> Measured:
-    """Return the share of the budget used in `hours` since the begin [%], minus that used in `against_hours`."""
+    """Return the share of the budget used in `hours` since the begin [%], minus that used in `against_hours`.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    hours : float
+    against_hours : float
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
 
     def used_percent(time_h: Floats, used: Floats, budget_j: float) -> float:
         def within(begin: float, end: float) -> float:
@@ -335,7 +491,19 @@ def _levels(
 def best_level(
     results: StudyResults, metric: str, scheduler: str, along: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return the level of `along`, a parameter of `scheduler` or an axis, with the largest mean of `metric`."""
+    """Return the level of `along`, a parameter of `scheduler` or an axis, with the largest mean of `metric`.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    along : str
+        An axis.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     levels, table, note = _levels(results, metric, scheduler, along, where)
     best = bootstrap_interval(table, lambda means: means.argmax(axis=1))
     center, low, high = (
@@ -354,6 +522,19 @@ def best_level_steps(
     ------
     InputError
         If the families have other levels.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    against : str
+        Label, or `BEST_OTHER`.
+    along : str
+        An axis.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
     """
     levels, one, note = _levels(results, metric, scheduler, along, where)
     others, two, _ = _levels(results, metric, against, along, where)
@@ -381,6 +562,19 @@ def best_over_last(
     """Return how much more the best level has than the last one [%].
 
     With `against`, by how much more than that family's gain [points of percent].
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    along : str
+        An axis.
+    against : str
+        Label, or `BEST_OTHER`.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
     """
     gain, text, note = _gain(results, metric, scheduler, along, where)
     if against is not None:
@@ -406,7 +600,21 @@ def spread(
     *,
     where: Given = EVERYWHERE,
 ) -> Measured:
-    """Return the largest minus the least mean of the levels from the first to the second, over the largest [%]."""
+    """Return the largest minus the least mean of the levels from the first to the second, over the largest [%].
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    along : str
+        An axis.
+    levels : sequence
+        Values of the axis.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
+    """
     _, table, note = _levels(results, metric, scheduler, along, where, levels)
 
     def share(means: Floats) -> Floats:
@@ -432,6 +640,19 @@ def least_rise(
     ------
     InputError
         If there is one level alone.
+
+    Parameters
+    ----------
+    results : StudyResults
+    metric : str
+    scheduler : str
+        Label; of a family the variant that the claim chooses.
+    along : str
+        An axis.
+    levels : sequence
+        Values of the axis.
+    where : mapping
+        Axis -> value, or a tuple of values, of the runs that count.
     """
     chosen, table, note = _levels(results, metric, scheduler, along, where, levels)
     if len(chosen) < 2:
