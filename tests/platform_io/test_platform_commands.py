@@ -288,7 +288,13 @@ def test_check_tells_the_network():
     report = json.loads(run("check", ROOT / "examples/campus.xml", "--json").output)
     links = {link["name"]: link for link in report["links"]}
     assert len(links) == 13
-    assert links["backbone"] == {"name": "backbone", "bandwidth": 125e6, "latency_s": 0.001, "wattage_range": None}
+    assert links["backbone"] == {
+        "name": "backbone",
+        "bandwidth": 125e6,
+        "latency_s": 0.001,
+        "wattage_range": None,
+        "sharing_policy": "SHARED",
+    }
     ways = {(route["source"], route["target"]): route for route in report["routes"]}
     assert ways["old-1", "new-1"]["links"] == ["old_link_1_UP", "backbone", "new_link_1_DOWN"]
     assert ways["old-1", "new-1"]["latency_s"] == pytest.approx(1.1e-3, rel=1e-12)

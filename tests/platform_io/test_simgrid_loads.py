@@ -17,7 +17,7 @@ from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file, with_inspection
 from gridsched.platform_io.simgrid_view import Inspection, SimGridHost
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
-from gridsched.sim import client
+from gridsched.sim import inspection
 from gridsched.sim.inspection import inspect_platform
 from gridsched.sim.library import is_installed
 
@@ -112,7 +112,7 @@ def test_many_clusters_load_fast_enough_to_be_used(tmp_path):
 
 def test_without_simgrid_the_inspection_is_skipped(monkeypatch, tmp_path):
     """The report says in one line how to get SimGrid and stays fine."""
-    monkeypatch.setattr(client, "is_installed", lambda: False)
+    monkeypatch.setattr(inspection, "is_installed", lambda: False)
     path = tmp_path / "p.xml"
     write_platform(PLATFORM, path, command="x")
     report = with_inspection(check_platform_file(path), inspect_platform(path))
@@ -145,7 +145,7 @@ def failing() -> None:
 )
 def test_every_way_to_die_is_a_reason(act, part, monkeypatch, tmp_path):
     """Aborts, signals, exceptions and silence of the process become one line."""
-    monkeypatch.setattr(client, "look_at", lambda *_: act())
+    monkeypatch.setattr(inspection, "look_at", lambda *_: act())
     (tmp_path / "p.xml").write_text('<platform version="4.1"/>')
     limit_s = 2.0 if part.startswith("no answer") else 60.0
     answer = inspect_platform(tmp_path / "p.xml", timeout_s=limit_s)
