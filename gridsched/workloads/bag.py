@@ -248,7 +248,10 @@ def _dependency_columns(tasks: Tasks) -> dict[str, list[str]]:
         return {}
     waits: dict[str, list[list[str]]] = {}
     words = {int(kind): word for word, kind in reversed(KINDS.items())}
-    for task, on, kind, delay_s in zip(*(each.tolist() for each in vars(edges).values()), strict=True):
+    if edges.size_bytes.any():
+        raise InputError(f"{tasks.name}: a bag's file holds no data between tasks; write them as a workflow.")
+    columns = (edges.task, edges.on, edges.kind, edges.delay_s)
+    for task, on, kind, delay_s in zip(*(each.tolist() for each in columns), strict=True):
         cells = waits.setdefault(words[kind], [[] for _ in range(len(tasks))])
         cells[task].append(f"{tasks.labels[on]}{_delay(delay_s)}")
     return {word: [" ".join(cell) for cell in waits[word]] for word in KINDS if word in waits}

@@ -163,8 +163,15 @@ def test_dependencies_read_back(data, tmp_path):
     tasks = make_tasks([1.0] * 6, np.arange(6.0), labels=[9, -4, 7, 1, 3, 2], dependencies=edges)
     write_bag(tasks, tmp_path / "bag.csv", force=True)
     back = read_workload(tmp_path / "bag.csv").dependencies
-    found = [] if back is None else sorted(zip(*(each.tolist() for each in vars(back).values()), strict=True))
-    assert found == pairs
+    columns = () if back is None else (back.task, back.on, back.kind, back.delay_s)
+    assert sorted(zip(*(each.tolist() for each in columns), strict=True)) == pairs
+
+
+def test_data_between_tasks_are_no_part_of_a_bag(tmp_path):
+    """Its file could not hold them."""
+    edges = Dependencies(*map(np.array, ([1], [0], [After.END], [0.0], [5.0])))
+    with pytest.raises(InputError, match="workflow"):
+        write_bag(make_tasks([1.0, 1.0], dependencies=edges), tmp_path / "bag.csv", force=True)
 
 
 def test_the_example_of_dependent_tasks_by_hand():
