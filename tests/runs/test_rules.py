@@ -145,7 +145,13 @@ def test_every_rule_is_an_option_and_a_key(key):
     assert key.name in inspect.signature(run_command).parameters
     assert key.name in Settings.model_fields
     # `days`; whole nodes; what is no matter of the workload
-    assert key.name in GENERATORS["utility"].model.model_fields or key.name in ("horizon_s", "place", "max_barren_asks")
+    assert key.name in GENERATORS["utility"].model.model_fields or key.name in (
+        "horizon_s",
+        "place",
+        "max_barren_asks",
+        "walltime",
+        "mapping_events",
+    )
     assert key.info.description
 
 
