@@ -214,7 +214,7 @@ class Controller:
             if command is not None:
                 return [command]
         commands: list[Command] = []
-        for ends in self._events_of(now, finished):
+        for ends in self._events_of(now, finished) if self._by_events else (finished,):
             before = self._calls.mapping_events
             due = self._apply_instant(now, ends)
             if due is not None:
@@ -223,16 +223,16 @@ class Controller:
         return commands
 
     def _events_of(self, now: float, ended: Sequence[Execution | Transfer]) -> Iterator[Sequence[Execution | Transfer]]:
-        """Yield what ends with each event of an instant: all with the one that there is, as a rule.
+        """Yield what ends with each event of an instant, where each is one by itself.
 
-        Where each is one by itself, what has come to the end of its estimate is gone with the first; then come
+        What has come to the end of its estimate is gone with the first; then come
         the submissions, then the other ends in the order of their starts. Before hosts go down, and where a
         period of the budget or the budget ends, all has ended.
         """
         limit = now + time_tolerance(now)
         ends_first = self._outages is not None and self._outages.next_time <= now
         ends_first |= self._account is not None and self._account.next_time <= limit
-        if not self._by_events or ends_first or self._transfers is not None:
+        if ends_first or self._transfers is not None:
             yield ended
             return
         finished = cast(Sequence[Execution], ended)
@@ -291,7 +291,8 @@ class Controller:
                 raise IncompleteRun(self.what_is_left(why))
         if self._parks:
             dispatch.park_idle_hosts(now)
-        dispatch.send()
+        if self._transfers is not None:
+            dispatch.commands += self._transfers.take_sent()
         if self._cap is not None:
             calls.check(self._cap.refusal(dispatch.commands, self.scheduler), now)
         self._renew_next_timer()

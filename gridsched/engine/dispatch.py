@@ -219,11 +219,6 @@ class Dispatch:
             self._run.touch(execution.host)
             self.begin(execution)
 
-    def send(self) -> None:
-        """Have the driver send what has been made, and is wanted elsewhere, since the last call."""
-        if self._transfers is not None:
-            self.commands += self._transfers.take_sent()
-
     def begin(self, execution: Execution) -> None:
         """Let an execution compute from its start on."""
         run, host = self._run, execution.host
