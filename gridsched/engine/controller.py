@@ -258,7 +258,7 @@ class Controller:
         """
         self.now = now
         commands: list[Command] = []
-        for ends in self._events_of(now, finished):
+        for ends in self._events_of(now, finished) if self._by_events else (finished,):
             before = self._calls.mapping_events
             due = self._apply_instant(now, ends)
             if due is not None:
