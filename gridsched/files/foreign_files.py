@@ -59,12 +59,18 @@ def foreign_kind(content: str | bytes) -> str | None:
 
 def foreign_file(path: str | Path) -> str | None:
     """Return the same of a file, plain or compressed by gzip; None, too, if it cannot be read."""
+    head = head_of(path)
+    return None if head is None else foreign_kind(head)
+
+
+def head_of(path: str | Path) -> bytes | None:
+    """Return the first 64 KiB of a file, plain or compressed by gzip; None if it cannot be read."""
     try:
         check_size(path, _MOST)
         with Path(path).open("rb") as stream:
             is_gzip = stream.read(2) == b"\x1f\x8b"
         opened = gzip.open if is_gzip else open
         with opened(path, "rb") as stream:
-            return foreign_kind(stream.read(_HEAD))
+            return stream.read(_HEAD)
     except (OSError, EOFError, zlib.error, InputError):
-        return None  # whoever reads it says so
+        return None  # the reader of the file reports it

@@ -276,9 +276,7 @@ def test_trailing_commas_of_electricity_maps(tmp_path: Path, header_commas: str)
 def test_a_table_with_time_stamps_asks_for_its_columns(tmp_path: Path):
     """The first message names the option, and what it would be for this file; that is then read."""
     path = tmp_path / "hours.csv"
-    path.write_text(
-        HOURLY.replace("Carbon intensity", "Carbon Intensity gCO₂eq/kWh of X").replace("03:00", "01:00")
-    )
+    path.write_text(HOURLY.replace("Carbon intensity", "Carbon Intensity gCO₂eq/kWh of X").replace("03:00", "01:00"))
     with pytest.raises(InputError, match="--carbon-columns") as caught:
         with_carbon_read(Carbon(path))
     columns = str(caught.value).partition("--carbon-columns '")[2].partition("'")[0]
@@ -385,8 +383,8 @@ def test_a_free_site_is_no_unit_of_a_budget(tmp_path):
 
 def test_one_number_is_for_all_hosts_and_times():
     """A number, or a text that is one: 3.6 MJ at 250 g/kWh are 250 g."""
-    for given in (250, 250.0, "250"):
-        table = with_carbon_read(Carbon(given)).intensity
+    for number in (250, 250.0, "250"):
+        table = with_carbon_read(Carbon(number)).intensity
         assert table == SiteSeries(("*",), (Series((0.0,), (250.0,)),))
 
 
@@ -441,7 +439,7 @@ def test_a_source_whose_columns_are_missing_is_refused(tmp_path: Path):
     """With the columns that it needs, and those that are there."""
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="MOER.*a, b"):
+    with pytest.raises(InputError, match=r"MOER.*a, b"):
         with_carbon_read(Carbon(path, columns="watttime"))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from gridsched.errors import InputError
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.sacct import read_sacct
+from gridsched.workloads.traces.sacct import is_sacct, read_sacct
 from gridsched.workloads.traces.swf import read_swf
 from gridsched.workloads.traces.tables import read_table
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -42,18 +42,22 @@ def written_endings() -> tuple[str, ...]:
 
 
 def format_of(path: str | Path) -> str | None:
-    """Return the format of a log by its file's name, None if that is no log's."""
+    """Return the format of a log, None if it is none: by its file's name, or sacct's output by its content."""
     found = _format_of(path)
     return None if found is None else found.name
 
 
 def _format_of(path: str | Path) -> JobFormat | None:
     name = Path(path).name.lower().removesuffix(".gz")
-    return next((each for end, each in FORMATS.items() if name.endswith(end)), None)
+    named = next((each for end, each in FORMATS.items() if name.endswith(end)), None)
+    if named in _CORE or name.endswith(".toml"):
+        return named
+    # people keep sacct's output under other names: as .csv, .json, .log, ...
+    return next(each for each in _CORE if each.name == "sacct") if is_sacct(path) else named
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether a file's name says that it is a log of parallel jobs."""
+    """Whether a file is a log of parallel jobs, by its name or as the output of sacct."""
     return format_of(path) is not None
 
 
@@ -63,7 +67,8 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
     Parameters
     ----------
     path : path
-        The format follows from the name (`FORMATS`), and may end with ``.gz``.
+        The format follows from the name (`FORMATS`), which may end with ``.gz``; sacct's output is known under
+        any name.
     options : TraceOptions
     speed : float
         Speed of a node, where work is told in flops [flop/s].
