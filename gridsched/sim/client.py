@@ -302,6 +302,11 @@ def server() -> SimulationServer:
     return own
 
 
+def use_server(own: SimulationServer) -> None:
+    """Let this thread ask the server of another one, which does not ask it meanwhile."""
+    _own.server = own
+
+
 def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> SimulationOutcome:
     """Run a scenario on this thread's own server; see `gridsched.sim.child.simulate`."""
     return server().simulate(scenario, scheduler, platform_file)

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.preparation import prepare
 from gridsched.runs.run import run
+from gridsched.runs.run_many import run_many
 from gridsched.sim import processes
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import SimulationServer, modules_of, server
@@ -428,6 +430,16 @@ def test_what_a_run_had_to_load_is_loaded_before_the_next(name, package):
         there, _ = own.call(loaded_packages, modules=imported)
     assert type(scheduler).__module__ in imported
     assert package in there
+
+
+def test_runs_at_once_use_and_leave_this_threads_server():
+    """The next comparison finds it, with all that it has imported."""
+    own, scenario = server(), Scenario(ex_a(), make_tasks(SIZES), "wq")
+    for _ in range(2):
+        first, second = run_many([scenario, replace(scenario, scheduler="mct")], workers=2)
+        assert first.trace.final_state.tolist() == second.trace.final_state.tolist()
+        assert server() is own
+        assert own.is_alive
 
 
 def test_a_message_has_a_mark_and_a_deadline():
