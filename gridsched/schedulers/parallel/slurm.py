@@ -21,6 +21,7 @@ from gridsched.schedulers.kernels.availability import ALL
 from gridsched.schedulers.kernels.slurm_passes import Machine, Running, Starts, backfill_pass, main_pass
 from gridsched.schedulers.parallel.backfilling import ParallelQueue, check_one_cluster
 from gridsched.schedulers.parallel.machines import EachNode
+from gridsched.schedulers.parallel.predictors import for_kernels
 from gridsched.schedulers.parallel.queue_orders import MultifactorPriority, QueueOrder, read_order
 from gridsched.schedulers.wrapping import read_call
 
@@ -372,7 +373,7 @@ class SlurmNodes(EachNode):
         ahead = self._down_s[1] > now
         down, down_s = self._down[ahead], np.compress(ahead, self._down_s, axis=1)
         left, ends, rows, pool = self._what_runs(state, None, down[down_s[0] <= now])
-        width = jobs.width if self._shares else self._widths(state)
+        width = for_kernels(jobs.width if self._shares else self._widths(state))
         self._now = Machine(
             jobs.demand, jobs.anywhere, width, limit_s, jobs.partition, self._hosts, self._offsets, self._whole,
             self._weight, down, down_s,
