@@ -45,4 +45,4 @@ def import_workflow(
     written = found.write(output, force=force)
     if not quiet:
         warn(f"{workflow}: {note}" for note in found.notes)
-        print(f"Wrote {len(found.flops):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")
+        print(f"Wrote {len(found.tasks['id']):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")

@@ -105,8 +105,8 @@ def _joined(tasks: Iterable[Recorded], reference_speed: float) -> Workflow:
     several = [file for file, made_by in makers.items() if len(made_by) > 1]
     notes += [f"file {file!r} is made by {len(makers[file])} tasks: it goes from parents alone" for file in several]
     notes += [f"{short} tasks of no time take {_SHORTEST_S:g} s"] if short else []
-    flops = {name: max(task.time_s, _SHORTEST_S) * reference_speed for name, task in named.items()}
-    return Workflow(flops, edges, notes)
+    flops = [max(task.time_s, _SHORTEST_S) * reference_speed for task in named.values()]
+    return Workflow({"id": list(named), "flops": flops}, edges, notes)
 
 
 def _makers_for(task: Recorded, file: str, made_by: Sequence[str]) -> list[str]:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import numpy as np
+import tomli_w
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, csv_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.workloads.generator_keys import GeneratorKeys
 
 TASKS = Format(
-    {"id": Text(is_name=True), "flops": Number(above=True), "submit_time_s": Number(default=0.0)},
+    {
+        "id": Text(is_name=True),
+        "flops": Number(above=True),
+        "submit_time_s": Number(default=0.0),
+        "workflow": Text(default=""),
+    },
     key=("id",),
     rows="tasks",
 )
@@ -28,37 +33,25 @@ EDGES = Format(
 )
 
 
-class WorkflowFiles(GeneratorKeys):
-    """Where the tables of a workflow lie.
-
-    Attributes
-    ----------
-    tasks_csv : str
-        ``id,flops[,submit_time_s]``.
-    edges_csv : str
-        ``task,on[,bytes][,file]``: a task waits for another's end, and for so many bytes that it makes. Edges
-        from one task with one file share the data, which go to a host once.
-    """
-
-    kind: Literal["workflow"] = "workflow"
-    tasks_csv: str
-    edges_csv: str
-
-
-def read_workflow(files: WorkflowFiles) -> Tasks:
+def read_workflow(tasks_csv: str | Path, edges_csv: str | Path) -> Tasks:
     """Read a workflow, in an order in which every task stands behind those that it waits for.
 
     Of the tasks that may come next the one that is submitted earliest comes next, then the one that stands first
     in the file.
+
+    Parameters
+    ----------
+    tasks_csv, edges_csv : path
+        Tables with the columns of `TASKS` and `EDGES`.
 
     Raises
     ------
     InputError
         Naming file, line and task of the first that is wrong.
     """
-    table, edges = TASKS.read(files.tasks_csv), EDGES.read(files.edges_csv)
+    table, edges = TASKS.read(tasks_csv), EDGES.read(edges_csv)
     names: list[str] = table["id"]
-    task, on = (edges.places(column, names, files.tasks_csv) for column in ("task", "on"))
+    task, on = (edges.places(column, names, tasks_csv) for column in ("task", "on"))
     submit_s: list[float] = table["submit_time_s"]
     _check(edges, task, on, submit_s)
     order = _order(edges, task, on, submit_s)
@@ -68,8 +61,9 @@ def read_workflow(files: WorkflowFiles) -> Tasks:
         table.array("flops")[order],
         np.array(submit_s)[order],
         labels=[names[k] for k in order],
+        attributes=_attributes([table["workflow"][k] for k in order]),
         dependencies=_dependencies(edges, place[np.array(task, int)], place[np.array(on, int)]),
-        name=files.tasks_csv,
+        name=str(tasks_csv),
     )
 
 
@@ -133,23 +127,58 @@ def _dependencies(edges: Table, task: np.ndarray, on: np.ndarray) -> Dependencie
     ).by_task()
 
 
+def _attributes(workflow: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the names of the tasks' workflows, if there are any."""
+    return {"workflow": workflow} if any(workflow) else {}
+
+
 @dataclass(frozen=True)
 class Workflow:
     """A workflow that is to be written.
 
     Attributes
     ----------
-    flops : dict of str to float
-        Work of each task [flop].
+    tasks : mapping of str to sequence
+        Columns of `TASKS`, ids first.
     edges : list of (str, str, float, str)
         A task, the one that it waits for, bytes, and the name of the file or nothing.
     notes : list of str
         What was left out or changed, in words.
     """
 
-    flops: dict[str, float]
+    tasks: Mapping[str, Sequence[Any]]
     edges: list[tuple[str, str, float, str]]
-    notes: list[str]
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, tasks: Tasks) -> Workflow:
+        """Return tasks as they are written; `InputError` if they wait for more than ends and data."""
+        columns: dict[str, Sequence[Any]] = {"id": tasks.labels.tolist(), "flops": tasks.flops.tolist()}
+        if tasks.submit_time_s.any():
+            columns["submit_time_s"] = tasks.submit_time_s.tolist()
+        if "workflow" in tasks.attributes:
+            columns["workflow"] = tasks.attributes["workflow"].texts
+        pairs = tasks.dependencies
+        if pairs is None:
+            return cls(columns, [])
+        if (pairs.kind != int(After.END)).any() or pairs.delay_s.any():
+            raise InputError(f"{tasks.name}: the tables of a workflow hold waits for ends alone, without delays.")
+        rows = zip(pairs.task.tolist(), pairs.on.tolist(), pairs.size_bytes.tolist(), pairs.item.tolist(), strict=True)
+        names = [str(label) for label in columns["id"]]
+        return cls(columns, [(names[task], names[on], size, f"d{item}" * (item >= 0)) for task, on, size, item in rows])
+
+    @staticmethod
+    def paths(output: Path) -> list[Path]:
+        """Return what is written: tasks, edges, and the file that names them.
+
+        Raises
+        ------
+        InputError
+            If `output` does not end with .toml.
+        """
+        if output.suffix != ".toml":
+            raise InputError(f"{output}: a workflow is written as NAME.toml, and two tables beside it.")
+        return [output.with_suffix(end) for end in (".tasks.csv", ".edges.csv", ".toml")]
 
     def write(self, output: Path, *, force: bool = False) -> list[Path]:
         """Write ``NAME.toml`` and, beside it, ``NAME.tasks.csv`` and ``NAME.edges.csv``; return the three.
@@ -159,14 +188,12 @@ class Workflow:
         InputError
             If `output` does not end with .toml, or a file exists and `force` is not set.
         """
-        if output.suffix != ".toml":
-            raise InputError(f"{output}: a workflow is written as NAME.toml, and two tables beside it.")
-        paths = [output.with_suffix(end) for end in (".tasks.csv", ".edges.csv", ".toml")]
+        paths = self.paths(output)
         for path in paths:
             check_writable(path, force=force)
-        task, on, size, file = zip(*self.edges, strict=True) if self.edges else ((), (), (), ())
-        write_whole(paths[0], csv_text({"id": self.flops, "flops": self.flops.values()}), force=force)
-        write_whole(paths[1], csv_text({"task": task, "on": on, "bytes": size, "file": file}), force=force)
-        named = f'kind = "workflow"\ntasks_csv = "{paths[0].name}"\nedges_csv = "{paths[1].name}"\n'
-        write_whole(paths[2], named, force=force)
+        edges = EDGES.named(*zip(*self.edges, strict=True)) if self.edges else EDGES.named((), (), (), ())
+        named = {"kind": "workflow", "tasks_csv": paths[0].name, "edges_csv": paths[1].name}
+        texts = csv_text(self.tasks), csv_text(edges), tomli_w.dumps(named)
+        for path, text in zip(paths, texts, strict=True):
+            write_whole(path, text, force=force)
         return paths
