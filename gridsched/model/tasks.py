@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,9 @@ from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
+
+if TYPE_CHECKING:
+    from gridsched.model.host_times import HostTimes
 
 #: No task is wider.
 MOST_NODES = 10**9
@@ -127,6 +130,8 @@ class Tasks:
         no whole number.
     nominal_heterogeneity : float or None
         The spread the generator was asked for (algorithms A6.2), if the workload tells it.
+    host_times : HostTimes or None
+        How long each takes on each host, in the place of flops over speed.
     are_serial : bool
         Whether every task is declared as one part of one core.
     name : str
@@ -152,6 +157,7 @@ class Tasks:
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
     nominal_heterogeneity: float | None = None
+    host_times: HostTimes | None = None
     are_serial: bool = True
     name: str = field(default="tasks", compare=False)
 
@@ -210,6 +216,7 @@ class Tasks:
             columns["utility"] = self.utility.taken(ids)
         columns["attributes"] = {name: each.taken(ids) for name, each in self.attributes.items()}
         columns["dependencies"] = None  # of the numbers before
+        columns["host_times"] = None if self.host_times is None else self.host_times.taken(ids)
         return replace(self, **columns)
 
     @property
@@ -262,6 +269,7 @@ class ArrivedTasks:
         some = object.__new__(Tasks)
         vars(some).update(vars(self._tasks))
         vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
+        vars(some)["host_times"] = None  # estimates have those of the tasks that have arrived
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
             vars(some)["input_files"] = some.input_files[:count]
@@ -298,6 +306,7 @@ def make_tasks(
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
     nominal_heterogeneity: float | None = None,
+    host_times: HostTimes | None = None,
     name: str = "tasks",
 ) -> Tasks:
     """Check, sort by submission time (stable) and freeze a bag of tasks.
@@ -340,6 +349,8 @@ def make_tasks(
     files : DataFiles, optional
     nominal_heterogeneity : float, optional
         The spread the sizes were drawn with, in [0, 1].
+    host_times : HostTimes, optional
+        Times by host in the order of `flops`.
     name : str
         Where the tasks come from; used in messages.
 
@@ -405,6 +416,7 @@ def make_tasks(
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
         nominal_heterogeneity=nominal_heterogeneity,
+        host_times=None if host_times is None else host_times.taken(order),
         name=name,
         resources=resources if demand is not None else (CORES,) if width is None else (WHOLE_NODE,),
         are_serial=width is None and demand is None,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import heapq
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,27 +15,25 @@ import tomli_w
 
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, csv_text
+from gridsched.files.input_files import read_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.dependencies import After, Dependencies
+from gridsched.model.host_times import HostTimes
+from gridsched.model.limits import MAX_ENTRIES
 from gridsched.model.tasks import Tasks, make_tasks
 
-TASKS = Format(
-    {
-        "id": Text(is_name=True),
-        "flops": Number(above=True),
-        "submit_time_s": Number(default=0.0),
-        "workflow": Text(default=""),
-    },
-    key=("id",),
-    rows="tasks",
-)
+_BY_ID = {"id": Text(is_name=True), "submit_time_s": Number(default=0.0), "workflow": Text(default="")}
+TASKS = Format({**_BY_ID, "flops": Number(above=True)}, key=("id",), rows="tasks")
+#: Tasks whose other columns are hosts, with the time that a task takes there; nothing where it cannot run.
+TIMES = Format(_BY_ID, key=("id",), rows="tasks")
+_TIME = Number(above=True, default=math.inf)
 EDGES = Format(
     {"task": Text(is_name=True), "on": Text(is_name=True), "bytes": Number(default=0.0), "file": Text(default="")},
     key=("task", "on", "file"),
 )
 
 
-def read_workflow(tasks_csv: str | Path, edges_csv: str | Path) -> Tasks:
+def read_workflow(edges_csv: str | Path, tasks_csv: str | Path | None, times_csv: str | Path | None = None) -> Tasks:
     """Read a workflow, in an order in which every task stands behind those that it waits for.
 
     Of the tasks that may come next the one that is submitted earliest comes next, then the one that stands first
@@ -41,30 +41,57 @@ def read_workflow(tasks_csv: str | Path, edges_csv: str | Path) -> Tasks:
 
     Parameters
     ----------
-    tasks_csv, edges_csv : path
-        Tables with the columns of `TASKS` and `EDGES`.
+    edges_csv : path
+        With the columns of `EDGES`.
+    tasks_csv, times_csv : path
+        One of them: with the columns of `TASKS`, or those of `TIMES` and one for each host.
 
     Raises
     ------
     InputError
         Naming file, line and task of the first that is wrong.
     """
-    table, edges = TASKS.read(tasks_csv), EDGES.read(edges_csv)
+    if times_csv is not None:
+        table, times = _read_times(times_csv)
+    else:
+        assert tasks_csv is not None  # the keys have one of them
+        table, times = TASKS.read(tasks_csv), None
+    edges = EDGES.read(edges_csv)
     names: list[str] = table["id"]
-    task, on = (edges.places(column, names, tasks_csv) for column in ("task", "on"))
+    task, on = (edges.places(column, names, table.path) for column in ("task", "on"))
     submit_s: list[float] = table["submit_time_s"]
     _check(edges, task, on, submit_s)
     order = _order(edges, task, on, submit_s)
     place = np.empty(len(names), dtype=np.int64)
     place[order] = np.arange(len(names))
+    flops = table.array("flops") if times is None else times.time_s.min(axis=1)
     return make_tasks(
-        table.array("flops")[order],
+        flops[order],
         np.array(submit_s)[order],
         labels=[names[k] for k in order],
         attributes=_attributes([table["workflow"][k] for k in order]),
         dependencies=_dependencies(edges, place[np.array(task, int)], place[np.array(on, int)]),
-        name=str(tasks_csv),
+        host_times=None if times is None else times.taken(np.array(order)),
+        name=str(table.path),
     )
+
+
+def _read_times(path: str | Path) -> tuple[Table, HostTimes]:
+    """Read tasks with their times by host; the columns that no other table of tasks has are hosts."""
+    text = read_text(path)
+    header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    names = [name.strip() for name in next(csv.reader([header]), [])]
+    hosts = tuple(dict.fromkeys(name for name in names if name and name not in _BY_ID))
+    if not hosts:
+        raise InputError(f"{path}, line 1: no host; times need a column for each host, beside {', '.join(_BY_ID)}.")
+    lines = text.count("\n")
+    if lines * len(hosts) > MAX_ENTRIES:
+        raise InputError(f"{path}: {lines:,} lines of {len(hosts):,} hosts; at most {MAX_ENTRIES:,} times are read.")
+    table = TIMES.read(path, text, **dict.fromkeys(hosts, _TIME))
+    times = np.stack([table.array(host) for host in hosts], axis=1)
+    for row in np.flatnonzero(np.isposinf(times).all(axis=1)).tolist():
+        raise table.fail(row, "id", "it has no time on any host, so it can run nowhere")
+    return table, HostTimes(hosts, times)
 
 
 def _check(edges: Table, task: Sequence[int], on: Sequence[int], submit_s: Sequence[float]) -> None:
@@ -139,7 +166,7 @@ class Workflow:
     Attributes
     ----------
     tasks : mapping of str to sequence
-        Columns of `TASKS`, ids first.
+        Columns of `TASKS`, or of `TIMES` and hosts; ids first.
     edges : list of (str, str, float, str)
         A task, the one that it waits for, bytes, and the name of the file or nothing.
     notes : list of str
@@ -153,7 +180,12 @@ class Workflow:
     @classmethod
     def of(cls, tasks: Tasks) -> Workflow:
         """Return tasks as they are written; `InputError` if they wait for more than ends and data."""
-        columns: dict[str, Sequence[Any]] = {"id": tasks.labels.tolist(), "flops": tasks.flops.tolist()}
+        columns: dict[str, Sequence[Any]] = {"id": tasks.labels.tolist()}
+        if tasks.host_times is None:
+            columns["flops"] = tasks.flops.tolist()
+        else:
+            times = np.where(np.isposinf(tasks.host_times.time_s), np.nan, tasks.host_times.time_s)
+            columns |= dict(zip(tasks.host_times.hosts, times.T.tolist(), strict=True))
         if tasks.submit_time_s.any():
             columns["submit_time_s"] = tasks.submit_time_s.tolist()
         if "workflow" in tasks.attributes:
@@ -192,7 +224,8 @@ class Workflow:
         for path in paths:
             check_writable(path, force=force)
         edges = EDGES.named(*zip(*self.edges, strict=True)) if self.edges else EDGES.named((), (), (), ())
-        named = {"kind": "workflow", "tasks_csv": paths[0].name, "edges_csv": paths[1].name}
+        tasks_key = "tasks_csv" if "flops" in self.tasks else "times_csv"
+        named = {"kind": "workflow", tasks_key: paths[0].name, "edges_csv": paths[1].name}
         texts = csv_text(self.tasks), csv_text(edges), tomli_w.dumps(named)
         for path, text in zip(paths, texts, strict=True):
             write_whole(path, text, force=force)

@@ -1,4 +1,4 @@
-"""Keys of workflows: two tables, or a shape that is drawn, once or as a stream."""
+"""Keys of workflows: tables, or a shape that is drawn, once or as a stream."""
 
 from __future__ import annotations
 
@@ -45,6 +45,9 @@ class WorkflowKeys(WrittenKeys):
     ----------
     tasks_csv : str
         ``id,flops[,submit_time_s][,workflow]``.
+    times_csv : str
+        In its place ``id,HOST,...[,submit_time_s][,workflow]``: how long a task takes on each host of the platform,
+        in P-state 0 [s]; nothing where it cannot run.
     edges_csv : str
         ``task,on[,bytes][,file]``: a task waits for another's end, and for so many bytes that it makes. Edges
         from one task with one file share the data, which go to a host once.
@@ -77,6 +80,7 @@ class WorkflowKeys(WrittenKeys):
     seed: Seed = 0
     replicate: Seed = 0
     tasks_csv: str | None = None
+    times_csv: str | None = None
     edges_csv: str | None = None
     shape: Literal["chains", "fork_join", "out_tree", "in_tree", "gaussian", "fft", "layered"] | None = None
     branches: Count = 4
@@ -105,11 +109,16 @@ class WorkflowKeys(WrittenKeys):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         """Refuse keys that contradict each other."""
-        self.check_files(together=("tasks_csv", "edges_csv"), replaced={"tasks_csv": _DRAWN})
-        if self.tasks_csv is not None:
+        table = "tasks_csv" if self.times_csv is None else "times_csv"
+        self.check_files(
+            together=(table, "edges_csv"), replaced={"times_csv": {"tasks_csv"}} | dict.fromkeys(_TABLES, _DRAWN)
+        )
+        if self.edges_csv is not None:
             return self
         if self.shape is None:
-            raise InputError(f"shape is missing: one of {', '.join(SHAPE_KEYS)}; or give tasks_csv and edges_csv.")
+            raise InputError(
+                f"shape is missing: one of {', '.join(SHAPE_KEYS)}; or give edges_csv, and tasks_csv or times_csv."
+            )
         own = SHAPE_KEYS[self.shape]
         if useless := self.changed({key for keys in SHAPE_KEYS.values() for key in keys} - set(own)):
             raise InputError(f"{useless[0]} has no effect on the shape {self.shape!r}, which has {', '.join(own)}.")
@@ -144,6 +153,7 @@ class WorkflowKeys(WrittenKeys):
         return [f"Wrote {output}: {len(made.tasks['id']):,} tasks, {len(made.edges):,} edges; beside it {names}."]
 
 
+_TABLES = ("tasks_csv", "times_csv", "edges_csv")
 #: Keys that tables take the place of.
 _DRAWN = keys_between(WorkflowKeys, "shape", "submit_times_s")
 
@@ -173,8 +183,8 @@ def make_workflow(keys: WorkflowKeys) -> Tasks:
     InputError
         Naming file, line and task of the first that is wrong.
     """
-    if keys.tasks_csv is not None and keys.edges_csv is not None:
-        return read_workflow(keys.tasks_csv, keys.edges_csv)
+    if keys.edges_csv is not None:
+        return read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv)
     drawn = [_drawn(keys, random_stream(keys.seed, "tasks", keys.replicate, k)) for k in range(keys.workflows)]
     counts = np.array([len(flops) for _, flops, _ in drawn])
     first = np.concatenate([[0], np.cumsum(counts)])
