@@ -22,6 +22,7 @@ from gridsched.model.utility import UtilityFunctions
 
 if TYPE_CHECKING:
     from gridsched.model.host_times import HostTimes
+    from gridsched.model.staged_files import StagedFiles
 
 #: No task is wider.
 MOST_NODES = 10**9
@@ -132,6 +133,8 @@ class Tasks:
         The spread the generator was asked for (algorithms A6.2), if the workload tells it.
     host_times : HostTimes or None
         How long each takes on each host, in the place of flops over speed.
+    staged : StagedFiles or None
+        Files that lie on a host from the start, and which tasks read them.
     are_serial : bool
         Whether every task is declared as one part of one core.
     name : str
@@ -158,6 +161,7 @@ class Tasks:
     files: DataFiles | None = None
     nominal_heterogeneity: float | None = None
     host_times: HostTimes | None = None
+    staged: StagedFiles | None = None
     are_serial: bool = True
     name: str = field(default="tasks", compare=False)
 
@@ -216,6 +220,7 @@ class Tasks:
             columns["utility"] = self.utility.taken(ids)
         columns["attributes"] = {name: each.taken(ids) for name, each in self.attributes.items()}
         columns["dependencies"] = None  # of the numbers before
+        columns["staged"] = None  # likewise
         columns["host_times"] = None if self.host_times is None else self.host_times.taken(ids)
         return replace(self, **columns)
 
@@ -226,8 +231,9 @@ class Tasks:
 
     @property
     def send_data(self) -> bool:
-        """Whether any task makes data for another, which cross the network between their hosts."""
-        return self.dependencies is not None and bool(self.dependencies.size_bytes.any())
+        """Whether any task makes data for another, or reads what lies on a host: these cross the network."""
+        sizes = (each.size_bytes for each in (self.dependencies, self.staged) if each is not None)
+        return any(bool(each.any()) for each in sizes)
 
     @property
     def heterogeneity(self) -> float:
@@ -269,6 +275,7 @@ class ArrivedTasks:
         some = object.__new__(Tasks)
         vars(some).update(vars(self._tasks))
         vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
+        vars(some)["staged"] = None if some.staged is None else some.staged.first(count)
         vars(some)["host_times"] = None  # estimates have those of the tasks that have arrived
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
@@ -307,6 +314,7 @@ def make_tasks(
     files: DataFiles | None = None,
     nominal_heterogeneity: float | None = None,
     host_times: HostTimes | None = None,
+    staged: StagedFiles | None = None,
     name: str = "tasks",
 ) -> Tasks:
     """Check, sort by submission time (stable) and freeze a bag of tasks.
@@ -351,6 +359,8 @@ def make_tasks(
         The spread the sizes were drawn with, in [0, 1].
     host_times : HostTimes, optional
         Times by host in the order of `flops`.
+    staged : StagedFiles, optional
+        Of tasks that stand in order of submission.
     name : str
         Where the tasks come from; used in messages.
 
@@ -399,6 +409,8 @@ def make_tasks(
     order = np.argsort(submit, kind="stable")
     if dependencies is not None and not dependencies.are_of(order):
         raise InputError(f"{name}: dependencies are of tasks in order of submission, by their positions.")
+    if staged is not None and not ((order == np.arange(n)).all() and int(staged.task.max(initial=-1)) < n):
+        raise InputError(f"{name}: files are of tasks in order of submission, by their positions.")
     default = {
         "width": constant(1, (n,)),
         "demand": constant(1, (n, 1)),
@@ -417,6 +429,7 @@ def make_tasks(
         files=files,
         nominal_heterogeneity=nominal_heterogeneity,
         host_times=None if host_times is None else host_times.taken(order),
+        staged=staged,
         name=name,
         resources=resources if demand is not None else (CORES,) if width is None else (WHOLE_NODE,),
         are_serial=width is None and demand is None,

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
-from gridsched.model.limits import LARGEST, AtLeastZero, Count, Fraction, Positive, Seed
+from gridsched.model.limits import LARGEST, MAX_NAME, AtLeastZero, Count, Fraction, Positive, Seed
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.systems.workflows import workflow_shapes
@@ -50,7 +50,10 @@ class WorkflowKeys(WrittenKeys):
         in P-state 0 [s]; nothing where it cannot run.
     edges_csv : str
         ``task,on[,bytes][,file]``: a task waits for another's end, and for so many bytes that it makes. Edges
-        from one task with one file share the data, which go to a host once.
+        from one task with one file share the data, which go to a host once. Without `on` it is a file that no task
+        makes.
+    inputs_from : str
+        Host of the platform from which such files are sent.
     shape : str
         What is drawn where no tables are given; see `gridsched.systems.workflows.workflow_shapes`.
     branches, depth : int
@@ -82,6 +85,7 @@ class WorkflowKeys(WrittenKeys):
     tasks_csv: str | None = None
     times_csv: str | None = None
     edges_csv: str | None = None
+    inputs_from: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     shape: Literal["chains", "fork_join", "out_tree", "in_tree", "gaussian", "fft", "layered"] | None = None
     branches: Count = 4
     depth: Annotated[int, Field(ge=1, le=_MOST_DEPTH)] = 3
@@ -111,7 +115,9 @@ class WorkflowKeys(WrittenKeys):
         """Refuse keys that contradict each other."""
         table = "tasks_csv" if self.times_csv is None else "times_csv"
         self.check_files(
-            together=(table, "edges_csv"), replaced={"times_csv": {"tasks_csv"}} | dict.fromkeys(_TABLES, _DRAWN)
+            together=(table, "edges_csv"),
+            needed={"edges_csv": {"inputs_from"}},
+            replaced={"times_csv": {"tasks_csv"}} | dict.fromkeys(_TABLES, _DRAWN),
         )
         if self.edges_csv is not None:
             return self
@@ -184,7 +190,7 @@ def make_workflow(keys: WorkflowKeys) -> Tasks:
         Naming file, line and task of the first that is wrong.
     """
     if keys.edges_csv is not None:
-        return read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv)
+        return read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv, keys.inputs_from)
     drawn = [_drawn(keys, random_stream(keys.seed, "tasks", keys.replicate, k)) for k in range(keys.workflows)]
     counts = np.array([len(flops) for _, flops, _ in drawn])
     first = np.concatenate([[0], np.cumsum(counts)])
