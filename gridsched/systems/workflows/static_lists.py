@@ -6,9 +6,11 @@ All rules have one rest: of hosts that are equally good the lowest id, of tasks 
 from __future__ import annotations
 
 import heapq
+import math
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from operator import sub
 from typing import ClassVar
 
 import numpy as np
@@ -25,26 +27,33 @@ _EQUAL = 1e-9
 
 
 class Core:
-    """What is planned on one core: begins and ends of tasks [s], ascending."""
+    """What is free on one core: begins and ends of its gaps [s], ascending; the last one has no end."""
 
     def __init__(self) -> None:
-        self.starts: list[float] = []
-        self.ends: list[float] = []
+        self.starts: list[float] = [0.0]
+        self.ends: list[float] = [math.inf]
 
     def gap(self, ready_s: float, time_s: float) -> float:
         """Return the earliest start from `ready_s` on of a task that takes so long [s]."""
         k = bisect_right(self.ends, ready_s)
-        start = ready_s
-        while k < len(self.starts) and self.starts[k] < start + time_s:
-            start = max(start, self.ends[k])
+        start = max(ready_s, self.starts[k])
+        while start + time_s > self.ends[k]:
             k += 1
+            start = max(ready_s, self.starts[k])
         return start
 
     def take(self, start_s: float, end_s: float) -> None:
-        """Plan a task in a gap."""
-        k = bisect_right(self.starts, start_s)
-        self.starts.insert(k, start_s)
-        self.ends.insert(k, end_s)
+        """Plan a task in a gap, which leaves up to two."""
+        k = bisect_right(self.starts, start_s) - 1
+        left, right = self.starts[k], self.ends[k]
+        starts, ends = [], []
+        if left < start_s:
+            starts, ends = [left], [start_s]
+        if end_s < right:
+            starts.append(end_s)
+            ends.append(right)
+        self.starts[k : k + 1] = starts
+        self.ends[k : k + 1] = ends
 
 
 class Timetable:
@@ -56,7 +65,15 @@ class Timetable:
     """
 
     def __init__(self, system: System) -> None:
-        self.cores = [[Core() for _ in range(cores)] for cores in system.platform.cores.tolist()]
+        cores = system.platform.cores
+        self.cores = [[Core() for _ in range(count)] for count in cores.tolist()]
+        shape = len(cores), int(cores.max(initial=1))
+        is_core = np.arange(shape[1]) < cores[:, None]
+        #: from when on each core is free for good [s]; infinite where there is no core
+        self._last_s = np.where(is_core, 0.0, np.inf)
+        #: until when each core has gaps before that, and how long the longest is [s]; none: before all times
+        self._gaps_until_s = np.full(shape, -np.inf)
+        self._longest_s = np.full(shape, -np.inf)
         self.host: dict[int, int] = {}
         self.start_s: dict[int, float] = {}
         self.end_s: dict[int, float] = {}
@@ -64,29 +81,60 @@ class Timetable:
     def best_place(self, ready_s: Floats, time_s: Floats, weight_s: Floats | None = None) -> tuple[int, int, float]:
         """Return host, core and start [s] of the least end of a task, or of the least end plus a host's weight.
 
+        Of equals it is the lowest host, and there the earliest start on the lowest core. Only gaps are looked at
+        that may hold the task and end it earlier than behind all that is planned.
+
         Parameters
         ----------
         ready_s, time_s : ndarray of float64, shape (hosts,)
             When the task's data are there, and how long it takes; infinite: not there.
         weight_s : ndarray of float64, shape (hosts,), optional
         """
-        least_s = ready_s + time_s if weight_s is None else ready_s + time_s + weight_s
-        best, found = (np.inf, -1), (-1, -1, np.inf)
-        for host in np.argsort(least_s, kind="stable").tolist():
-            if least_s[host] > best[0] or least_s[host] == np.inf:
-                break  # no gap ends earlier than an empty host
-            ready, time = float(ready_s[host]), float(time_s[host])
-            start, core = min((core.gap(ready, time), k) for k, core in enumerate(self.cores[host]))
-            key = start + time + (0.0 if weight_s is None else float(weight_s[host])), host
-            if key < best:
-                best, found = key, (host, core, start)
-        return found
+        least_s = ready_s + time_s
+        core = self._last_s.argmin(axis=1)
+        behind_s = np.maximum(ready_s, self._last_s[np.arange(len(core)), core])
+        key_s = behind_s + time_s
+        if weight_s is not None:
+            key_s = key_s + weight_s
+        host = int(key_s.argmin())
+        best_s = float(key_s[host])
+        if best_s == np.inf:
+            return -1, -1, np.inf
+        best = best_s, host, float(behind_s[host]), self._core_behind(host, core.item(host), behind_s.item(host))
+        may = (least_s[:, None] <= self._gaps_until_s) & (self._longest_s >= time_s[:, None])
+        if weight_s is not None:
+            least_s = least_s + weight_s
+        may &= least_s[:, None] <= best_s
+        hosts, cores = may.nonzero()
+        for place in least_s[hosts].argsort(kind="stable").tolist():
+            host, k = hosts.item(place), cores.item(place)
+            if least_s.item(host) > best[0]:
+                break
+            start = self.cores[host][k].gap(ready_s.item(host), time_s.item(host))
+            key = start + time_s.item(host)
+            if weight_s is not None:
+                key += weight_s.item(host)
+            best = min(best, (key, host, start, k))
+        return best[1], best[3], best[2]
+
+    def _core_behind(self, host: int, core: int, start_s: float) -> int:
+        """Return the lowest core of a host on which a task can start behind all that is planned there."""
+        row = self._last_s[host]
+        return core if len(row) == 1 else int((row <= start_s).argmax())
 
     def place(self, task: int, place: tuple[int, int, float], time_s: Floats) -> None:
         """Plan a task at a place that `best_place` found."""
         host, core, start = place
         end = start + float(time_s[host])
-        self.cores[host][core].take(start, end)
+        taken = self.cores[host][core]
+        taken.take(start, end)
+        self._last_s[host, core] = taken.starts[-1]
+        if len(taken.starts) > 1:
+            self._gaps_until_s[host, core] = taken.ends[-2]
+            longest = max(map(sub, taken.ends[:-1], taken.starts))
+            self._longest_s[host, core] = longest + _EQUAL * taken.ends[-2]
+        else:
+            self._gaps_until_s[host, core] = self._longest_s[host, core] = -np.inf
         self.host[task], self.start_s[task], self.end_s[task] = host, start, end
 
 
