@@ -154,7 +154,9 @@ class DependencyTracker:
         self._never |= held & self._hopeless
         self._ready.update(task for task in held if not self._n_left[task])
         if self._due:
-            self._wake_at({self._due_s[pair] for pair in pairs if pair in self._due_s and self._task[pair] in held}, now)
+            self._wake_at(
+                {self._due_s[pair] for pair in pairs if pair in self._due_s and self._task[pair] in held}, now
+            )
 
     def release(self, now: float) -> list[int]:
         """Let tasks go for which all is over, at `now` [s]; return those that wait then, in no queue or plan.

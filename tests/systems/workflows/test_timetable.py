@@ -33,9 +33,7 @@ def test_the_best_place_is_that_of_a_plain_search(data):
     for task in range(data.draw(st.integers(1, 12))):
         ready, time = data.draw(vector), data.draw(vector) + 1.0
         weight = data.draw(st.none() | vector)
-        found = [
-            (earliest(planned[h][c], ready[h], time[h]), h, c) for h in range(len(cores)) for c in range(cores[h])
-        ]
+        found = [(earliest(planned[h][c], ready[h], time[h]), h, c) for h in range(len(cores)) for c in range(cores[h])]
         end = [(s + time[h] + (0.0 if weight is None else weight[h]), h, s, c) for s, h, c in found]
         _, host, start, core = min(end)
         place = table.best_place(ready, time, weight)
