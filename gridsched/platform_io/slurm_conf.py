@@ -26,6 +26,7 @@ MAX_CONF_BYTES = 16 << 20
 MOST_NODES, MOST_PARTITIONS = 1_000_000, 1000
 #: What is kept of the other lines, for schedulers (`Platform.queue_settings`).
 SETTINGS = (
+    "AccountingStorageEnforce",
     "FairShareDampeningFactor",
     "MaxNodeCount",
     "PriorityCalcPeriod",
@@ -63,6 +64,8 @@ _OF_COST = ("bf_max_time", "bf_yield_interval", "bf_yield_sleep", "max_sched_tim
             "sched_min_interval")  # fmt: skip
 #: Flags of PriorityFlags that count.
 PRIORITY_FLAGS = ("ACCRUE_ALWAYS", "FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
+#: Values of AccountingStorageEnforce of which each has users charged for the ends of jobs, since limits need them.
+CHARGING_ENDS = ("all", "limits", "safe")
 _NODE_KEYS = ("cpus", "procs", "sockets", "boards", "socketsperboard", "corespersocket", "threadspercore", "realmemory",
               "gres", "feature", "features", "weight", "state")  # fmt: skip
 #: Keys of nodes that change nothing here: where they are, and what they have beside.

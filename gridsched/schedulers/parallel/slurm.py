@@ -13,7 +13,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
-from gridsched.platform_io.slurm_conf import CLOCK, PRIORITY_FLAGS
+from gridsched.platform_io.slurm_conf import CHARGING_ENDS, CLOCK, PRIORITY_FLAGS
 from gridsched.policy.base import Traits, check_choice, check_number, check_whole_number
 from gridsched.policy.decisions import Allocate, Decision, WakeAt
 from gridsched.policy.state import State
@@ -228,6 +228,8 @@ class Slurm(ParallelQueue):
             flags = [each for each in values.get("PriorityFlags", "").upper().split(",") if each in PRIORITY_FLAGS]
             values["PriorityFlags"] = ",".join(flags if "NO_FAIR_TREE" in flags else [*flags, "FAIR_TREE"])
             values["by_account"] = True
+            enforced = {each.strip() for each in self.settings_.get("AccountingStorageEnforce", "").lower().split(",")}
+            values["charges_ends"] = not enforced.isdisjoint(CHARGING_ENDS)
             values["partitions"] = {name: factor for name, factor in self.partition_factors_.items() if factor}
         return MultifactorPriority(**values)
 

@@ -48,8 +48,9 @@ class TraceOptions:
     slurm_conf : path, optional
         The ``slurm.conf`` of the machine: nodes, partitions, and for `slurm` how its queue is
         scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it says so.
-    requests : {"log", "exact"}
-        What jobs have asked for: as the log says, or just what they take, as if users knew it.
+    requests : {"log", "exact", "twice"}
+        What jobs have asked for: as the log says; or just what they take, as if users knew it; or as the log
+        says and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
     boot, shutdown : str, optional
@@ -123,9 +124,10 @@ class TraceOptions:
         ),
     ] = None
     requests: Annotated[
-        Literal["log", "exact"],
+        Literal["log", "exact", "twice"],
         Field(
-            description="Run times that jobs ask for: as the log says, or just what they take (exact).",
+            description="Run times that jobs ask for: as the log says, or just what they take (exact), or as it says "
+            "and at least twice what they take (twice).",
             json_schema_extra=_GROUP,
         ),
     ] = "log"

@@ -116,6 +116,10 @@ def trace_system(
     if options.requests == "exact":
         exact_s = np.minimum(jobs.run_time_s, jobs.asked_s) if walltime == "kill" else jobs.run_time_s
         jobs = replace(jobs, requested_time_s=exact_s, notes=(*jobs.notes, "jobs ask for just what they take"))
+    elif options.requests == "twice":
+        twice_s = np.maximum(jobs.asked_s, 2.0 * jobs.run_time_s)
+        notes = (*jobs.notes, "jobs ask for at least twice what they take")
+        jobs = replace(jobs, requested_time_s=twice_s, notes=notes)
     late = int(np.count_nonzero(jobs.run_time_s > jobs.asked_s))
     if late:
         fate = "are killed when they have (--walltime kill)"
