@@ -17,6 +17,7 @@ from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
+from gridsched.model.job_profiles import Profile, check_profiles
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 
@@ -42,6 +43,7 @@ _COLUMNS = (
     "demand",
     "anywhere",
     "partition",
+    "profile",
 )
 
 
@@ -122,6 +124,10 @@ class Tasks:
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
+    profile : ndarray of int64, shape (tasks,), or None
+        Which of `profiles` each task has, -1 for those that just compute `flops` on each part.
+    profiles : tuple of Profile
+        What parts of tasks compute and send to each other.
     labels : ndarray of int64 or of str, shape (tasks,)
         The ids of the workload file; shown to people, never used for decisions. They are texts where any is
         no whole number.
@@ -151,6 +157,8 @@ class Tasks:
     dependencies: Dependencies | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
+    profile: Integers | None = None
+    profiles: tuple[Profile, ...] = ()
     nominal_heterogeneity: float | None = None
     are_serial: bool = True
     name: str = field(default="tasks", compare=False)
@@ -221,6 +229,11 @@ class Tasks:
     def send_data(self) -> bool:
         """Whether any task makes data for another, which cross the network between their hosts."""
         return self.dependencies is not None and bool(self.dependencies.size_bytes.any())
+
+    @property
+    def have_profiles(self) -> bool:
+        """Whether any task has a profile."""
+        return self.profile is not None and bool((self.profile >= 0).any())
 
     @property
     def heterogeneity(self) -> float:
@@ -297,6 +310,8 @@ def make_tasks(
     dependencies: Dependencies | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
+    profile: ArrayLike | None = None,
+    profiles: Sequence[Profile] = (),
     nominal_heterogeneity: float | None = None,
     name: str = "tasks",
 ) -> Tasks:
@@ -338,6 +353,9 @@ def make_tasks(
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
+    profile : array_like of int, optional
+        Which of `profiles` each task has; -1: none.
+    profiles : sequence of Profile
     nominal_heterogeneity : float, optional
         The spread the sizes were drawn with, in [0, 1].
     name : str
@@ -379,6 +397,9 @@ def make_tasks(
         columns["demand"] = _demands(demand, ids, name, len(resources))
         columns["anywhere"] = np.array(np.broadcast_to(False if anywhere is None else anywhere, n), dtype=np.bool_)
         columns["partition"] = np.array(np.broadcast_to(0 if partition is None else partition, n), dtype=np.int64)
+    if profile is not None:
+        columns["profile"] = np.array(np.broadcast_to(profile, n), dtype=np.int64)
+        check_profiles(tuple(profiles), columns["profile"], columns.get("width", np.ones(n, dtype=np.int64)), name)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
     for each in (types, utility, *(attributes or {}).values()):
         if each is not None and len(each) != n:
@@ -404,6 +425,7 @@ def make_tasks(
         dependencies=dependencies,
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
+        profiles=tuple(profiles),
         nominal_heterogeneity=nominal_heterogeneity,
         name=name,
         resources=resources if demand is not None else (CORES,) if width is None else (WHOLE_NODE,),
