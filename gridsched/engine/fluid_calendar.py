@@ -6,6 +6,7 @@ ends a step, and when the latency of a step is over.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from math import inf
 
 from gridsched.engine.execution import Command, Execution, Stop, Transfer
@@ -99,7 +100,7 @@ class FluidCalendar:
         """Return the rate of each that goes on [1/s]."""
         if self._rates is None:
             going = [self._running[execution] for execution in self._left]
-            speed_of = {}
+            speed_of: dict[Hashable, float] = {}
             for run in going:
                 pstate = run.execution.pstate
                 for h in run.execution.all_hosts:

@@ -124,9 +124,8 @@ class Delay:
         """How many steps there are."""
         return 1
 
-    @property
-    def moves_bytes(self) -> bool:
-        """Whether anything is sent."""
+    def moves_bytes(self, parts: int) -> bool:
+        """Whether so many parts send anything."""
         return False
 
     @property
@@ -163,6 +162,9 @@ class ParallelWork:
         Of each message of the pattern [byte].
     total_bytes : float
         That all messages of the pattern share evenly, beside `message_bytes` [byte].
+    shared_bytes : float
+        Each message has this over the number of parts, beside the others (Batsim 4's
+        ``parallel_homogeneous_total``) [byte].
     matrix : tuple of float
         In the place of a pattern: bytes from each part to each, row by row; a row sends [byte].
     iterations : int
@@ -183,6 +185,7 @@ class ParallelWork:
     pattern: Annotated[Pattern | None, Field(description="Who sends to whom.")] = None
     message_bytes: Annotated[AtLeastZero, Field(description="Of each message.")] = 0.0
     total_bytes: Annotated[AtLeastZero, Field(description="Of all messages together.")] = 0.0
+    shared_bytes: Annotated[AtLeastZero, Field(description="Of each message, times the number of parts.")] = 0.0
     matrix: Annotated[
         tuple[AtLeastZero, ...], Field(max_length=MOST_MESSAGES, description="Bytes from each part to each.")
     ] = ()
@@ -193,7 +196,7 @@ class ParallelWork:
 
     def __post_init__(self) -> None:
         check_record(self, ParallelWork, "Profile: ")
-        if self.pattern is None and (self.message_bytes or self.total_bytes):
+        if self.pattern is None and (self.message_bytes or self.total_bytes or self.shared_bytes):
             raise InputError(f"Profile: bytes are sent, and no pattern says to whom; {', '.join(PATTERNS)} are known.")
         if self.pattern is not None and self.matrix:
             raise InputError("Profile: a matrix and a pattern say who sends to whom; leave one of them out.")
@@ -208,10 +211,10 @@ class ParallelWork:
         """How many steps there are at most."""
         return 3
 
-    @property
-    def moves_bytes(self) -> bool:
-        """Whether anything is sent."""
-        return bool(self.message_bytes or self.total_bytes or any(self.matrix) or self.read_bytes or self.write_bytes)
+    def moves_bytes(self, parts: int) -> bool:
+        """Whether so many parts send anything."""
+        sent = self.message_bytes or self.total_bytes or self.shared_bytes
+        return any(self.matrix) or bool((sent and parts > 1) or self.read_bytes or self.write_bytes)
 
     @property
     def storages(self) -> frozenset[str]:
@@ -260,7 +263,8 @@ def _step_of(work: ParallelWork, parts: int) -> Step:
     if work.pattern is None:
         return Step(0.0, work.amounts(parts))
     source, target = messages_of(work.pattern, parts)
-    each = (work.message_bytes + work.total_bytes / max(len(source), 1)) * work.iterations
+    each = work.message_bytes + work.total_bytes / max(len(source), 1) + work.shared_bytes / parts
+    each *= work.iterations
     if each <= 0:
         return Step(0.0, work.amounts(parts))
     return Step(0.0, work.amounts(parts), source, target, np.full(len(source), each))
@@ -296,10 +300,9 @@ class Sequence:
                 f"steps in all; at least once, and from 1 to {MOST_STEPS:,} steps are allowed."
             )
 
-    @property
-    def moves_bytes(self) -> bool:
-        """Whether anything is sent."""
-        return any(each.moves_bytes for each in self.profiles)
+    def moves_bytes(self, parts: int) -> bool:
+        """Whether so many parts send anything."""
+        return any(each.moves_bytes(parts) for each in self.profiles)
 
     @property
     def storages(self) -> frozenset[str]:

@@ -259,7 +259,7 @@ class Trace:
         if len(self.computed):
             execution, host = self.placed()
             speeds = self.platform.speed[host, runs["pstate"][execution]] * self.platform.cores[host]
-            return np.bincount(execution, self.computed[:, 1] * speeds, len(runs))
+            return np.asarray(np.bincount(execution, self.computed[:, 1] * speeds, len(runs)), dtype=np.float64)
         done = self._full_speed_s() * speed
         whole = runs["outcome"] == ExecutionEnd.FINISHED
         each = np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)

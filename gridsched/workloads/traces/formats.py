@@ -57,7 +57,9 @@ def is_trace(path: str | Path) -> bool:
     return format_of(path) is not None
 
 
-def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SPEED) -> JobTable:
+def read_jobs(
+    path: str | Path, options: TraceOptions, *, speed: float = NODE_SPEED, keeps_profiles: bool = False
+) -> JobTable:
     """Read a log of any format.
 
     Parameters
@@ -67,6 +69,9 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
     options : TraceOptions
     speed : float
         Speed of a node, where work is told in flops [flop/s].
+    keeps_profiles : bool
+        Whether jobs keep what their parts compute and send; else they are what they compute
+        (`JobTable.without_profiles`).
 
     Returns
     -------
@@ -87,6 +92,8 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
     if found is None:
         raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
     jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
+    if not keeps_profiles:
+        jobs = jobs.without_profiles()
     per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
     return jobs.distinct().on_nodes(per_node, _nodes_of_machine(jobs, options))
 
