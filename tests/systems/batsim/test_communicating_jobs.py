@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from gridsched.runs.run_many import energy_check
 from gridsched.sim.library import is_installed
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="SimGrid is not there")
-GIVEN = Path(__file__).parents[4] / "shared" / "data" / "parallel_tasks"
 #: Nodes of 1 Gflop/s on links of 1 GB/s and 5 us, behind a backbone of 3 GB/s and 3 us.
 NODES = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -153,14 +153,14 @@ def test_bytes_without_a_platform(tmp_path: Path):
         run(Scenario(None, file, "fcfs", network="platform"))
 
 
-@pytest.mark.skipif(not GIVEN.is_dir(), reason="Batsim's workloads are not there")
 @pytest.mark.parametrize("name", ["batsim_test_ptasks", "batsim_test_sequence"])
-def test_every_duration_that_batsims_tests_print(name: str):
+def test_every_duration_that_batsims_tests_print(name: str, shared_data: Callable[[str], Path]):
     """Each job alone on Batsim's platform takes what its profile expects, to 1e-6, or is killed at its walltime."""
-    content = json.loads((GIVEN / f"{name}.json").read_text())
+    file = shared_data(f"parallel_tasks/{name}.json")
+    content = json.loads(file.read_text())
     scenario = Scenario(
-        GIVEN / "cluster512.xml",
-        GIVEN / f"{name}.json",
+        shared_data("parallel_tasks/cluster512.xml"),
+        file,
         OneByOne(),
         walltime="kill",
         network="platform",
