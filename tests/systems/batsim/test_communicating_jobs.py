@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.energy import trace_energy
 from gridsched.errors import InputError
+from gridsched.export.archive import read_archive
+from gridsched.export.export import write_export
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate
 from gridsched.runs.run_many import energy_check
@@ -176,3 +179,14 @@ def test_every_duration_that_batsims_tests_print(name: str, shared_data: Callabl
     late = [job["id"] for job in content["jobs"] if job["id"].endswith(("-wr", "-wt"))]
     killed = result.trace.tasks.labels[result.trace.final_state == 10]
     assert sorted(late) == sorted(np.asarray(killed).tolist())
+
+
+def test_an_archive_keeps_what_hosts_computed(tmp_path: Path):
+    """Read back, a run has the same joules and bytes over links."""
+    jobs = [(name, 0, 100, 2, name) for name in PROFILES]
+    file = workload(tmp_path, {name: profile for name, (profile, _) in PROFILES.items()}, jobs)
+    result = run(Scenario(nodes(tmp_path, 5), file, "easy_backfilling", driver="reference"))
+    write_export(result.trace, None, {}, tmp_path / "export", workload_name="jobs")
+    trace = read_archive(tmp_path / "export" / "trace.npz").trace
+    assert trace_energy(trace).total_j.tolist() == result.energy.total_j.tolist()
+    assert trace.link_bytes == result.trace.link_bytes
