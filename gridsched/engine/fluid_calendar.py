@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from math import inf
 
 from gridsched.engine.execution import Command, Execution, Stop, Transfer
-from gridsched.engine.profile_runs import ProfileRun, ProfileRuns, rates_of
+from gridsched.engine.profile_runs import PlacedSteps, ProfileRun, ProfileRuns, rates_of
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.ways import Ways
@@ -31,7 +31,7 @@ class FluidCalendar:
     """
 
     def __init__(self, runs: ProfileRuns, platform: Platform, ways: Ways) -> None:
-        self._runs, self._ways = runs, ways
+        self._runs, self._ways, self._steps = runs, ways, PlacedSteps(ways)
         self._speeds: list[list[float]] = platform.speed.tolist()
         self._hosts = [(host.name, host.cores) for host in platform.hosts]
         self._now = 0.0
@@ -54,7 +54,7 @@ class FluidCalendar:
 
     def _go_on(self, run: ProfileRun) -> None:
         """Begin the next step, if there is one."""
-        placed = run.next_step(self._now, self._ways)
+        placed = run.next_step(self._now, self._steps)
         if placed is None:
             return
         wait_s = placed.step.delay_s or placed.latency_s

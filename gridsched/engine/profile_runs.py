@@ -32,6 +32,42 @@ class KnowsWays(Protocol):
         """Return the way from one host to another, or to itself."""
 
 
+class _MessageWays:
+    """The ways of a step's messages between some hosts, whatever their sizes are.
+
+    Attributes
+    ----------
+    links : list of str
+        That any message crosses.
+    latency_s : ndarray of float64, shape (messages,)
+        [s]
+    """
+
+    def __init__(self, step: Step, hosts: Sequence[str], ways: KnowsWays) -> None:
+        numbers: dict[str, int] = {}
+        crossed: list[int] = []
+        counts, latencies = [], []
+        for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
+            links, latency_s = ways.way(hosts[source], hosts[target])
+            crossed += [numbers.setdefault(link, len(numbers)) for link in links]
+            counts.append(len(links))
+            latencies.append(latency_s)
+        self.links, self.latency_s = list(numbers), np.array(latencies)
+        self._crossed = np.array(crossed, dtype=np.int64)
+        self._message = np.repeat(np.arange(len(counts)), counts)
+        self._unshared = [(k, link) for k, link in enumerate(self.links) if link in ways.unshared]
+        self._of = step.source, step.target  # kept, so that no other arrays have their addresses
+
+    def bytes_by_link(self, size_bytes: Floats) -> tuple[dict[str, float], dict[str, float]]:
+        """Return `PlacedStep.link_bytes` and `takes` of messages of these sizes [byte]."""
+        sizes = size_bytes[self._message]
+        sums = np.bincount(self._crossed, sizes, len(self.links)).tolist()
+        link_bytes = dict(zip(self.links, sums, strict=True))
+        if not self._unshared:
+            return link_bytes, link_bytes
+        return link_bytes, link_bytes | {link: float(sizes[self._crossed == k].max()) for k, link in self._unshared}
+
+
 class PlacedStep:
     """A step on its hosts.
 
@@ -49,44 +85,45 @@ class PlacedStep:
 
     __slots__ = ("bound", "latency_s", "link_bytes", "step", "takes")
 
-    def __init__(self, step: Step, names: Sequence[str], ways: KnowsWays) -> None:
+    def __init__(self, step: Step, ways: _MessageWays | None, gamma_bytes: float) -> None:
         self.step = step
         self.latency_s, self.bound = 0.0, inf
         self.link_bytes: dict[str, float] = {}
-        self.takes: dict[str, float] = {}
-        link_bytes, unshared, latency_s, slowest = self.link_bytes, ways.unshared, 0.0, 0.0
-        hosts = [*names, step.storage]
-        messages = zip(step.source.tolist(), step.target.tolist(), step.size_bytes.tolist(), strict=True)
-        for source, target, size in messages:
-            links, way_s = ways.way(hosts[source], hosts[target])
-            if way_s > latency_s:
-                latency_s = way_s
-            if way_s * size > slowest:
-                slowest = way_s * size
-            for link in links:
-                link_bytes[link] = link_bytes.get(link, 0.0) + size
-                if link in unshared:
-                    self.takes[link] = max(self.takes.get(link, 0.0), size)
-        self.takes = {**link_bytes, **self.takes} if self.takes else link_bytes
-        self.latency_s = latency_s
-        if slowest > 0 and ways.gamma_bytes:
-            self.bound = ways.gamma_bytes / (2.0 * slowest)
+        self.takes = self.link_bytes
+        if ways is not None:
+            self.latency_s = float(ways.latency_s.max())
+            self.link_bytes, self.takes = ways.bytes_by_link(step.size_bytes)
+            slowest = float((ways.latency_s * step.size_bytes).max())
+            if slowest > 0 and gamma_bytes:
+                self.bound = gamma_bytes / (2.0 * slowest)
 
-    def alone_s(self, speeds: Floats, bandwidth: Mapping[str, float]) -> float:
-        """Return how long it takes if it shares no host and no link [s].
 
-        Parameters
-        ----------
-        speeds : ndarray of float64, shape (parts,)
-            Of a core of each host [flop/s].
-        bandwidth : mapping of str to float
-            Of each link [byte/s].
-        """
-        step = self.step
-        if step.delay_s or step.does_nothing:
-            return step.delay_s
-        sending = max((size / bandwidth[link] for link, size in self.takes.items()), default=0.0)
-        return self.latency_s + max(float((step.flops / speeds).max(initial=0.0)), sending, 1.0 / self.bound)
+class PlacedSteps:
+    """Makes `PlacedStep`s; the ways of messages between the same hosts are looked for once.
+
+    Parameters
+    ----------
+    ways : KnowsWays
+    """
+
+    #: So many sets of hosts are remembered, each with as many ways as a step has messages.
+    MOST_KEPT = 256
+
+    def __init__(self, ways: KnowsWays) -> None:
+        self._ways = ways
+        self._kept: dict[tuple[tuple[str, ...], str, int, int], _MessageWays] = {}
+
+    def place(self, step: Step, names: tuple[str, ...]) -> PlacedStep:
+        """Return a step on hosts of these names, one for each part."""
+        if not len(step.size_bytes):
+            return PlacedStep(step, None, 0.0)
+        key = names, step.storage, id(step.source), id(step.target)
+        ways = self._kept.get(key)
+        if ways is None:
+            if len(self._kept) >= self.MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            ways = self._kept[key] = _MessageWays(step, [*names, step.storage], self._ways)
+        return PlacedStep(step, ways, self._ways.gamma_bytes)
 
 
 class ProfileRun:
@@ -96,7 +133,7 @@ class ProfileRun:
     ----------
     execution : Execution
     steps : iterator of Step
-    names : sequence of str
+    names : tuple of str
         Its hosts, one for each part.
     speeds : ndarray of float64, shape (parts,)
         Of a core of each host in the execution's P-state [flop/s].
@@ -121,7 +158,7 @@ class ProfileRun:
         self,
         execution: Execution,
         steps: Iterator[Step],
-        names: Sequence[str],
+        names: tuple[str, ...],
         speeds: Floats,
         cores: Floats,
         deadline: float,
@@ -135,14 +172,14 @@ class ProfileRun:
         self.link_bytes: dict[str, float] = {}
         execution.computed = np.zeros((len(names), 2))
 
-    def next_step(self, now: float, ways: KnowsWays) -> PlacedStep | None:
+    def next_step(self, now: float, steps: PlacedSteps) -> PlacedStep | None:
         """Go on to the next step that takes time, from now on [s]; None: there is none."""
         for step in self._steps:
             if step.does_nothing:
                 continue
             placed = self._placed_steps.get(id(step))
             if placed is None or placed.step is not step:
-                placed = self._placed_steps[id(step)] = PlacedStep(step, self.names, ways)
+                placed = self._placed_steps[id(step)] = steps.place(step, self.names)
             self.placed, self.began = placed, now
             return placed
         self.is_over = True
@@ -159,8 +196,9 @@ class ProfileRun:
             assert computed is not None
             computed[flops > 0, 0] += max(now - self.began - placed.latency_s, 0.0)
             computed[:, 1] += share * flops / self._full_speed
+        before = self.link_bytes
         for link, size in placed.link_bytes.items():
-            self.link_bytes[link] = self.link_bytes.get(link, 0.0) + share * size
+            before[link] = before.get(link, 0.0) + share * size
 
 
 class ProfileRuns:
@@ -200,7 +238,7 @@ class ProfileRuns:
         if self._kills:
             pstate = self._estimates.scheduler_pstate(task, execution.pstate)
             deadline = execution.start + self._estimates.run_time(task, execution.host, pstate)
-        names = [self._names[h] for h in hosts.tolist()]
+        names = tuple(self._names[h] for h in hosts.tolist())
         return ProfileRun(execution, steps, names, self._speed[hosts, execution.pstate], self._cores[hosts], deadline)
 
     def end(self, run: ProfileRun) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from gridsched.engine import Controller, Execution, SetPState, Stop
 from gridsched.engine.execution import Command, Transfer
-from gridsched.engine.profile_runs import PlacedStep, ProfileRun, ProfileRuns
+from gridsched.engine.profile_runs import PlacedStep, PlacedSteps, ProfileRun, ProfileRuns
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
@@ -74,7 +74,7 @@ class ParallelTaskSession(ActorSession):
 
     def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         super().__init__(world, controller, run_times)
-        self._ways = LiveWays(world)
+        self._steps = PlacedSteps(LiveWays(world))
         self._runs = ProfileRuns(controller.system, controller.tasks, self._flops)
         self._under_way = self._simgrid.ActivitySet()
         #: the run of each of SimGrid's activities, by its address; kept, since a lost one is cancelled
@@ -216,7 +216,7 @@ class ParallelTaskSession(ActorSession):
     def _go_on(self, run: ProfileRun) -> None:
         """Begin the next step; a run that has none is over."""
         now = self._engine.clock
-        placed = run.next_step(now, self._ways)
+        placed = run.next_step(now, self._steps)
         activity = None
         if placed is None:
             self._over.append(run)
