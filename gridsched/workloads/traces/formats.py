@@ -89,6 +89,7 @@ def read_jobs(
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
     if kind != "table":
         options.refuse({"columns"}, path, "this format names its columns itself")
+        options.refuse({"profiles"}, path, "a table of jobs names profiles of a table, and this format none")
     if found is None:
         raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
     jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
@@ -127,7 +128,7 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN says which column holds the nodes")
-    return read_table(path, options.columns)
+    return read_table(path, options.columns, profiles=options.profiles, speed=speed)
 
 
 def check_written(path: str | Path) -> None:

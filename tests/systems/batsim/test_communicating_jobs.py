@@ -190,3 +190,13 @@ def test_an_archive_keeps_what_hosts_computed(tmp_path: Path):
     trace = read_archive(tmp_path / "export" / "trace.npz").trace
     assert trace_energy(trace).total_j.tolist() == result.energy.total_j.tolist()
     assert trace.link_bytes == result.trace.link_bytes
+
+
+def test_metrics_by_hand(tmp_path: Path):
+    """1 of 4 node-seconds of 2 s on two nodes is computing; 2 GB cross the sender's link, the backbone and another."""
+    profile = {"type": "ParallelTaskProfile", "cpu": [1e9, 0], "com": [0, 2e9, 0, 0]}
+    file = workload(tmp_path, {"one": profile}, [("1", 0, 10, 2, "one")])
+    metrics = run(Scenario(nodes(tmp_path, 3), file, "fcfs", driver="reference")).metrics()
+    assert metrics["not_computing_time_s"] == pytest.approx(3 + 2 * WAY_S)
+    assert metrics["sent_bytes_busiest_link"] == 2e9
+    assert metrics["busiest_link"] in {"A_link_0_UP", "A_backbone", "A_link_1_DOWN"}
