@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import Execution, HostChanges, execution_records
+from gridsched.engine.execution import Execution, HostChanges, computed_records, execution_records
 from gridsched.engine.kinds_of_resources import resources_of
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
 from gridsched.engine.task_states import BLOCKED, FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
@@ -164,6 +164,7 @@ class RunState(TaskStates):
             "host_changes": self.host_changes.records(),
             "final_state": self.states.astype(np.int64),
             "times_postponed": self.times_postponed,
+            "computed": computed_records(self.executions),
             **self.resources.records(self.executions),
         }
 

@@ -17,6 +17,7 @@ from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
+from gridsched.model.job_profiles import Profile, check_profiles
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
 
@@ -46,6 +47,7 @@ _COLUMNS = (
     "demand",
     "anywhere",
     "partition",
+    "profile",
 )
 
 
@@ -126,6 +128,10 @@ class Tasks:
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
+    profile : ndarray of int64, shape (tasks,), or None
+        Which of `profiles` each task has, -1 for those that just compute `flops` on each part.
+    profiles : tuple of Profile
+        What parts of tasks compute and send to each other.
     labels : ndarray of int64 or of str, shape (tasks,)
         The ids of the workload file; shown to people, never used for decisions. They are texts where any is
         no whole number.
@@ -159,6 +165,8 @@ class Tasks:
     dependencies: Dependencies | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
+    profile: Integers | None = None
+    profiles: tuple[Profile, ...] = ()
     nominal_heterogeneity: float | None = None
     host_times: HostTimes | None = None
     staged: StagedFiles | None = None
@@ -234,6 +242,11 @@ class Tasks:
         """Whether any task makes data for another, or reads what lies on a host: these cross the network."""
         sizes = (each.size_bytes for each in (self.dependencies, self.staged) if each is not None)
         return any(bool(each.any()) for each in sizes)
+
+    @property
+    def have_profiles(self) -> bool:
+        """Whether any task has a profile."""
+        return self.profile is not None and bool((self.profile >= 0).any())
 
     @property
     def heterogeneity(self) -> float:
@@ -312,6 +325,8 @@ def make_tasks(
     dependencies: Dependencies | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
+    profile: ArrayLike | None = None,
+    profiles: Sequence[Profile] = (),
     nominal_heterogeneity: float | None = None,
     host_times: HostTimes | None = None,
     staged: StagedFiles | None = None,
@@ -355,6 +370,9 @@ def make_tasks(
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
+    profile : array_like of int, optional
+        Which of `profiles` each task has; -1: none.
+    profiles : sequence of Profile
     nominal_heterogeneity : float, optional
         The spread the sizes were drawn with, in [0, 1].
     host_times : HostTimes, optional
@@ -400,6 +418,9 @@ def make_tasks(
         columns["demand"] = _demands(demand, ids, name, len(resources))
         columns["anywhere"] = np.array(np.broadcast_to(False if anywhere is None else anywhere, n), dtype=np.bool_)
         columns["partition"] = np.array(np.broadcast_to(0 if partition is None else partition, n), dtype=np.int64)
+    if profile is not None:
+        columns["profile"] = np.array(np.broadcast_to(profile, n), dtype=np.int64)
+        check_profiles(tuple(profiles), columns["profile"], columns.get("width", np.ones(n, dtype=np.int64)), name)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
     for each in (types, utility, *(attributes or {}).values()):
         if each is not None and len(each) != n:
@@ -427,6 +448,7 @@ def make_tasks(
         dependencies=dependencies,
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
+        profiles=tuple(profiles),
         nominal_heterogeneity=nominal_heterogeneity,
         host_times=None if host_times is None else host_times.taken(order),
         staged=staged,

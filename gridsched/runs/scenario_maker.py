@@ -243,7 +243,7 @@ class ScenarioMaker:
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
             given = self._settings(spec)
             rules = {name: given.get(name, getattr(Rules, name)) for name in ("place", "walltime")}
-            log = trace_system(file, options, platform, **rules)
+            log = trace_system(file, options, platform, network=given.get("network"), **rules)
             return _World(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
         options.refuse(set(options.given), file, "this workload is no trace")
@@ -331,7 +331,7 @@ def load(scenario: Scenario) -> LoadedScenario:
 
 def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
-    values = {name: getattr(spec.settings, name) for name in ("power", "deployment", "place", "walltime")}
+    values = {name: getattr(spec.settings, name) for name in ("power", "deployment", "place", "walltime", "network")}
     settings = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
     others = {"scheduler": None, "timeout_s": None, "log": ()}
     return spec.model_copy(update={**others, "settings": Settings.model_construct(**settings)})

@@ -61,7 +61,9 @@ def is_trace(path: str | Path) -> bool:
     return format_of(path) is not None
 
 
-def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SPEED) -> JobTable:
+def read_jobs(
+    path: str | Path, options: TraceOptions, *, speed: float = NODE_SPEED, keeps_profiles: bool = False
+) -> JobTable:
     """Read a log of any format.
 
     Parameters
@@ -72,6 +74,9 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
     options : TraceOptions
     speed : float
         Speed of a node, where work is told in flops [flop/s].
+    keeps_profiles : bool
+        Whether jobs keep what their parts compute and send; else they are what they compute
+        (`JobTable.without_profiles`).
 
     Returns
     -------
@@ -89,9 +94,12 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
     if kind != "table":
         options.refuse({"columns"}, path, "this format names its columns itself")
+        options.refuse({"profiles"}, path, "a table of jobs names profiles of a table, and this format none")
     if found is None:
         raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
     jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
+    if not keeps_profiles:
+        jobs = jobs.without_profiles()
     per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
     return jobs.distinct().on_nodes(per_node, _nodes_of_machine(jobs, options))
 
@@ -125,7 +133,7 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN says which column holds the nodes")
-    return read_table(path, options.columns)
+    return read_table(path, options.columns, profiles=options.profiles, speed=speed)
 
 
 def check_written(path: str | Path) -> None:

@@ -48,6 +48,9 @@ class TraceOptions:
     slurm_conf : path, optional
         The ``slurm.conf`` of the machine: nodes, partitions, and for `slurm` how its queue is
         scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it says so.
+    profiles : path, optional
+        Table of profiles (.toml) that the column ``profile`` of a table of jobs names, see
+        `gridsched.workloads.traces.profile_table`.
     requests : {"log", "exact", "twice"}
         What jobs have asked for: as the log says; or just what they take, as if users knew it; or as the log
         says and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
@@ -123,6 +126,15 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
+    profiles: Annotated[
+        str | Path | None,
+        Field(
+            description="Table of profiles (.toml): what parts of jobs compute and send, as the column profile of a "
+            "table of jobs (.jobs.csv, .parquet) names them.",
+            examples=["FILE"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
     requests: Annotated[
         Literal["log", "exact", "twice"],
         Field(
@@ -177,7 +189,7 @@ class TraceOptions:
     def given(self) -> dict[str, str | int]:
         """The options that are not the usual ones."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("partitions", "slurm_conf"):
+        for name in ("partitions", "slurm_conf", "profiles"):
             values[name] = None if values[name] is None else str(values[name])
         return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
 
