@@ -1,0 +1,46 @@
+"""The documents' words: plain American English, without the words that this project's authors misuse."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from document_blocks import ROOT, name_of, prose_of
+
+#: Pattern of a word -> what to write in its place. Code, in blocks or between backticks, is not looked at.
+INSTEAD = {
+    r"tells|told": "shows, reports, explains, specifies (or name the message)",
+    r"says|said(?! \d)": "shows, reports, states, specifies; of a paper: states",
+    r"in the mean\b": "on average",
+    r"nobody|nobody's": "no one, or name who does not",
+    r"parted by": "separated by",
+    r"(?:il)?legal(?:ly)?": "allowed (not allowed)",
+    r"lies? above": "is described above, is above",
+    r"has grams": "emits, reports its grams of CO2",
+    r"go(?:es)? by": "uses, follows, depends on",
+    r"(?<=[.:;] )whoever": "If you ..., or name the person",
+    r"1 (?:hosts|jobs|tasks|runs|nodes|cores|files|errors)\b": "the singular (gridsched.files.texts.counted)",
+}
+_WORDS = {re.compile(rf"(?<![\w.]){'(?:'}{pattern}){''}(?!\w)", re.IGNORECASE): word for pattern, word in INSTEAD.items()}
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGES.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def words_of(page: Path) -> str:
+    """Return the text of a page without code; of the changes, only the unreleased ones."""
+    text = prose_of(page)
+    if page.name == "CHANGES.md":
+        text = text.partition("## Unreleased")[2].partition("\n## ")[0]
+    return re.sub(r"`[^`]+`", "`code`", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_plain_words(page: Path):
+    """No page has a word of the list; each finding comes with the words to write in its place."""
+    text = words_of(page)
+    found = [
+        f"{text[max(0, match.start() - 40) : match.end() + 25]!r}: write {instead}"
+        for pattern, instead in _WORDS.items()
+        for match in pattern.finditer(text)
+    ]
+    assert not found, "\n".join(found)
