@@ -19,7 +19,7 @@ from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import Line, SegmentWriter, is_growing, read_segment
 from gridsched.campaign.store import Store
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.study import Study, StudyRun
 
@@ -287,7 +287,8 @@ class _Campaign:
         """Raise `InputError` if the machine could not do some runs."""
         if self._not_done:
             raise InputError(
-                f"{len(self._not_done)} runs could not be done, the last one for: {self._not_done[-1]} {_CONTINUES}"
+                f"{counted(len(self._not_done), 'run')} could not be done, the last one for: "
+                f"{self._not_done[-1]} {_CONTINUES}"
             )
 
 

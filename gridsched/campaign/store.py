@@ -25,7 +25,7 @@ from gridsched.campaign import row_table
 from gridsched.campaign.kept_studies import KeptStudies, KeptStudy, damaged_inputs
 from gridsched.campaign.segments import RunRow, SegmentWriter, cannot_write, is_growing
 from gridsched.campaign.stored_rows import StoredRows
-from gridsched.errors import GridschedError, InputError
+from gridsched.errors import GridschedError, InputError, counted
 from gridsched.files.input_files import check_size
 from gridsched.runs.study import Study
 from gridsched.version import __version__
@@ -235,7 +235,9 @@ class Store:
         ids = table.column("run_id").to_pylist()
         rows = [k for k, each in enumerate(ids) if run_id and each.startswith(run_id)]
         if len(rows) != 1:
-            several = f"{len(rows)} runs begin so; give more of it" if rows else "is not stored"
+            several = (
+                f"{counted(len(rows), 'run begins', 'runs begin')} so; give more of it" if rows else "is not stored"
+            )
             raise InputError(f"{self.root}: run {run_id!r}: {several}.")
         return row_table.row_of(table, rows[0])
 
@@ -250,7 +252,7 @@ class Store:
     def set_aside(self) -> str:
         """Return in words what earlier compactions have found damaged; empty if nothing."""
         number = len(list((self.root / "damaged").glob("*")))
-        return f"{self.root}/damaged: {number} files were damaged" if number else ""
+        return f"{self.root}/damaged: {counted(number, 'file was', 'files were')} damaged" if number else ""
 
     def compact(self) -> None:
         """Put all rows that nobody still writes to into Parquet files of limited size.

@@ -238,7 +238,7 @@ def _explain(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
         message: Callable[[], str] = getattr(error, "format_message", error.__str__)
         text = message().rstrip(".")
         if "unexpected extra argument" in text and {"--schedulers", "--scheduler", "--metrics"} & set(words):
-            text += "; what an option lists is parted by commas without blanks, as wq,mct"
+            text += "; separate the items of an option's list by commas without blanks, as wq,mct"
         return f"{text}{_found(error, text, words)}. See '{path} --help'.", 2
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}.", 2

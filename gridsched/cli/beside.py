@@ -13,7 +13,7 @@ from gridsched.cli.compare import report_failures
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.metrics.columns import Column
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import check_energy_agreement
@@ -73,7 +73,7 @@ def beside(
 
     base, file = loaded(asked), Path(getattr(asked.workload, "file", ""))
     if format_of(file) != "sacct":
-        raise InputError(f"{file}: only the output of sacct says when jobs started.")
+        raise InputError(f"{file}: only the output of sacct contains when jobs started.")
     if not 0 <= draws <= MOST_DRAWS:
         raise InputError(f"--draws is {draws}; 0 to {MOST_DRAWS:,} are allowed.")
     outputs.check(paths_read(asked), plot)
@@ -102,7 +102,7 @@ def beside(
     if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}) and rows:
         out = console()
         print_table(out, _COLUMNS, rows, f"{file} on {base.platform.name}")
-        notes = [f"{len(base.tasks):,} jobs; energy of the log by the model, for its starts on its nodes."]
+        notes = [f"{counted(len(base.tasks), 'job')}; energy of the log by the model, for its starts on its nodes."]
         if draws:
             notes.append(f"Means of {draws} draws of submissions and run times within the seconds that the log prints.")
         if plot is not None:

@@ -9,7 +9,7 @@ import typer
 
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.shipped_files import FOLDERS, shipped_files
@@ -61,6 +61,6 @@ def copy(
         write_whole(to / name, shipped[name].read_bytes(), force=force)
     if not quiet:
         place = "here" if to == Path() else f"to {to}"
-        files = "1 file" if len(chosen) == 1 else f"{len(chosen)} files"
+        files = counted(len(chosen), "file")
         folders = [f"{folder}/" for folder in FOLDERS if any(name.startswith(f"{folder}/") for name in chosen)]
         print(f"Copied {files} {place}, into {', '.join(folders)}.")

@@ -42,7 +42,7 @@ def _quantity(text: str, kind: Kind) -> float:
     if not has_unit and kind == "bandwidth":
         raise ValueError(f"{text!r} needs a unit, as 125MBps")
     if not value >= 0 or (kind == "bandwidth" and value == 0):
-        raise ValueError(f"{text!r} is not legal; a positive value is")
+        raise ValueError(f"{text!r} is not allowed; a positive value is")
     return value
 
 
@@ -53,7 +53,7 @@ def _list(text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
 def _range(text: str, kind: Kind) -> tuple[float, float]:
     values = _list(text, kind, ":")
     if len(values) > 2 or (len(values) == 1 and kind != "watts"):
-        raise ValueError(f"{text!r} is no range; LO:HI is legal")
+        raise ValueError(f"{text!r} is no range; LO:HI is allowed")
     return values[0], values[-1]
 
 
@@ -65,7 +65,7 @@ def _number_or_text(text: str) -> int | str:
 class _Option:
     """What an option means, its type, the key it sets if not its own name, and how it is read.
 
-    It is called by its key, as in a study; its own name is legal, too.
+    It is called by its key, as in a study; its own name is allowed, too.
     """
 
     help: str

@@ -123,7 +123,7 @@ def _print_explained(row: dict[str, Any]) -> None:
             table.add_row(Text(f"{name}={default!r}"), Text(row["meanings"].get(name, "")))
         out.print(Text("Parameters, set with --set:"))
         print_trimmed(out, table)
-    out.print(Text(f"Accepts: {', '.join(row['accepts']) or 'what its author says'}."))
+    out.print(Text(f"Accepts: {', '.join(row['accepts']) or 'workloads that its author names'}."))
     out.print(Text(f"Source: {row['source']}."))
     if row["example"]:
         out.print(Text(f"Example: {row['example']}"))

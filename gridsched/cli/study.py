@@ -16,7 +16,7 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_tar
 from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, found_study, report, trusted, with_store
 from gridsched.cli.tables import console, print_table
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.runs.study_schedulers import scheduler_texts
@@ -109,12 +109,12 @@ def _print_check(study: Study, whole: dict[str, Any]) -> None:
     title = f"{study.name}: {study.title}" if study.title else study.name
     columns = (Column("axis", "axis"), Column("n", "values", "number"), Column("values", ""))
     print_table(console(), columns, rows, title)
-    console().print(f"{study.n_runs:,} runs")
+    console().print(counted(study.n_runs, "run"))
     timing = whole.get("estimate")
     if timing:
         console().print(
             f"About {_duration(timing['wall_s'])} (give or take "
-            f"{_duration(timing['uncertainty_s'])}) with {timing['workers']} workers: "
+            f"{_duration(timing['uncertainty_s'])}) with {counted(timing['workers'], 'worker')}: "
             f"{timing['timed_runs']} timed runs took {timing['mean_run_s'] * 1e3:.0f} ms on average"
         )
 
@@ -145,7 +145,7 @@ def run(
         float, typer.Option(min=0.1, metavar="S", help="End where Dask has no scheduler or no worker for so long.")
     ] = 600.0,
     quiet: QuietOption = False,
-    json_lines: Annotated[bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")] = False,
+    json_lines: Annotated[bool, typer.Option("--json-lines", help="Print the progress as JSON lines.")] = False,
     trust: TrustOption = False,
 ) -> None:
     """Do the runs of a study that the store does not hold yet.
@@ -209,7 +209,7 @@ def _report_failures(study: Study, store: Store, is_meant: RunFilter | None) -> 
         frame = frame[frame["run_id"].isin(failed)]
         for error, group in list(frame.groupby("error", sort=False))[:_SHOWN_ERRORS]:
             first = group["run_id"].iloc[0]
-            say(f"{len(group)} runs failed, as {first[:8]}: {error}")
+            say(f"{counted(len(group), 'run')} failed, as {first[:8]}: {error}")
     return len(failed)
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, say, warn
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.errors import InputError, NotTrusted
+from gridsched.errors import InputError, NotTrusted, counted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def reproduce(
         show_claims(results, findings, readings)
         print(f"\nReport: {page}; figures and data: {folder}/")
     if len(results.failed):
-        say(f"{len(results.failed)} runs failed; {page} lists their errors.")
+        say(f"{counted(len(results.failed), 'run')} failed; {page} lists their errors.")
     if not is_settled(results, findings) or len(results.failed):
         raise typer.Exit(1)
 

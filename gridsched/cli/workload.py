@@ -31,7 +31,7 @@ from gridsched.cli.output import (
     plot_option,
 )
 from gridsched.cli.tables import console, print_table, print_values
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
@@ -158,15 +158,15 @@ def _write_generated(parameters: GeneratorKeys, output: Path, generator: Path | 
     made = kind_of.generate(parameters)
     assert isinstance(made, Tasks)  # only keys of systems make more
     write_bag(made, output, force=force)
-    return [f"Wrote {output}: {len(made):,} tasks."]
+    return [f"Wrote {output}: {counted(len(made), 'task')}."]
 
 
 def _check_has_utility(system: SystemWorkload) -> None:
     """Refuse a system whose tasks have no utility functions: its files have other columns."""
     if system.tasks.utility is None:
         raise InputError(
-            f"{system.tasks.name}: the tasks have no utility functions to tell of. It goes as "
-            f"--workload where tasks are run, and 'gridsched optimize' tells of its machines."
+            f"{system.tasks.name}: the tasks have no utility functions to write. Use it as "
+            f"--workload of a run; 'gridsched optimize' shows its machines."
         )
 
 

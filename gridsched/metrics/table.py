@@ -184,9 +184,9 @@ class Metric:
             return ""
         if self.is_number and type(value) is int:
             bits = value.bit_length()
-            return f"is a whole number of {bits} bits; at most 63 are legal" if bits > 63 else ""
+            return f"is a whole number of {bits} bits; at most 63 are allowed" if bits > 63 else ""
         legal = "a number" if self.is_number else "a word"
-        return f"is of the type {type(value).__name__}; {legal} is legal"
+        return f"is of the type {type(value).__name__}; {legal} is allowed"
 
 
 def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: Any) -> Metric:

@@ -52,7 +52,9 @@ class Carbon:
         SiteSeries | str | Path | None,
         KeyName("carbon"),
         Field(
-            description="Carbon intensity by time and host (.csv: host,time_s,g_per_kwh); a run then has grams.",
+            description=(
+                "Carbon intensity by time and host (.csv: host,time_s,g_per_kwh); a run then counts its grams of CO2."
+            ),
             examples=["FILE"],
         ),
     ] = None
@@ -62,7 +64,9 @@ class Carbon:
         Field(
             gt=0,
             allow_inf_nan=True,
-            description="When its rows begin again; inf: the last holds for ever. Default: it must cover the run.",
+            description=(
+                "Time after which its rows repeat; inf: the last holds forever. Default: it must cover the run."
+            ),
         ),
     ] = None
     pue: Annotated[
@@ -81,22 +85,22 @@ class Carbon:
     fill: Annotated[
         Literal["hold"] | None,
         KeyName("carbon_fill"),
-        Field(description="hold: missing hours are as the hour before; default: they are refused."),
+        Field(
+            description=("hold: a missing hour has the value of the hour before; default: missing hours are refused.")
+        ),
     ] = None
     start: Annotated[
         str | None,
         KeyName("carbon_start"),
         Field(
-            description="Time stamp of an hourly table at which the run begins; default its first.", examples=["STAMP"]
+            description="Time stamp of an hourly table at which the run begins; default: its first.", examples=["STAMP"]
         ),
     ] = None
 
     forecast: Annotated[
         SiteSeries | str | Path | None,
         KeyName("carbon_forecast"),
-        Field(
-            description="What schedulers may expect of the intensity (.csv: host,time_s,g_per_kwh).", examples=["FILE"]
-        ),
+        Field(description="Forecast of the intensity for schedulers (.csv: host,time_s,g_per_kwh).", examples=["FILE"]),
     ] = None
 
     def __post_init__(self) -> None:

@@ -429,7 +429,7 @@ def _demands(demand: ArrayLike, ids: Labels, name: str, n_resources: int) -> Int
         k = int(np.argmax(wrong))
         raise InputError(
             f"{name}: task {ids[k]} takes {demands[k].tolist()} of its node; whole amounts from 0 to "
-            f"{MOST_AMOUNT:g} are legal, and at least one core."
+            f"{MOST_AMOUNT:g} are allowed, and at least one core."
         )
     return demands
 

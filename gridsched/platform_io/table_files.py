@@ -261,7 +261,7 @@ def number_column(
         except ValueError:
             found = f"line {line}: column {column.header!r} is {str(cell)[:40]!r}"
             if faults is None:
-                raise InputError(f"{path}, {found}; {LEGAL_NUMBER} is legal.") from None
+                raise InputError(f"{path}, {found}; {LEGAL_NUMBER} is allowed.") from None
             faults.setdefault(k, found)
     return values
 

@@ -222,7 +222,7 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
     if value not in legal:
         hint = did_you_mean(str(value), [str(choice) for choice in legal])
         choices = ", ".join(repr(choice) for choice in legal)
-        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {choices}.")
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Allowed: {choices}.")
 
 
 def check_number(owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str) -> float:
@@ -243,7 +243,7 @@ def check_number(owner: str, name: str, value: object, is_legal: Callable[[float
 def check_whole_number(owner: str, name: str, value: object, least: int) -> None:
     """Raise `InputError` unless parameter `name` of scheduler `owner` is a whole number.
 
-    For use in ``prepare``; `value` is what was found, at least `least` is legal.
+    For use in ``prepare``; `value` is what was found, at least `least` is allowed.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}.")

@@ -37,7 +37,7 @@ from gridsched.analysis.statistics import percent_more as percent_above
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_text, value_text
 from gridsched.arrays import Floats
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.runs.claims_schema import BEST_OTHER, statistic
 from gridsched.runs.expressions import full_name
 
@@ -435,7 +435,7 @@ def hours_later(
     table, note = paired(results, columns)
     at = table.mean()
     hours = f"{at[scheduler]:.2f} h against {at[against]:.2f} h"
-    late = f"{never} runs never, counted at the end" if never else ""
+    late = f"{counted(never, 'run')} never, counted at the end" if never else ""
     return Measured(t_interval(table[scheduler] - table[against]), joined(hours, late, note))
 
 

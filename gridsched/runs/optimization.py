@@ -93,7 +93,7 @@ def optimize(wanted: Optimization) -> Optimized:
         )
     if (weigh := getattr(planner, "weigh", "energy")) != "energy":
         raise InputError(
-            f"weigh={weigh!r} goes by time and site, and the driver 'optimize' knows neither. Take another "
+            f"weigh={weigh!r} depends on time and site, and the driver 'optimize' knows neither. Take another "
             "driver, or leave it out."
         )
     if planner.power_off_unused:

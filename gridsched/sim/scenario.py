@@ -150,8 +150,7 @@ class Scenario(Rules):
     pstate: Annotated[
         int | str | None,
         key_info(
-            "P-state of hosts, instead of the platform file's (0 where it says none): "
-            "K, or NAME_PATTERN=K; repeatable.",
+            "P-state of hosts, instead of the platform file's (0 if it has none): K, or NAME_PATTERN=K; repeatable.",
             "[PATTERN=]K",
             of={"repeatable": True, **OF_HOSTS},
         ),
@@ -162,9 +161,9 @@ class Scenario(Rules):
     power: Annotated[
         tuple[str, ...],
         key_info(
-            "Power of hosts in W, beside or instead of the platform's: "
-            "IDLE:EPSILON:BUSY, NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; measured: jobs of a log "
-            "draw what was measured (measured:clamped: within the range of a node); repeatable.",
+            "Power of hosts in W, beside or instead of the platform's: IDLE:EPSILON:BUSY, "
+            "NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; measured: jobs of a log use the measured power "
+            "(measured:clamped: within the range of a node); repeatable.",
             "[PATTERN=]W:W:W",
         ),
     ] = ()
@@ -190,7 +189,7 @@ class Scenario(Rules):
     cfg: Annotated[tuple[str, ...], key_info("SimGrid's --cfg; repeatable.", "KEY:VALUE", of=_SIMGRID)] = ()
     log: Annotated[
         tuple[str, ...],
-        key_info("SimGrid's --log; repeatable. What it says goes to stderr.", "CATEGORY.KEY:VALUE", of=_SIMGRID),
+        key_info("SimGrid's --log; repeatable. Its output goes to stderr.", "CATEGORY.KEY:VALUE", of=_SIMGRID),
     ] = ()
     share_idle: Annotated[
         Literal["cores", "node"],
@@ -209,7 +208,10 @@ class Scenario(Rules):
     ] = None
     carbon: Annotated[
         Carbon | None,
-        key_info("Carbon intensity of power by time and site.", of={"group": "Carbon (with --carbon a run has grams)"}),
+        key_info(
+            "Carbon intensity of power by time and site.",
+            of={"group": "Carbon (--carbon makes a run count grams of CO2)"},
+        ),
     ] = None
     timeout_s: Annotated[
         float | None, key_info("End a run, or the reading before it, after this wall time.", gt=0, le=MAX_TIMEOUT_S)

@@ -95,8 +95,8 @@ class SystemKeys(GeneratorKeys):
             If no files hold such a system, or those that do end otherwise.
         """
         raise InputError(
-            f"A workload of kind {self.kind!r}: the tasks have no utility functions to tell of. It goes as "
-            "--workload where tasks are run, and 'gridsched optimize' tells of its machines."
+            f"A workload of kind {self.kind!r}: the tasks have no utility functions to write. Use it as "
+            "--workload of a run; 'gridsched optimize' shows its machines."
         )
 
     def write(self, output: Path, *, force: bool) -> list[str]:

@@ -20,7 +20,7 @@ INSTEAD = {
     r"has grams": "emits, reports its grams of CO2",
     r"go(?:es)? by": "uses, follows, depends on",
     r"(?<=[.:;] )whoever": "If you ..., or name the person",
-    r"(?<![-±,] )1 (?:hosts|jobs|tasks|runs|nodes|cores|files|errors)\b": "the singular (gridsched.files.texts.counted)",
+    r"(?<![-±,] )1 (?:hosts|jobs|tasks|runs|nodes|cores|files|errors)\b": "the singular (gridsched.errors.counted)",
 }
 _WORDS = {re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)", re.IGNORECASE): word for pattern, word in INSTEAD.items()}
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGES.md", *sorted((ROOT / "docs").glob("*.md"))]

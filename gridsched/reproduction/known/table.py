@@ -26,7 +26,9 @@ def chosen_cases(only: Sequence[str] | None) -> tuple[Case, ...]:
     ids = [case.id for case in CASES]
     for text in only or ():
         if not any(id.startswith(text) for id in ids):
-            raise InputError(f"--only {text}: no case is called so. {did_you_mean(text, ids)}Legal: {', '.join(ids)}.")
+            raise InputError(
+                f"--only {text}: no case is called so. {did_you_mean(text, ids)}Allowed: {', '.join(ids)}."
+            )
     return tuple(case for case in CASES if only is None or case.id.startswith(tuple(only)))
 
 

@@ -100,7 +100,7 @@ class ParallelQueue(Scheduler):
         Raises
         ------
         InputError
-            If a parameter is illegal, or jobs have whole nodes and the platform several clusters, or none.
+            If a parameter is not allowed, or jobs have whole nodes and the platform several clusters, or none.
         """
         if self.depth is not None:
             check_whole_number(self._id, "depth", self.depth, 1)
@@ -270,7 +270,7 @@ class Backfilling(ParallelQueue):
         Raises
         ------
         InputError
-            If a parameter is illegal, or the platform has several clusters and reservations are
+            If a parameter is not allowed, or the platform has several clusters and reservations are
             not permanent.
         """
         check_choice(self._id, "reservations", self.reservations, ["recomputed", "permanent"])

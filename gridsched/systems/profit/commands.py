@@ -168,7 +168,7 @@ class CarbonOptions:
         settings = with_keys(Scenario(self.platform, self.workload), self.settings, spelled=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
-            raise InputError("Missing option '--carbon': nothing says what a joule emits (docs/carbon.md).")
+            raise InputError("Missing option '--carbon': the emissions of a joule are unknown (docs/carbon.md).")
         if not tasks.are_serial or not len(tasks):
             raise InputError(f"{self.workload}: the bound is of bags of at least one task; found {tasks.name}.")
         return carbon_answer(platform, tasks, signal, pstates_of(platform, settings.pstate), within_s)

@@ -95,7 +95,7 @@ class ArrivalAware(ParallelUtilityScheduler):
         Raises
         ------
         InputError
-            If the workload is of another kind, or a parameter is illegal.
+            If the workload is of another kind, or a parameter is not allowed.
         """
         super().prepare(system, rng)
         check_choice(self._id, "demand", self.demand, ("submitted", "served"))

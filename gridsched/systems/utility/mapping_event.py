@@ -358,7 +358,7 @@ def parallel_filter(owner: str, name: object, leniency: object, estimates: Paral
     Raises
     ------
     InputError
-        If a parameter is illegal, or the filter needs what the workload does not have.
+        If a parameter is not allowed, or the filter needs what the workload does not have.
     """
     check_choice(owner, "energy_filter", name, ["none", *PAPER_LENIENCY])
     number = PAPER_LENIENCY.get(str(name), math.inf)

@@ -227,7 +227,7 @@ class RandomParallel(Scheduler):
         Raises
         ------
         InputError
-            If the workload is of another kind, or the parameter is illegal.
+            If the workload is of another kind, or the parameter is not allowed.
         """
         parallel_estimates("random_parallel", system)
         self.rng_ = rng

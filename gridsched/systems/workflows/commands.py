@@ -9,6 +9,7 @@ import typer
 
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, QuietOption, output_option, warn
+from gridsched.errors import counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.systems.workflows.foreign_workflows import read_foreign
 from gridsched.workloads.load import read_workload
@@ -45,4 +46,7 @@ def import_workflow(
     written = found.write(output, force=force)
     if not quiet:
         warn(f"{workflow}: {note}" for note in found.notes)
-        print(f"Wrote {len(found.flops):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")
+        print(
+            f"Wrote {counted(len(found.flops), 'task')} and {counted(len(found.edges), 'edge')}: "
+            f"{', '.join(map(str, written))}"
+        )

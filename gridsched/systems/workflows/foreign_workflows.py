@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.input_files import read_bytes, read_text
 from gridsched.model.limits import LARGEST
 from gridsched.platform_io.xml_document import parse_xml
@@ -101,10 +101,16 @@ def _joined(tasks: Iterable[Recorded], reference_speed: float) -> Workflow:
                 edges.append((task.name, other, named[other].makes[file], file))
         edges += [(task.name, each, 0.0, "") for each in dict.fromkeys(task.parents) if each not in with_files]
     short = sum(task.time_s < _SHORTEST_S for task in named.values())
-    notes = [f"{len(staged)} files that no task makes are not staged in"] if staged else []
+    notes = (
+        [f"{counted(len(staged), 'file that no task makes is', 'files that no task makes are')} not staged in"]
+        if staged
+        else []
+    )
     several = [file for file, made_by in makers.items() if len(made_by) > 1]
-    notes += [f"file {file!r} is made by {len(makers[file])} tasks: it goes from parents alone" for file in several]
-    notes += [f"{short} tasks of no time take {_SHORTEST_S:g} s"] if short else []
+    notes += [
+        f"file {file!r} is made by {counted(len(makers[file]), 'task')}: it goes from parents alone" for file in several
+    ]
+    notes += [f"{counted(short, 'task of no time takes', 'tasks of no time take')} {_SHORTEST_S:g} s"] if short else []
     flops = {name: max(task.time_s, _SHORTEST_S) * reference_speed for name, task in named.items()}
     return Workflow(flops, edges, notes)
 

@@ -100,7 +100,7 @@ class TraceOptions:
     jobs_take: Annotated[
         Literal["nodes", "cores"],
         Field(
-            description="Whole nodes, or cores (and memory, GPUs, where the log tells them) of nodes that they share.",
+            description="Whole nodes, or cores (and memory, GPUs, if the log has them) of nodes that they share.",
             json_schema_extra=_GROUP,
         ),
     ] = "nodes"
@@ -117,7 +117,7 @@ class TraceOptions:
         str | Path | None,
         Field(
             description="The machine's slurm.conf: nodes, partitions, and for scheduler slurm weights and parameters. "
-            "With --platform the hosts are its, and the file says the rest.",
+            "With --platform the hosts are those of the platform; the file sets the rest.",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
@@ -125,7 +125,7 @@ class TraceOptions:
     requests: Annotated[
         Literal["log", "exact"],
         Field(
-            description="Run times that jobs ask for: as the log says, or just what they take (exact).",
+            description="Run times that jobs request: those of the log, or exactly those that they take (exact).",
             json_schema_extra=_GROUP,
         ),
     ] = "log"
@@ -195,5 +195,5 @@ def _time_and_power(name: str, text: str) -> tuple[float, float]:
     if SMALLEST <= time_s <= LARGEST and 0 <= watts <= LARGEST:
         return time_s, watts
     raise InputError(
-        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, as 120:150."
+        f"{name} is {text!r}; S:W is allowed, a time greater than 0 s and a power of at least 0 W, as 120:150."
     )
