@@ -1,6 +1,6 @@
 """The errors gridsched raises on purpose.
 
-Each says which object is meant, what is allowed, what was found and what to do. The command line
+Each names the object, the values allowed, the value found and the remedy. The command line
 prints them as one line; :class:`InputError` ends it with status 2, all others with status 1.
 """
 
@@ -23,7 +23,7 @@ class InputError(GridschedError):
 
 
 class NotTrusted(InputError):
-    """Python that comes with data would have to be run, and nobody has said that it may."""
+    """Python that comes with data would have to be run, without the user's consent."""
 
 
 class MissingDependency(InputError):

@@ -39,7 +39,7 @@ class Options:
     workers : int or None
         Processes; None: one for each CPU.
     is_meant : callable or None
-        Told the axis values of a run; says whether to do it.
+        Called with the axis values of a run; returns whether to do it.
     timeout_s : float or None
         Wall time after which a run is ended [s]; None: the study's.
     retry_failed : bool
@@ -152,7 +152,7 @@ def run_campaign(
     store : Store
     options : Options, optional
     listen : callable, optional
-        Told of every run that ends, and at least twice a second.
+        Called for every run that ends, and at least twice a second.
 
     Returns
     -------
@@ -304,7 +304,7 @@ class Plan:
     study : Study
     store : Store
     is_meant : callable or None
-        Told the axis values of a run; says whether to do it.
+        Called with the axis values of a run; returns whether to do it.
     retry_failed : bool
         Whether runs are to do that are stored as failed.
     is_first : bool

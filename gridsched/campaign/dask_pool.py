@@ -48,7 +48,7 @@ class Patience:
     limit_s : float
         Time without a scheduler, or without workers, after which it is an error [s].
     tell : callable
-        Told in one line that it waits.
+        Called with one line when it waits.
     """
 
     def __init__(self, limit_s: float, tell: Callable[[str], None]) -> None:
@@ -106,7 +106,7 @@ def run_dask_campaign(
     wait_s : float
         How long the cluster may be without a scheduler, or without workers [s].
     tell : callable, optional
-        Told in one line where it waits for one of them.
+        Called with one line when it waits for one of them.
 
     Raises
     ------

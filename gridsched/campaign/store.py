@@ -200,7 +200,7 @@ class Store:
             ``run_id``, ``status`` (``finished``, ``failed``), ``error``, the metrics, the scenario
             and the provenance as JSON, the ``series.*`` columns (arrays of numbers) where a study
             keeps series or a scheduler notes chances, and the ``timing.*`` columns, which do not
-            repeat. What is damaged is not in it, but told in `damage`.
+            repeat. Damaged rows are not in it; `damage` lists them.
         """
         frame = self._table().to_pandas(use_threads=False)
         if study is None:
@@ -255,7 +255,7 @@ class Store:
         return f"{self.root}/damaged: {counted(number, 'file was', 'files were')} damaged" if number else ""
 
     def compact(self) -> None:
-        """Put all rows that nobody still writes to into Parquet files of limited size.
+        """Put all rows of finished segments into Parquet files of limited size.
 
         Killed at any moment, it loses nothing: rows that are found twice count once. Nor does
         another compaction at the same time, where locks do not keep them apart: each removes only
@@ -339,7 +339,7 @@ class Store:
     def kept_studies(self) -> list[KeptStudy]:
         """Return what is kept of the studies that were run into this store, the latest first.
 
-        Those that are damaged are not among them, but told in `damaged_studies`.
+        Damaged ones are not among them; `damaged_studies` lists them.
         """
         studies, self.damaged_studies = self._kept.read()
         return studies

@@ -1,4 +1,4 @@
-"""``study report``, ``study claims`` and ``reproduce``: what a store says, what a paper said."""
+"""``study report``, ``study claims`` and ``reproduce``: the content of a store, the claims of a paper."""
 
 from __future__ import annotations
 

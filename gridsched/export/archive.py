@@ -157,7 +157,7 @@ class Export:
         Raises
         ------
         InputError
-            If the provenance holds no legal one.
+            If the provenance holds no allowed one.
         """
         tariff = self._recorded("tariff", Tariff)
         return tariff or Tariff.of_budget(self._recorded("budget", EnergyBudget))

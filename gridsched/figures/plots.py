@@ -114,7 +114,7 @@ def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: st
     Raises
     ------
     InputError
-        If nobody said the carbon intensity.
+        If no source gives the carbon intensity.
     """
     return _drawn("carbon", "run", result, ax, title)
 

@@ -77,7 +77,7 @@ class Column(ABC):
 
     @abstractmethod
     def read(self, text: str) -> float | str:
-        """Return the value of a cell; `ValueError` says what is allowed."""
+        """Return the value of a cell; `ValueError` states what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Number(Column):
     default: float | None = None
 
     def read(self, text: str) -> float:
-        """Return the value of a cell; `ValueError` says what is allowed."""
+        """Return the value of a cell; `ValueError` states what is allowed."""
         if not text and self.default is not None:
             return self.default
         value = _parsed(float, text)
@@ -119,7 +119,7 @@ class Whole(Column):
     default: ClassVar[None] = None
 
     def read(self, text: str) -> int:
-        """Return the value of a cell; `ValueError` says what is allowed."""
+        """Return the value of a cell; `ValueError` states what is allowed."""
         value = _parsed(int, text)
         if value is None:
             raise ValueError("it must be a whole number")
@@ -148,7 +148,7 @@ class Text(Column):
     default: str | None = None
 
     def read(self, text: str) -> str:
-        """Return a cell; `ValueError` says what is allowed."""
+        """Return a cell; `ValueError` states what is allowed."""
         if self.is_name and (not text or text.startswith("#")):
             raise ValueError("a name that does not begin with '#' is needed")
         if self.is_name and len(text) > MAX_NAME:

@@ -26,7 +26,7 @@ class Carbon:
     ----------
     intensity : SiteSeries or path, optional
         [g/kWh], for hosts by patterns of their names or clusters' names. A path names a CSV file,
-        which is read with the scenario. Hosts of which it says nothing have the platform's
+        which is read with the scenario. Hosts without a row have the platform's
         property ``carbon_intensity``.
     period_s : float or None
         After which the first row holds again [s]; infinite: the last row holds for ever. None: the
@@ -163,7 +163,7 @@ def with_signal(
     Raises
     ------
     InputError
-        If nobody said the intensity, it or a price is 0 at some time, or differs within a cluster
+        If no source gives the intensity, it or a price is 0 at some time, or differs within a cluster
         of nodes.
     """
     if budget is None:

@@ -175,7 +175,7 @@ def changed_fields(
 
 
 def check_record(record: Any, of: type, owner: str = "") -> None:
-    """Raise `InputError` where a field of a record has no legal value.
+    """Raise `InputError` where a field of a record has no allowed value.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class DrawnRunTimes(RunTimes):
 
 
 class LoggedRunTimes(RunTimes):
-    """Durations that a log tells of, longer on slower hosts and in slower P-states.
+    """Durations from a log, longer on slower hosts and in slower P-states.
 
     Parameters
     ----------
@@ -143,13 +143,13 @@ class LoggedRunTimes(RunTimes):
 
     @property
     def logged_s(self) -> Floats:
-        """How long each task took [s], as the log says."""
+        """How long each task took [s], according to the log."""
         return np.array(self._times)
 
     def at_measured_power(
         self, platform: Platform, labels: Labels, nodes: Floats, *, clamps: bool
     ) -> tuple[LoggedRunTimes, str]:
-        """Return the same times with the loads at which hosts draw what was measured, and what to tell.
+        """Return the same times with the loads at which hosts use the measured power, and a message.
 
         Parameters
         ----------

@@ -65,7 +65,7 @@ class RawTable:
         What the content is: ``text``, ``spreadsheet`` or ``xml``, where a line is a machine's
         number.
     decimal_comma : bool
-        Whether a comma in a number may stand for the decimal point (columns are parted by ``;``).
+        Whether a comma in a number may stand for the decimal point (columns are separated by ``;``).
     preamble : int
         Rows above the header.
     """

@@ -176,7 +176,7 @@ def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
     if unnamed:
         findings.problem(
             f"host {entry.name!r} has speed 0 in P-state {' and '.join(unnamed)}, and the file "
-            "does not state its purpose: give it the properties boot_pstate and boot_time_s [s], "
+            "does not state their purpose: give it the properties boot_pstate and boot_time_s [s], "
             "shutdown_pstate and shutdown_time_s [s], or leave such P-states out.",
             entry.line,
         )
@@ -233,12 +233,12 @@ def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform
     path : str or Path
         SimGrid XML, version 4 or 4.1.
     power : GivenPower, optional
-        Power of hosts [W] in the place of what the file says, or does not say.
+        Power of hosts [W] instead of the file's, or if the file has none.
 
     Returns
     -------
     Platform
-        Its `warnings` say what is odd, one line for each kind.
+        Its `warnings` list oddities, one line for each kind.
 
     Raises
     ------

@@ -375,7 +375,7 @@ def ratio(
 ) -> Measured:
     """Return the mean of a metric of `scheduler` over the mean of another of `against` (default: the same ones).
 
-    The runs of what is compared with differ from `where` as `against_where` says.
+    The runs of `against` differ from `where` as `against_where` specifies.
 
     Parameters
     ----------
@@ -516,7 +516,7 @@ def best_level(
 def best_level_steps(
     results: StudyResults, metric: str, scheduler: str, against: str, along: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return by how many levels the best one of a family lies above that of another.
+    """Return by how many levels the best one of a family is above that of another.
 
     Raises
     ------

@@ -141,7 +141,7 @@ def run_many(
     keep_errors : bool
         Put the error of a failed run into its place; by default the first one is raised.
     accept : callable
-        Told each result, it raises an error where the run is to count as failed.
+        Called with each result; it raises an error if the run is to count as failed.
 
     Raises
     ------

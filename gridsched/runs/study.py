@@ -341,7 +341,7 @@ class Study:
         Parameters
         ----------
         is_meant : callable, optional
-            Told the axis values of a run; says whether to yield it (see `run_filter`).
+            Called with the axis values of a run; returns whether to yield it (see `run_filter`).
         """
         names = [axis.name for axis in self.axes]
         schedulers = [SectionText.of(self._scheduler_section(each)) for each in self.schedulers]

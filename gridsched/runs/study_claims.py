@@ -52,7 +52,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
     Raises
     ------
     InputError
-        If it cannot be run, or holds no legal claims.
+        If it cannot be run, or holds no allowed claims.
     """
     names = _names_in(path)
     claims: Any = names.get("CLAIMS")

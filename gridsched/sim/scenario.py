@@ -70,7 +70,7 @@ class Scenario(Rules):
     run_times : RunTimes, optional
         How long executions really take, hidden from the scheduler; default the estimates.
     estimates : Estimates, optional
-        What is known of times and powers, where neither types nor flops tell it.
+        Known times and powers, if neither types nor flops give them.
     inputs : mapping
         File that was read -> SHA-256 of its content.
     trace : TraceOptions
@@ -89,11 +89,11 @@ class Scenario(Rules):
         SimGrid deployment file: which actor runs on which host (SimGrid driver).
     pstate : int or str, optional
         P-state of all hosts, or of some by their names (``"old-*=1,new-*=0"``), in the place of
-        what the platform file says; see `gridsched.platform_io.overrides`.
+        the platform file's; see `gridsched.platform_io.overrides`.
     hosts_off : tuple of str
         Hosts switched off at the start.
     power : tuple of str
-        Power of hosts in the place of what the platform file says; see
+        Power of hosts instead of the platform file's; see
         `gridsched.platform_io.overrides`.
     master : str, optional
         Host that computes nothing, in the place of the one with the property ``role=master``.
@@ -109,7 +109,7 @@ class Scenario(Rules):
     tariff : Tariff, optional
         What the bag pays and what operating the hosts costs; with it a run has a profit.
     carbon : Carbon, optional
-        Carbon intensity of power by time and site; with it a run has grams.
+        Carbon intensity of power by time and site; with it a run counts its grams of CO2.
     timeout_s : float, optional
         Wall time after which a run is ended with an error [s].
 

@@ -67,7 +67,7 @@ class GeneratorKeys(BaseModel):
                 raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
 
     def check_entries(self, keys: str, entries: int) -> None:
-        """Refuse more entries of a table than are drawn; `keys` say how many."""
+        """Refuse more entries of a table than are sampled; `keys` give the number."""
         if entries > MAX_ENTRIES:
             raise InputError(f"{keys} give {entries:,} entries; at most {MAX_ENTRIES:,} are drawn.")
 

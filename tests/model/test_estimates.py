@@ -77,7 +77,7 @@ def test_a_policy_learns_of_tasks_as_they_arrive():
         ({"task_type": [2]}, "Task types reach from 2 to 2; node_power_w has types 0 to 1"),
         ({"node_power_w": -NODE_POWER_W}, "at least 0 W"),
         ({"time_s": np.zeros((1, 2, 2))}, "greater than 0"),
-        ({"task_type": [1]}, "task 0 is finite on cluster 'A', where node_power_w says"),
+        ({"task_type": [1]}, "task 0 is finite on cluster 'A', where node_power_w has"),
         ({"nodes": [[4, 1]]}, "Task 0 takes 4 nodes of cluster 'A', which has 3"),
         ({"nodes": [[0, 1]]}, "Task 0 takes 0 nodes of cluster 'A'"),
         ({"typical_time_s": np.ones((1, 2, 2))}, "typical_time_s has shape"),

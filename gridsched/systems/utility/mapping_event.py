@@ -306,9 +306,9 @@ def fair_share_per_task(remaining_j: float, resources: float, mean_resources: fl
     remaining_j : float
         [J].
     resources, mean_resources : float
-        What remains, and what a task takes in the mean [core-s].
+        What remains, and what a task takes on average [core-s].
     mean_energy_j : float
-        What a task takes in the mean [J].
+        What a task takes on average [J].
 
     Examples
     --------

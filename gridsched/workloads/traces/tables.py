@@ -62,7 +62,7 @@ def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
     Parameters
     ----------
     text : str, optional
-        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, parted by commas; columns that nothing is
+        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, separated by commas; columns that nothing is
         said of have our names, unless a map is named.
     path : path
         The table, for messages.
