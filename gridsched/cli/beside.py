@@ -41,23 +41,23 @@ def beside(
     asked: RunSpec,
     parameters: SchedulerParameters,
     schedulers: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Ids, see 'gridsched schedulers', or FILE.py[:CLASS].")
+        str, typer.Option(metavar="A,B,...", help="Ids (see 'gridsched schedulers') or FILE.py[:CLASS].")
     ] = USUAL,
     draws: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Runs of each scheduler, with submissions and run times drawn within the seconds that the log "
-            "prints (--seed); 0: one run, of the full seconds.",
+            help="Runs of each scheduler, with random fractions added to the seconds of submissions and run times "
+            "in the log (--seed); 0: one run with the full seconds.",
         ),
     ] = 0,
     plot: Annotated[Path | None, plot_option("waits and cores in use")] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """Set what a machine did, by Slurm's accounting, beside what schedulers would have done.
+    """Compare a machine's own schedule, from Slurm's accounting, with those of other schedulers.
 
-    The first row is the log: its starts on its nodes, with the joules that the model gives for them.
-    --slurm-conf says what the machine is, and how scheduler slurm works.
+    The first row is the log: its starts on its nodes, with the joules of the model. --slurm-conf
+    specifies the machine and the parameters of scheduler slurm.
 
     Examples
     --------

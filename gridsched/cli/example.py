@@ -34,13 +34,13 @@ def copy(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them.")
     ] = None,
-    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where their folders are made.")] = Path(),
+    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Folder for the copies.")] = Path(),
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Copy shipped files, in their folders, so that the examples of the documents run there.
 
-    Nothing is copied where one of the files exists, unless --force is given.
+    Nothing is copied if one of the files exists, unless --force is given.
 
     Examples
     --------

@@ -91,7 +91,7 @@ class SchedulerParameters:
         typer.Option(
             metavar="CMD",
             rich_help_panel=SCHEDULING,
-            help="Start this as scheduler batsim, with {address} in it; end it after the run.",
+            help="Start this program as scheduler batsim, with {address} in it; end it after the run.",
         ),
     ] = None
 

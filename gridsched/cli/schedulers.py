@@ -51,10 +51,10 @@ def schedulers(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the schedulers: what they do, workloads they accept, parameters, sources.
+    """List the schedulers with their rules, accepted workloads, parameters and sources.
 
-    With files, those that they hold; with ids, all that is known of these. A parameter is set with
-    --set [ID.]KEY=VALUE.
+    With files, list the schedulers in them; with ids, explain these. --set [ID.]KEY=VALUE sets a
+    parameter.
 
     Examples
     --------

@@ -85,8 +85,8 @@ _BAG = {
     "seed": ("N", "Seed; default 0."),
     "input_bytes": ("B", "Input of each task [byte]; default 0."),
     "output_bytes": ("B", "Result of each task [byte]; default 0."),
-    "submit_from_s": ("S", "Tasks are submitted uniformly from then on [s]; default 0."),
-    "submit_until_s": ("S", "Until then [s]; default 0: all at once."),
+    "submit_from_s": ("S", "Tasks are submitted uniformly from this time on [s]; default 0."),
+    "submit_until_s": ("S", "... until this time [s]; default 0: all at once."),
 }
 
 
@@ -104,7 +104,7 @@ def generate(
     options: Any,
     output: Annotated[Path, output_option(help="Tasks (.csv) or jobs (.swf).")],
     generator: Annotated[
-        Path | None, typer.Argument(metavar="G.toml", help="Parameters; instead of options.", show_default=False)
+        Path | None, typer.Argument(metavar="G.toml", help="Parameters, instead of options.", show_default=False)
     ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -185,7 +185,9 @@ def describe(
     ] = None,
     power: Annotated[
         str | None,
-        typer.Option(metavar="W:W:W", help="Power of a node, IDLE:EPSILON:BUSY [W], beside what jobs of a log drew."),
+        typer.Option(
+            metavar="W:W:W", help=("Power of a node, IDLE:EPSILON:BUSY [W], beside the measured power of a log's jobs.")
+        ),
     ] = None,
     plot: Annotated[Path | None, plot_option("sizes and arrivals")] = None,
     force: ForceOption = False,

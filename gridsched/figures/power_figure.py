@@ -172,7 +172,7 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
 
 @register_figure("prices", "run", "Prices that vary, power meanwhile, and the money so far.")
 def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
-    """Draw what a kWh costs, the power of all computing hosts, and cost and income so far.
+    """Draw the price of a kWh, the power of all computing hosts, and cost and income so far.
 
     Under a budget in money no bag pays, and there is no income.
 

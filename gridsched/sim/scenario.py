@@ -145,7 +145,7 @@ class Scenario(Rules):
         key_info("platform: bytes cross its links; or none. Default: platform if a task has bytes.", of=_SIMGRID),
     ] = None
     deployment: Annotated[
-        str | Path | None, key_info("SimGrid deployment (.xml): which actor runs where.", "FILE", of=OF_HOSTS)
+        str | Path | None, key_info("SimGrid deployment (.xml): assigns actors to hosts.", "FILE", of=OF_HOSTS)
     ] = None
     pstate: Annotated[
         int | str | None,
@@ -194,8 +194,7 @@ class Scenario(Rules):
     share_idle: Annotated[
         Literal["cores", "node"],
         key_info(
-            "Idle power of a busy host: charged to what runs there by cores, or left to the node "
-            "(the energy of tasks).",
+            "Idle power of a busy host: charged to its jobs by cores, or left to the node (the energy of tasks).",
             of=OF_SHARED_NODES,
         ),
     ] = "cores"

@@ -51,7 +51,7 @@ class OptimizeOptions:
             "of tasks (.csv or .toml)."
         ),
     ] = None
-    platform: Annotated[Path | None, _file("SimGrid platform (.xml); its hosts go by type, the tasks by size.")] = None
+    platform: Annotated[Path | None, _file("SimGrid platform (.xml); hosts are grouped by type, tasks by size.")] = None
     etc: Annotated[Path | None, _file("Times (.csv: task_type,machine_type,pstate,etc_s).")] = None
     apc: Annotated[Path | None, _file("Powers (.csv: task_type,machine_type,pstate,apc_w).")] = None
     counts: Annotated[Path | None, _file("Tasks (.csv: task_type,tasks).")] = None
@@ -63,7 +63,7 @@ class OptimizeOptions:
         typer.Option(
             metavar="G",
             rich_help_panel=_SETTINGS["price"].group,
-            help="In place of --price: price over what the least energy costs.",
+            help="Instead of --price: price over the cost of the least energy.",
         ),
     ] = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -182,7 +182,7 @@ def pareto(
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """Energy against makespan: all corners of the front that no schedule is below.
+    """Compute energy against makespan: all corners of the front, a bound for all schedules.
 
     Each comes with a schedule of whole tasks; with a price, with its profit per second.
 
@@ -221,7 +221,7 @@ def profit(
             "--power-cap-w",
             metavar="W",
             rich_help_panel="Limits",
-            help="Largest mean power drawn from the grid, PUE included.",
+            help="Largest mean power from the grid, PUE included.",
         ),
     ] = None,
     least_rate_per_s: Annotated[
@@ -237,9 +237,9 @@ def profit(
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """The largest profit per second if such bags follow each other, and a schedule that nears it.
+    """Compute the largest profit per second if such bags follow each other, and a schedule close to it.
 
-    Says what a machine more, a watt more and a task less are worth. -o writes how many tasks of
+    Prints the value of one machine more, one watt more and one task less. -o writes how many tasks of
     each type go to which machines.
 
     Examples
@@ -294,14 +294,16 @@ def carbon(
         typer.Option(
             min=0,
             metavar="S",
-            help="Longest makespan; repeatable. Default: 1 to 8 times the least one, as far as the intensity goes.",
+            help=(
+                "Longest makespan; repeatable. Default: 1 to 8 times the least one, as far as the intensity is given."
+            ),
         ),
     ] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """The least grams that any schedule of a bag emits, by its longest makespan, site and hour.
+    """Compute the least grams that any schedule of a bag emits, by its longest makespan, site and hour.
 
-    Tasks are divided, so no schedule emits less. -o writes what is done where and when.
+    Tasks are divided, so no schedule emits less. -o writes the flops of each place and time.
 
     Examples
     --------

@@ -25,7 +25,7 @@ def _group() -> None:
 @workflow_app.command("import")
 def import_workflow(
     workflow: Annotated[Path, typer.Argument(metavar="FILE", help="WfFormat 1.5 or 1.6 (.json), or DAX (.dax, .xml).")],
-    output: Annotated[Path, output_option(help="The workflow (.toml); its two tables lie beside it.")],
+    output: Annotated[Path, output_option(help="The workflow (.toml); its two tables are written beside it.")],
     reference_speed: Annotated[
         float,
         typer.Option(metavar="F", help="Speed of a core of the machine on which run times were measured [flop/s]."),

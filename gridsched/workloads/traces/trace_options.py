@@ -76,7 +76,7 @@ class TraceOptions:
         Field(
             ge=1,
             le=MAX_NODES,
-            description="Processors of a node, where the log counts processors; jobs take whole nodes. Default 1.",
+            description="Processors of a node, if the log counts processors; jobs take whole nodes. Default 1.",
             json_schema_extra=_GROUP,
         ),
     ] = 1
@@ -108,7 +108,7 @@ class TraceOptions:
         str | Path | None,
         Field(
             description="Table of partitions (.toml) that jobs name; jobs take whole nodes of them, or cores "
-            "(--jobs-take). Without it clusters are partitions.",
+            "(--jobs-take). Without it, each cluster is a partition.",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
@@ -140,13 +140,13 @@ class TraceOptions:
     boot: Annotated[
         str | None,
         Field(
-            description="Time a node boots and its power meanwhile, without --platform; default 0 s and 0 J.",
+            description="Time and power of booting a node, without --platform; default 0 s and 0 J.",
             examples=["S:W"],
             json_schema_extra=_GROUP,
         ),
     ] = None
     shutdown: Annotated[
-        str | None, Field(description="Likewise for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
+        str | None, Field(description="The same for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
     ] = None
 
     def __post_init__(self) -> None:
