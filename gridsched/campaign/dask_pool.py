@@ -130,7 +130,7 @@ def _connect(address: str) -> Any:
     if address.startswith("tls:") and not distributed.Security().get_connection_args("client").get("ssl_context"):
         raise InputError(
             f"--dask {address}: Dask's configuration names no certificate of this client; set "
-            "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/campaigns.md)."
+            "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/clusters.md)."
         )
     # what it says of a scheduler that is gone is told in one line of ours
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
