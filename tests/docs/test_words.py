@@ -27,7 +27,13 @@ INSTEAD = {
     r"(?<![-±,] )1 (?:hosts|jobs|tasks|runs|nodes|cores|files|errors)\b": "the singular (gridsched.errors.counted)",
 }
 _WORDS = {re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)", re.IGNORECASE): word for pattern, word in INSTEAD.items()}
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGES.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGES.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/schedulers").glob("*.md")),
+]
 
 
 def words_of(page: Path) -> str:
