@@ -251,7 +251,7 @@ def read_archive(path: Path) -> Export:
     except _DAMAGE as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{path}: is no whole archive of a run ({reason}); make it anew with 'gridsched run ... --export DIR'."
+            f"{path}: is no whole archive of a run ({reason}); make it again with 'gridsched run ... --export DIR'."
         ) from None
 
 

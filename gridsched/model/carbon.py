@@ -191,5 +191,5 @@ def check_covered(signal: Signal | None, horizon_s: float) -> None:
     if signal is not None and horizon_s > signal.end_s * (1 + 1e-12):
         raise InputError(
             f"The carbon intensity covers {signal.end_s:,.10g} s, and the run lasts {horizon_s:,.10g} s. Give more "
-            "rows, or carbon_period_s: 86400 repeats a day, inf lets the last row hold for ever."
+            "rows, or carbon_period_s: 86400 repeats a day, inf lets the last row hold forever."
         )

@@ -35,7 +35,9 @@ _NAMED_ENTRIES = {"figures": "name"}
 
 def _claims_file(given: Any) -> Any:
     if isinstance(given, tuple):
-        raise ValueError("it should be the name of a Python file with the study's claims (docs/study_reports.md, 'Claims')")
+        raise ValueError(
+            "it should be the name of a Python file with the study's claims (docs/study_reports.md, 'Claims')"
+        )
     return given
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.systems.profit.answers import FrontAnswer, ProfitAnswer
 
 optimize_app = command_group(
-    "The programmes look at types of tasks and machines and at their numbers, not at single "
-    "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md)."
+    "The linear programs use types of tasks and machines and their numbers, not single tasks: 10^9 tasks "
+    "take as long as 10^4 (docs/profit.md)."
 )
 _SYSTEM = "Bag and machines (one of three ways)"
 _SETTINGS = keys_of(Scenario)
@@ -124,7 +124,7 @@ class OptimizeOptions:
             If an option is out of range, or has no effect.
         """
         if "prices" in self.settings:
-            raise InputError("The programmes know no time of day; leave out --prices.")
+            raise InputError("The linear programs know no time of day; leave out --prices.")
         if self.gamma is not None and "price" in self.settings:
             raise InputError("--gamma sets the price, and so does --price; give one of them.")
         if self.gamma is not None and not 0 <= self.gamma <= 1e9:
@@ -163,7 +163,7 @@ class CarbonOptions:
         from gridsched.workloads.signal_csv import with_carbon_read
 
         if "carbon_forecast" in self.settings:
-            raise InputError("The programme knows the true intensity; leave out --carbon-forecast.")
+            raise InputError("The linear program knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
         settings = with_keys(Scenario(self.platform, self.workload), self.settings, spelled=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)

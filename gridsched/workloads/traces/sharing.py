@@ -117,7 +117,7 @@ def share_nodes(
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
-    neighbours = ", no neighbours to hold it (--place contiguous)" if place == "contiguous" else ""
+    neighbours = ", no neighbors to hold it (--place contiguous)" if place == "contiguous" else ""
     left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
     columns = {
         "width": wants.width[kept],

@@ -202,7 +202,7 @@ def test_too_many_sizes_are_refused(refused, write):
     lines = "\n".join(f"{k},{k}.5" for k in range(1, 33_400))
     bag = write("w.csv", f"id,flops\n{lines}\n")
     message = refused("optimize", "pareto", "--platform", PLATFORM, "--workload", bag)
-    assert "100,197 pairs; the programmes take at most 100,000" in message
+    assert "100,197 pairs; the linear programs accept at most 100,000" in message
 
 
 def test_commands_start_without_what_few_need():
