@@ -1,4 +1,4 @@
-"""A policy of parallel jobs of one's own: of the jobs that fit, the shortest starts."""
+"""An own policy for parallel jobs: the shortest of the jobs that fit starts."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from gridsched import Allocate, Scheduler, Traits
 
 
 class ShortestFirst(Scheduler):
-    """Of the waiting jobs that fit on the free nodes the one with the least requested time starts.
+    """Starts the waiting job with the least requested time among those that fit on the free nodes.
 
     References
     ----------

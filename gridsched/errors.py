@@ -1,6 +1,6 @@
 """The errors gridsched raises on purpose.
 
-Each says which object is meant, what is legal, what was found and what to do. The command line
+Each names the object, the values allowed, the value found and the remedy. The command line
 prints them as one line; :class:`InputError` ends it with status 2, all others with status 1.
 """
 
@@ -23,7 +23,7 @@ class InputError(GridschedError):
 
 
 class NotTrusted(InputError):
-    """Python that comes with data would have to be run, and nobody has said that it may."""
+    """Python that comes with data would have to be run, without the user's consent."""
 
 
 class MissingDependency(InputError):
@@ -143,6 +143,21 @@ _LONGEST_WORD, _MOST_WORDS = 100, 10_000
 
 #: What other tools call a key of ours.
 _MEANT = {"seeds": "replicates", "repetitions": "replicates", "repeats": "replicates", "trials": "replicates"}
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Return a number with its noun: "1 host", "2 hosts", "1,200 hosts".
+
+    Parameters
+    ----------
+    number : int
+        How many there are.
+    one : str
+        The words behind 1, with a verb where one follows: "row has".
+    several : str, optional
+        The words behind any other number: "rows have"; `one` with an s by default.
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ PYTHON_PAGES = {
     "schedulers": ("Schedulers of your own", ("policy", "schedulers", "testing")),
     "figures": ("Figures", ("figures",)),
     "metrics": ("Metrics", ("metrics",)),
-    "formulas": ("Formulas and linear programmes", ("formulas", "linear")),
+    "formulas": ("Formulas and linear programs", ("formulas", "linear")),
 }
 #: What other public modules offer, and types that public functions take or return.
 HANDED_OUT = {

@@ -32,7 +32,7 @@ class LoggedSchedule:
     start_s : dict of str to float
         By the ids of jobs, since the begin of the log [s].
     hosts : dict of str to tuple of str
-        Names of nodes; empty where the log does not tell.
+        Names of nodes; empty if the log has none.
     submit_s : dict of str to float
         Likewise as the starts.
     """
@@ -98,7 +98,7 @@ def trace_of_log(trace: Trace, logged: LoggedSchedule, run_s: Floats | None = No
     Raises
     ------
     InputError
-        If the log does not tell when a job started.
+        If the log does not contain when a job started.
     """
     labels = [str(each) for each in trace.tasks.labels]
     begin = min(logged.submit_s[each] for each in labels)

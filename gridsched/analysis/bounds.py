@@ -43,7 +43,7 @@ class ScenarioBounds:
     holds_fixed : bool
         Whether `fixed` holds for the scheduler at hand.
     any_carbon, fixed_carbon : CarbonBound or None
-        The same of grams, where a carbon intensity is told.
+        The same for grams, if there is a carbon intensity.
     """
 
     any: BagBounds
@@ -198,7 +198,7 @@ def _bounds(scenario: LoadedScenario, off: Sequence[int], *, is_fixed: bool) -> 
 
 
 def bound_fields(bounds: ScenarioBounds, row: dict[str, Any]) -> dict[str, Any]:
-    """Return the bounds, and by which share a run lies above them.
+    """Return the bounds, and by which share a run is above them.
 
     Parameters
     ----------

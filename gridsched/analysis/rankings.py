@@ -36,7 +36,7 @@ class RankedScheduler:
     mean : Interval
         Mean over settings, in the metric's unit.
     above : Interval
-        How far it lies above the winner, mean over the settings that both have: [%], or the
+        How far it is above the winner, mean over the settings that both have: [%], or the
         metric's unit where `Ranking.is_relative` is false. Nothing for the winner itself.
     """
 

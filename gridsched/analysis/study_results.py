@@ -14,7 +14,7 @@ import pandas as pd
 from gridsched.analysis import statistics
 from gridsched.analysis.bounds import study_bounds
 from gridsched.campaign.store import Store
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.table import FORMULA, Metric, value_of_row
 from gridsched.runs.claims_schema import Claim
@@ -217,7 +217,7 @@ def read_results(path: str | Store, study: Study | None = None) -> StudyResults:
     damage = [*store.damaged_studies, *store.damage]
     n_missing = int((runs["status"] == "missing").sum())
     if n_missing and (aside := store.set_aside()):
-        damage.append(f"{aside}; of the study {n_missing:,} runs are missing")
+        damage.append(f"{aside}; {counted(n_missing, 'run of the study is', 'runs of the study are')} missing")
     if n_missing == len(runs):
         damaged = f" Damaged: {'; '.join(damage[:3])}." if damage else ""
         raise InputError(

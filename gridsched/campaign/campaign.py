@@ -19,7 +19,7 @@ from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import Line, SegmentWriter, is_growing, read_segment
 from gridsched.campaign.store import Store
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.study import Study, StudyRun
 
@@ -39,7 +39,7 @@ class Options:
     workers : int or None
         Processes; None: one for each CPU.
     is_meant : callable or None
-        Told the axis values of a run; says whether to do it.
+        Called with the axis values of a run; returns whether to do it.
     timeout_s : float or None
         Wall time after which a run is ended [s]; None: the study's.
     retry_failed : bool
@@ -152,7 +152,7 @@ def run_campaign(
     store : Store
     options : Options, optional
     listen : callable, optional
-        Told of every run that ends, and at least twice a second.
+        Called for every run that ends, and at least twice a second.
 
     Returns
     -------
@@ -287,7 +287,8 @@ class _Campaign:
         """Raise `InputError` if the machine could not do some runs."""
         if self._not_done:
             raise InputError(
-                f"{len(self._not_done)} runs could not be done, the last one for: {self._not_done[-1]} {_CONTINUES}"
+                f"{counted(len(self._not_done), 'run')} could not be done, the last one for: "
+                f"{self._not_done[-1]} {_CONTINUES}"
             )
 
 
@@ -303,7 +304,7 @@ class Plan:
     study : Study
     store : Store
     is_meant : callable or None
-        Told the axis values of a run; says whether to do it.
+        Called with the axis values of a run; returns whether to do it.
     retry_failed : bool
         Whether runs are to do that are stored as failed.
     is_first : bool

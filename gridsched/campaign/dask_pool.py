@@ -48,7 +48,7 @@ class Patience:
     limit_s : float
         Time without a scheduler, or without workers, after which it is an error [s].
     tell : callable
-        Told in one line that it waits.
+        Called with one line when it waits.
     """
 
     def __init__(self, limit_s: float, tell: Callable[[str], None]) -> None:
@@ -106,7 +106,7 @@ def run_dask_campaign(
     wait_s : float
         How long the cluster may be without a scheduler, or without workers [s].
     tell : callable, optional
-        Told in one line where it waits for one of them.
+        Called with one line when it waits for one of them.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _connect(address: str) -> Any:
     if address.startswith("tls:") and not distributed.Security().get_connection_args("client").get("ssl_context"):
         raise InputError(
             f"--dask {address}: Dask's configuration names no certificate of this client; set "
-            "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/campaigns.md)."
+            "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/clusters.md)."
         )
     # what it says of a scheduler that is gone is told in one line of ours
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.campaign.segments import RunRow, cannot_write
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.extras import check_installed
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
@@ -305,7 +305,7 @@ def lost_rows(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError, MemoryError):
         with open(path, "rb") as stream:
             number = _arrow().parquet.read_metadata(stream).num_rows
-        return f"{number:,} rows lost"
+        return f"{counted(number, 'row')} lost"
     return f"{path.stat().st_size:,} bytes; how many rows is not known"
 
 

@@ -25,7 +25,7 @@ from gridsched.campaign import row_table
 from gridsched.campaign.kept_studies import KeptStudies, KeptStudy, damaged_inputs
 from gridsched.campaign.segments import RunRow, SegmentWriter, cannot_write, is_growing
 from gridsched.campaign.stored_rows import StoredRows
-from gridsched.errors import GridschedError, InputError
+from gridsched.errors import GridschedError, InputError, counted
 from gridsched.files.input_files import check_size
 from gridsched.runs.study import Study
 from gridsched.version import __version__
@@ -200,7 +200,7 @@ class Store:
             ``run_id``, ``status`` (``finished``, ``failed``), ``error``, the metrics, the scenario
             and the provenance as JSON, the ``series.*`` columns (arrays of numbers) where a study
             keeps series or a scheduler notes chances, and the ``timing.*`` columns, which do not
-            repeat. What is damaged is not in it, but told in `damage`.
+            repeat. Damaged rows are not in it; `damage` lists them.
         """
         frame = self._table().to_pandas(use_threads=False)
         if study is None:
@@ -235,7 +235,9 @@ class Store:
         ids = table.column("run_id").to_pylist()
         rows = [k for k, each in enumerate(ids) if run_id and each.startswith(run_id)]
         if len(rows) != 1:
-            several = f"{len(rows)} runs begin so; give more of it" if rows else "is not stored"
+            several = (
+                f"{counted(len(rows), 'run begins', 'runs begin')} so; give more of it" if rows else "is not stored"
+            )
             raise InputError(f"{self.root}: run {run_id!r}: {several}.")
         return row_table.row_of(table, rows[0])
 
@@ -250,10 +252,10 @@ class Store:
     def set_aside(self) -> str:
         """Return in words what earlier compactions have found damaged; empty if nothing."""
         number = len(list((self.root / "damaged").glob("*")))
-        return f"{self.root}/damaged: {number} files were damaged" if number else ""
+        return f"{self.root}/damaged: {counted(number, 'file was', 'files were')} damaged" if number else ""
 
     def compact(self) -> None:
-        """Put all rows that nobody still writes to into Parquet files of limited size.
+        """Put all rows of finished segments into Parquet files of limited size.
 
         Killed at any moment, it loses nothing: rows that are found twice count once. Nor does
         another compaction at the same time, where locks do not keep them apart: each removes only
@@ -337,7 +339,7 @@ class Store:
     def kept_studies(self) -> list[KeptStudy]:
         """Return what is kept of the studies that were run into this store, the latest first.
 
-        Those that are damaged are not among them, but told in `damaged_studies`.
+        Damaged ones are not among them; `damaged_studies` lists them.
         """
         studies, self.damaged_studies = self._kept.read()
         return studies

@@ -164,7 +164,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _is_value(name: str, value: Any) -> bool:
-    """Whether a stored value is a number that fits 64 bits, a word where that is legal, or none."""
+    """Whether a stored value is a number that fits 64 bits, a word where that is allowed, or none."""
     if isinstance(value, bool | str) and name in METRICS and METRICS[name].is_number:
         return value in ("inf", "-inf")
     is_whole = isinstance(value, int) and not isinstance(value, bool)

@@ -27,17 +27,20 @@ _COMPLETION = "_GRIDSCHED_COMPLETE"
 
 #: The module of this room that each command lives in, and the first line of its help.
 _CORE = {
-    "schedulers": ("schedulers", "List the schedulers: what they do, workloads they accept, parameters, sources."),
+    "schedulers": ("schedulers", "List the schedulers with their rules, accepted workloads, parameters and sources."),
     "run": ("run", "Run one scheduler on a platform and a workload."),
     "compare": ("compare", "Compare schedulers on one platform and workload by energy and makespan, or by utility."),
-    "beside": ("beside", "Set what a machine did, by Slurm's accounting, beside what schedulers would have done."),
+    "beside": (
+        "beside",
+        ("Compare a machine's own schedule, from Slurm's accounting, with those of other schedulers."),
+    ),
     "validate": ("validate", "Check the model's joules against SimGrid's energy plugin, host by host."),
-    "reproduce": ("study_report", "Run a study, write its report, and set its paper's claims beside our runs."),
+    "reproduce": ("study_report", "Run a study, write its report, and compare its paper's claims with our runs."),
     "example": ("example", "Platforms, workloads and studies that come with gridsched."),
     "platform": ("platform", "Make SimGrid platforms from tables of machines, and check platform files."),
     "workload": ("workload", "Make and describe workloads."),
     "plot": ("plot", "Draw figures from an export (`gridsched run ... --export DIR`)."),
-    "view": ("plot", "Write a page to look at a run, or at several on one time axis; needs gridsched[view]."),
+    "view": ("plot", "Write an interactive page of a run, or of several on one time axis; needs gridsched[view]."),
     "study": ("study", "Run campaigns of many runs from one study file; interrupted ones continue."),
     "kernels": ("kernels", "Compile the loops of schedulers ahead of their first use."),
 }
@@ -238,7 +241,7 @@ def _explain(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
         message: Callable[[], str] = getattr(error, "format_message", error.__str__)
         text = message().rstrip(".")
         if "unexpected extra argument" in text and {"--schedulers", "--scheduler", "--metrics"} & set(words):
-            text += "; what an option lists is parted by commas without blanks, as wq,mct"
+            text += "; separate the items of an option's list by commas without blanks, as wq,mct"
         return f"{text}{_found(error, text, words)}. See '{path} --help'.", 2
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}.", 2

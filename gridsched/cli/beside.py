@@ -13,7 +13,7 @@ from gridsched.cli.compare import report_failures
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.metrics.columns import Column
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import check_energy_agreement
@@ -41,23 +41,23 @@ def beside(
     asked: RunSpec,
     parameters: SchedulerParameters,
     schedulers: Annotated[
-        str, typer.Option(metavar="A,B,...", help="Ids, see 'gridsched schedulers', or FILE.py[:CLASS].")
+        str, typer.Option(metavar="A,B,...", help="Ids (see 'gridsched schedulers') or FILE.py[:CLASS].")
     ] = USUAL,
     draws: Annotated[
         int,
         typer.Option(
             metavar="N",
-            help="Runs of each scheduler, with submissions and run times drawn within the seconds that the log "
-            "prints (--seed); 0: one run, of the full seconds.",
+            help="Runs of each scheduler, with random fractions added to the seconds of submissions and run times "
+            "in the log (--seed); 0: one run with the full seconds.",
         ),
     ] = 0,
     plot: Annotated[Path | None, plot_option("waits and cores in use")] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """Set what a machine did, by Slurm's accounting, beside what schedulers would have done.
+    """Compare a machine's own schedule, from Slurm's accounting, with those of other schedulers.
 
-    The first row is the log: its starts on its nodes, with the joules that the model gives for them.
-    --slurm-conf says what the machine is, and how scheduler slurm works.
+    The first row is the log: its starts on its nodes, with the joules of the model. --slurm-conf
+    specifies the machine and the parameters of scheduler slurm.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def beside(
 
     base, file = loaded(asked), Path(getattr(asked.workload, "file", ""))
     if format_of(file) != "sacct":
-        raise InputError(f"{file}: only the output of sacct says when jobs started.")
+        raise InputError(f"{file}: only the output of sacct contains when jobs started.")
     if not 0 <= draws <= MOST_DRAWS:
         raise InputError(f"--draws is {draws}; 0 to {MOST_DRAWS:,} are allowed.")
     outputs.check(paths_read(asked), plot)
@@ -102,7 +102,7 @@ def beside(
     if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}) and rows:
         out = console()
         print_table(out, _COLUMNS, rows, f"{file} on {base.platform.name}")
-        notes = [f"{len(base.tasks):,} jobs; energy of the log by the model, for its starts on its nodes."]
+        notes = [f"{counted(len(base.tasks), 'job')}; energy of the log by the model, for its starts on its nodes."]
         if draws:
             notes.append(f"Means of {draws} draws of submissions and run times within the seconds that the log prints.")
         if plot is not None:

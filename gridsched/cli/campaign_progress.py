@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from gridsched.cli.output import warn
+from gridsched.errors import counted
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Ended
@@ -126,7 +127,7 @@ class Screen(Quiet):
             text += f", {progress.failed:,} failed"
         if is_interrupted:
             text += ". The same command continues"
-        sys.stderr.write(f"{text}.\n{progress.done:,} runs in {progress.elapsed_s:.1f} s.\n")
+        sys.stderr.write(f"{text}.\n{counted(progress.done, 'run')} in {progress.elapsed_s:.1f} s.\n")
 
 
 def _words(progress: CampaignProgress) -> str:

@@ -35,7 +35,7 @@ SchedulersOption = Annotated[
         "--schedulers",
         "--scheduler",
         metavar="A,B,...",
-        help="Ids, see 'gridsched schedulers', FILE.py[:CLASS], or all that take the workload.",
+        help="Ids (see 'gridsched schedulers'), FILE.py[:CLASS], or all that accept the workload.",
         show_default="those made for the workload; of bags the six of the LECSA paper",
     ),
 ]
@@ -214,13 +214,14 @@ def compare(
     parameters: SchedulerParameters,
     schedulers: SchedulersOption = None,
     sort: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="Best first by this metric, as energy_delay_js.")
+        str | None,
+        typer.Option(metavar="METRIC", help=("Sort by this metric, best first, for example energy_delay_js.")),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=EXPRESSION",
-            help="A metric of your own, as ed2p=energy_j*makespan_s**2; less is better; repeatable.",
+            help="A metric of your own, for example ed2p=energy_j*makespan_s**2; less is better; repeatable.",
         ),
     ] = None,
     plot: Annotated[Path | None, plot_option("energy and makespan or utility")] = None,

@@ -9,7 +9,7 @@ import typer
 
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.files.shipped_files import FOLDERS, shipped_files
@@ -34,13 +34,13 @@ def copy(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE]...", help="Files of 'example list'. Default: all of them.")
     ] = None,
-    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Where their folders are made.")] = Path(),
+    to: Annotated[Path, typer.Option("--to", metavar="FOLDER", help="Folder for the copies.")] = Path(),
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Copy shipped files, in their folders, so that the examples of the documents run there.
 
-    Nothing is copied where one of the files exists, unless --force is given.
+    Nothing is copied if one of the files exists, unless --force is given.
 
     Examples
     --------
@@ -61,6 +61,6 @@ def copy(
         write_whole(to / name, shipped[name].read_bytes(), force=force)
     if not quiet:
         place = "here" if to == Path() else f"to {to}"
-        files = "1 file" if len(chosen) == 1 else f"{len(chosen)} files"
+        files = counted(len(chosen), "file")
         folders = [f"{folder}/" for folder in FOLDERS if any(name.startswith(f"{folder}/") for name in chosen)]
         print(f"Copied {files} {place}, into {', '.join(folders)}.")

@@ -53,7 +53,9 @@ class LogConversion:
     log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {endings()}; also with .gz at the end.")]
     report: Annotated[
         Path | None,
-        listed_with_outputs(metavar="FILE", help="Write what was left out, and all its lines, to this .json file."),
+        listed_with_outputs(
+            metavar="FILE", help=("Write everything that was left out, with its lines, to this .json file.")
+        ),
     ] = None
     force: ForceOption = False
     json: JsonOption = False
@@ -167,7 +169,7 @@ def import_command(
     output: Annotated[Path, output_option(help="Tasks to write (.csv).")],
     speed: Annotated[float, typer.Option(metavar="F", help="Speed of the log's machine [flop/s].")] = NODE_SPEED,
 ) -> None:
-    """Make a bag of tasks of the serial jobs of a log.
+    """Make a bag of tasks from the serial jobs of a log.
 
     Examples
     --------

@@ -12,9 +12,9 @@ kernels_app = command_group()
 
 @kernels_app.command("compile")
 def compile_kernels(quiet: QuietOption = False) -> None:
-    """Compile all loops of all schedulers, on all CPUs; what is compiled already is left.
+    """Compile all loops of all schedulers, on all CPUs, except those compiled already.
 
-    Without it a command compiles what it uses when it first uses it, and says so.
+    Without it, a command compiles a loop at its first use, and prints a line about it.
 
     Examples
     --------

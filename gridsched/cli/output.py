@@ -33,8 +33,8 @@ def plot_option(drawn: str) -> Any:
     return listed_with_outputs(metavar="FILE", help=f"Draw {drawn} (.png, .svg, .pdf; data beside it).")
 
 
-ForceOption = Annotated[bool, listed_with_outputs("--force", help="Replace what exists.")]
-JsonOption = Annotated[bool, listed_with_outputs("--json", help="Print JSON, not a table.")]
+ForceOption = Annotated[bool, listed_with_outputs("--force", help="Replace existing files.")]
+JsonOption = Annotated[bool, listed_with_outputs("--json", help="Print JSON instead of a table.")]
 QuietOption = Annotated[bool, listed_with_outputs("--quiet", help="Print nothing but errors.")]
 
 

@@ -48,7 +48,7 @@ def _quantity(text: str, kind: Kind) -> float:
     if not has_unit and kind == "bandwidth":
         raise ValueError(f"{text!r} needs a unit, as 125MBps")
     if not value >= 0 or (kind == "bandwidth" and value == 0):
-        raise ValueError(f"{text!r} is not legal; a positive value is")
+        raise ValueError(f"{text!r} is not allowed; a positive value is")
     return value
 
 
@@ -59,7 +59,7 @@ def _list(text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
 def _range(text: str, kind: Kind) -> tuple[float, float]:
     values = _list(text, kind, ":")
     if len(values) > 2 or (len(values) == 1 and kind != "watts"):
-        raise ValueError(f"{text!r} is no range; LO:HI is legal")
+        raise ValueError(f"{text!r} is no range; LO:HI is allowed")
     return values[0], values[-1]
 
 
@@ -71,7 +71,7 @@ def _number_or_text(text: str) -> int | str:
 class _Option:
     """What an option means, its type, the key it sets if not its own name, and how it is read.
 
-    It is called by its key, as in a study; its own name is legal, too.
+    It is called by its key, as in a study; its own name is allowed, too.
     """
 
     help: str
@@ -83,40 +83,49 @@ class _Option:
 
 _OPTIONS = {
     "join": _Option("TOP500 list of the same date: brings cores and Rmax."),
-    "year": _Option("Year of the list: which of several, and the unit where Rmax names none.", int),
-    "trust": _Option("What counts where both are listed: power or efficiency."),
-    "hosts": _Option("Number of hosts, dealt to the rows; default one for each.", int),
-    "rows": _Option("Ranks to use, as '1-50,60'."),
+    "year": _Option("Year of the list: selects one of several, and sets the unit if Rmax names none.", int),
+    "trust": _Option("The value that counts if both are listed: power or efficiency."),
+    "hosts": _Option("Number of hosts, divided among the rows; default: one for each.", int),
+    "rows": _Option("Ranks to use, for example '1-50,60'."),
     "name": _Option("Regular expression (RE2) on name, computer or site.", key="name_pattern"),
     "speed_levels": _Option(
-        "Simulated speeds in flop/s, dealt to the rows in order.", read=partial(_list, kind="speed")
+        "Simulated speeds in flop/s, assigned to the rows in order.", read=partial(_list, kind="speed")
     ),
-    "speed_uniform": _Option("Simulated speeds drawn from LO:HI, in flop/s.", read=partial(_range, kind="speed")),
+    "speed_uniform": _Option("Simulated speeds sampled from LO:HI, in flop/s.", read=partial(_range, kind="speed")),
     "efficiency": _Option("scaled (s_sim*eps_real/s_real), real or nearest."),
     "idle_share": _Option("Idle power as a share of busy power, 0 to 1.", float),
-    "idle_power_w": _Option("Idle power in W, or drawn from LO:HI.", read=partial(_range, kind="watts")),
+    "idle_power_w": _Option("Idle power in W, or sampled from LO:HI.", read=partial(_range, kind="watts")),
     "off_power_w": _Option("Power while off, in W.", float),
-    "pstates": _Option("Speed and power factors, as '1:1;0.8:0.6'.", read=parse_pstates),
+    "pstates": _Option("Speed and power factors, for example '1:1;0.8:0.6'.", read=parse_pstates),
     "cores": _Option("Cores of each host; default 1.", int),
     "clusters": _Option(
-        "A number, or what clusters share: host, speed, row, cluster, site, computer, year, name.", read=_number_or_text
+        "Number of clusters, or the property that the hosts of a cluster share: host, speed, row, cluster, "
+        "site, computer, year, name.",
+        read=_number_or_text,
     ),
     "cluster_bandwidth": _Option(
-        "Of the uplinks, as 1GBps or one for each: 1GBps,10Gbps.", read=partial(_list, kind="bandwidth")
+        "Bandwidth of the uplinks, for example 1GBps, or one for each: 1GBps,10Gbps.",
+        read=partial(_list, kind="bandwidth"),
     ),
     "cluster_latency": _Option(
-        "Of the uplinks, as 50us or one for each.", key="cluster_latency_s", read=partial(_list, kind="time")
+        "Latency of the uplinks, for example 50us, or one for each.",
+        key="cluster_latency_s",
+        read=partial(_list, kind="time"),
     ),
     "host_bandwidth": _Option(
-        "Between host and cluster router; default unlimited.", read=partial(_quantity, kind="bandwidth")
+        "Bandwidth between host and cluster router; default: unlimited.", read=partial(_quantity, kind="bandwidth")
     ),
-    "host_latency": _Option("Likewise; default 0s.", key="host_latency_s", read=partial(_quantity, kind="time")),
+    "host_latency": _Option(
+        "Latency between them; default: 0s.", key="host_latency_s", read=partial(_quantity, kind="time")
+    ),
     "master": _Option("Add a host that computes nothing.", bool, default=False),
     "master_bandwidth": _Option(
-        "Between master and uplinks; default unlimited.", read=partial(_quantity, kind="bandwidth")
+        "Bandwidth between master and uplinks; default: unlimited.", read=partial(_quantity, kind="bandwidth")
     ),
-    "master_latency": _Option("Likewise; default 0s.", key="master_latency_s", read=partial(_quantity, kind="time")),
-    "seed": _Option("Seed of all that is drawn.", int, default=0),
+    "master_latency": _Option(
+        "Latency between them; default: 0s.", key="master_latency_s", read=partial(_quantity, kind="time")
+    ),
+    "seed": _Option("Seed of all that is sampled.", int, default=0),
 }
 
 
@@ -163,7 +172,7 @@ def from_table(
 ) -> None:
     """Write a SimGrid platform from a table of machines.
 
-    TABLE is a Green500 or TOP500 list (CSV, TSV, XLS, XLSX; columns and units are recognised) or a
+    TABLE is a Green500 or TOP500 list (CSV, TSV, XLS, XLSX; columns and units are recognized) or a
     table in gridsched's own format: name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,
     off_power_w,cluster,cores] in flop/s, flop/J and W.
 
@@ -263,17 +272,17 @@ def add_power(
         list[str],
         typer.Option(
             metavar="[PATTERN=]W:W:W",
-            help="IDLE:EPSILON:BUSY in W for all hosts, or for those whose names fit the pattern; "
-            "one for each P-state (with ','), or one for all; repeatable, the last one counts.",
+            help="IDLE:EPSILON:BUSY in W for all hosts, or for those whose names match the pattern; one for each "
+            "P-state (with ','), or one for all; repeatable, the last one counts.",
         ),
     ],
     output: Annotated[str, typer.Option("-o", "--output", help="Platform file to write.")],
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a platform file again with power for its hosts; all else stays as it is.
+    """Write a copy of a platform file with power for its hosts; everything else stays the same.
 
-    SimGrid's format has no room for the power of a `<cabinet>` or `<peer>`: give it to each run by --power.
+    SimGrid's format has no place for the power of a `<cabinet>` or `<peer>`: give it to each run with --power.
 
     Examples
     --------
@@ -299,8 +308,8 @@ def check(
 ) -> None:
     """List hosts, cores, speeds, P-states, wattages and all problems of a platform file.
 
-    SimGrid itself loads the file too, in a process of its own. Exit status: 0 fine, 1 problems,
-    2 unreadable.
+    SimGrid itself also loads the file, in a process of its own. Exit status: 0: fine, 1: problems, 2:
+    unreadable.
 
     Examples
     --------

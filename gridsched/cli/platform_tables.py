@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from gridsched.cli.tables import print_table
+from gridsched.errors import counted
 from gridsched.metrics.columns import Column, prefix
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.check import PlatformReport
@@ -45,7 +46,7 @@ def print_platform(console: Console, platform: Platform, output: str, notes: tup
     if len(rows) > _SHOWN_HOSTS:
         _plain(console, f"... and {len(rows) - _SHOWN_HOSTS} more kinds of hosts")
     _lines(console, "note", notes)
-    count = f"{len(platform.hosts)} hosts in {len(platform.clusters)} cluster(s)"
+    count = f"{counted(len(platform.hosts), 'host')} in {counted(len(platform.clusters), 'cluster')}"
     master = " and a master" if platform.master else ""
     _plain(console, f"Wrote {output}: {count}{master}.")
 
@@ -58,8 +59,8 @@ def print_report(console: Console, report: PlatformReport) -> None:
     _lines(console, "note", report.notes)
     _lines(console, "problem", report.problems)
     _plain(console, f"SimGrid: {report.simgrid}.")
-    verdict = "fine" if report.is_fine else f"{len(report.problems)} problem(s)"
-    _plain(console, f"{report.path}: {len(report.platform)} computing hosts, {verdict}.")
+    verdict = "fine" if report.is_fine else counted(len(report.problems), "problem")
+    _plain(console, f"{report.path}: {counted(len(report.platform), 'computing host')}, {verdict}.")
 
 
 def report_as_dict(report: PlatformReport) -> dict[str, Any]:

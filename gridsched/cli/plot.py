@@ -37,8 +37,8 @@ class FigureOptions:
 def gantt(options: FigureOptions) -> None:
     """Draw which host executed which task when.
 
-    Cancelled and killed executions are hatched, times in which a host is off are grey; each core
-    of a host has a lane.
+    Cancelled and killed executions are hatched; times in which a host is off are gray. Each core of a
+    host has a lane.
 
     Examples
     --------
@@ -69,12 +69,12 @@ def trace(
     options: FigureOptions,
     step_s: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Length of a step; default 20 min, in runs of less than a day less."),
+        typer.Option(metavar="S", help="Length of a step; default: 20 min, less in runs of less than a day."),
     ] = None,
 ) -> None:
     """Draw energy and utility so far, mean power, and tasks over time, step by step.
 
-    With an energy budget, energy and utility begin anew in each of its periods.
+    With an energy budget, energy and utility start again at 0 in each of its periods.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def trace(
 @plot_app.command()
 @with_options(FigureOptions, before=2)
 def prices(options: FigureOptions) -> None:
-    """Draw what a kWh costs, power, and cost and income so far, of a run with `--prices`.
+    """Draw the price of a kWh, power, and cost and income so far, of a run with `--prices`.
 
     Or cost so far alone, of a run with `--money-budget`.
 
@@ -168,7 +168,7 @@ def view(
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a page to look at a run, or at several on one time axis; needs gridsched[view].
+    """Write an interactive page of a run, or of several on one time axis; needs gridsched[view].
 
     Examples
     --------

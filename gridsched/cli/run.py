@@ -46,7 +46,7 @@ def run_command(
         list[str] | None,
         listed_with_outputs(
             metavar="GROUP",
-            help="Tell of parallel jobs by partition, size, user, or what else the log tells; repeatable.",
+            help="Group parallel jobs by partition, size, user, or another attribute of the log; repeatable.",
         ),
     ] = None,
     outputs: Outputs = PRINTED,

@@ -70,7 +70,7 @@ def loaded(asked: RunSpec) -> LoadedScenario:
     Raises
     ------
     InputError
-        If an option is missing or illegal, or a file cannot be read.
+        If an option is missing or not allowed, or a file cannot be read.
     """
     if asked.workload is None:
         missing = "options '--platform FILE' and" if isinstance(asked.platform, NoPlatform) else "option"
@@ -91,7 +91,7 @@ class SchedulerParameters:
         typer.Option(
             metavar="CMD",
             rich_help_panel=SCHEDULING,
-            help="Start this as scheduler batsim, with {address} in it; end it after the run.",
+            help="Start this program as scheduler batsim, with {address} in it; end it after the run.",
         ),
     ] = None
 

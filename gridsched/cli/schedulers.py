@@ -51,10 +51,10 @@ def schedulers(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the schedulers: what they do, workloads they accept, parameters, sources.
+    """List the schedulers with their rules, accepted workloads, parameters and sources.
 
-    With files, those that they hold; with ids, all that is known of these. A parameter is set with
-    --set [ID.]KEY=VALUE.
+    With files, list the schedulers in them; with ids, explain these. --set [ID.]KEY=VALUE sets a
+    parameter.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def _print_explained(row: dict[str, Any]) -> None:
             table.add_row(Text(f"{name}={default!r}"), Text(row["meanings"].get(name, "")))
         out.print(Text("Parameters, set with --set:"))
         print_trimmed(out, table)
-    out.print(Text(f"Accepts: {', '.join(row['accepts']) or 'what its author says'}."))
+    out.print(Text(f"Accepts: {', '.join(row['accepts']) or 'workloads that its author names'}."))
     out.print(Text(f"Source: {row['source']}."))
     if row["example"]:
         out.print(Text(f"Example: {row['example']}"))

@@ -16,7 +16,7 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_tar
 from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, found_study, report, trusted, with_store
 from gridsched.cli.tables import console, print_table
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.runs.study_schedulers import scheduler_texts
@@ -109,12 +109,12 @@ def _print_check(study: Study, whole: dict[str, Any]) -> None:
     title = f"{study.name}: {study.title}" if study.title else study.name
     columns = (Column("axis", "axis"), Column("n", "values", "number"), Column("values", ""))
     print_table(console(), columns, rows, title)
-    console().print(f"{study.n_runs:,} runs")
+    console().print(counted(study.n_runs, "run"))
     timing = whole.get("estimate")
     if timing:
         console().print(
             f"About {_duration(timing['wall_s'])} (give or take "
-            f"{_duration(timing['uncertainty_s'])}) with {timing['workers']} workers: "
+            f"{_duration(timing['uncertainty_s'])}) with {counted(timing['workers'], 'worker')}: "
             f"{timing['timed_runs']} timed runs took {timing['mean_run_s'] * 1e3:.0f} ms on average"
         )
 
@@ -136,23 +136,26 @@ def run(
     study: StudyArgument,
     store: Annotated[Path, typer.Option(help="Folder that keeps the results.")],
     workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
-    only: Annotated[str | None, typer.Option(metavar="EXPR", help="Runs to do, as \"scheduler == 'lecsa'\".")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="EXPR", help="Runs to do, for example \"scheduler == 'lecsa'\".")
+    ] = None,
     timeout_s: TimeoutOption = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do failed runs again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")] = False,
     records: Annotated[bool, typer.Option("--records", help="Keep task and host records of every run.")] = False,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")] = None,
     dask_wait_s: Annotated[
-        float, typer.Option(min=0.1, metavar="S", help="End where Dask has no scheduler or no worker for so long.")
+        float,
+        typer.Option(min=0.1, metavar="S", help=("End after Dask has had no scheduler or no worker for this time.")),
     ] = 600.0,
     quiet: QuietOption = False,
-    json_lines: Annotated[bool, typer.Option("--json-lines", help="Tell the progress as JSON lines.")] = False,
+    json_lines: Annotated[bool, typer.Option("--json-lines", help="Print the progress as JSON lines.")] = False,
     trust: TrustOption = False,
 ) -> None:
-    """Do the runs of a study that the store does not hold yet.
+    """Execute the runs of a study that the store does not hold yet.
 
     Ctrl-C, a crash or a full disk lose at most the runs at work: the same command continues.
 
-    Exit status: 0 fine, 1 runs failed, 2 bad input, 130 interrupted.
+    Exit status: 0: fine, 1: runs failed, 2: bad input, 130: interrupted.
 
     Examples
     --------
@@ -209,7 +212,7 @@ def _report_failures(study: Study, store: Store, is_meant: RunFilter | None) -> 
         frame = frame[frame["run_id"].isin(failed)]
         for error, group in list(frame.groupby("error", sort=False))[:_SHOWN_ERRORS]:
             first = group["run_id"].iloc[0]
-            say(f"{len(group)} runs failed, as {first[:8]}: {error}")
+            say(f"{counted(len(group), 'run')} failed, as {first[:8]}: {error}")
     return len(failed)
 
 
@@ -221,7 +224,7 @@ def _check_timeout(timeout_s: float | None) -> None:
 @study_app.command("rerun")
 def rerun(
     store: StoreArgument,
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id, or its beginning.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, or its beginning.")],
     timeout_s: TimeoutOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,
@@ -229,8 +232,7 @@ def rerun(
 ) -> None:
     """Repeat one stored run from its provenance, and compare the metrics bit by bit.
 
-    Where its study has policies, these Python files of the store are run: with --trust, or when
-    you agree.
+    If its study has policies, these Python files of the store are run: with --trust, or if you agree.
 
     Exit status: 0 identical, 1 different, 2 bad input.
     """
@@ -269,14 +271,14 @@ def rerun(
 @study_app.command("view")
 def view(
     store: StoreArgument,
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id, or its beginning.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, or its beginning.")],
     output: PageOption,
     timeout_s: TimeoutOption = None,
     trust: TrustOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Repeat one stored run, and write a page to look at it; needs gridsched[view].
+    """Repeat one stored run, and write its interactive page; needs gridsched[view].
 
     Exit status: 0 fine, 2 bad input.
     """

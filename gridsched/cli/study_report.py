@@ -1,4 +1,4 @@
-"""``study report``, ``study claims`` and ``reproduce``: what a store says, what a paper said."""
+"""``study report``, ``study claims`` and ``reproduce``: the content of a store, the claims of a paper."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, say, warn
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.errors import InputError, NotTrusted
+from gridsched.errors import InputError, NotTrusted, counted
 from gridsched.files.json_files import json_text
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def claims(
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Set a paper's claims beside our runs: paper, ours with its interval, verdict.
+    """Compare a paper's claims with our runs: paper, ours with its interval, verdict.
 
-    A study with [readings] is fitted on one part and tested on the other instead.
+    A study with [readings] is fitted on one part and tested on the other part instead.
 
     Exit status: 0 each claim has a verdict, and each missed one an explanation with runs that
     support it, or fewer replicates than the study's; 1 otherwise; 2 bad input.
@@ -108,7 +108,9 @@ def reproduce(
     study: Annotated[
         str, typer.Argument(metavar="STUDY", help="A shipped study's name, or a study file; 'known': see below.")
     ],
-    replicates: Annotated[int | None, typer.Option(help="Instead of the study's own number.", min=1)] = None,
+    replicates: Annotated[
+        int | None, typer.Option(help="Number of replicates, instead of the study's own.", min=1)
+    ] = None,
     store: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the results; default: NAME-results.")
     ] = None,
@@ -117,22 +119,23 @@ def reproduce(
         Path | None, output_option(help="Page; default: NAME-report.html. Of 'known': .md, .csv, .json or .parquet.")
     ] = None,
     inputs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="With 'known': folder where inputs of others lie.")
+        Path | None, typer.Option(metavar="DIR", help="With 'known': folder of the published inputs.")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="With 'known': cases whose ids begin so; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="ID", help=("With 'known': cases whose ids begin with this; repeatable.")),
     ] = None,
     trust: TrustOption = False,
     force: ForceOption = False,
     json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Run a study, write its report, and set its paper's claims beside our runs.
+    """Run a study, write its report, and compare its paper's claims with our runs.
 
-    'known' is no study: it sets what others have printed on inputs that can be had beside ours, and
-    queues beside theory. What needs an input that --inputs lacks is skipped, with where it is to be had.
+    'known' is no study: it compares our results with published ones on available inputs, and queues
+    with theory. Cases whose input is not in --inputs are skipped, with the source of the input.
 
-    Interrupted, the same command continues. Exit status: 0 fine; 1 runs failed, a claim has no
+    If interrupted, the same command continues. Exit status: 0 fine; 1: runs failed, a claim has no
     verdict, or a missed one no explanation (no failure with fewer replicates than the study's);
     2 bad input.
 
@@ -175,7 +178,7 @@ def reproduce(
         show_claims(results, findings, readings)
         print(f"\nReport: {page}; figures and data: {folder}/")
     if len(results.failed):
-        say(f"{len(results.failed)} runs failed; {page} lists their errors.")
+        say(f"{counted(len(results.failed), 'run')} failed; {page} lists their errors.")
     if not is_settled(results, findings) or len(results.failed):
         raise typer.Exit(1)
 

@@ -60,10 +60,10 @@ def validate(
 ) -> None:
     """Check the model's joules against SimGrid's energy plugin, host by host.
 
-    Either of runs made for it (options as in compare), or of an export. The model's joules come
-    from the trace and the formulas alone. With a carbon intensity runs have their grams compared,
-    too: SimGrid's joules are read at each change of it. What holds of every run is held, too: Little's
-    law, and, of equal hosts that stay on, their energy by the time that they compute.
+    Use it on new runs (options as in compare) or on an export. The model's joules come only from the
+    trace and the formulas. With a carbon intensity, grams are compared, too: SimGrid's joules are read
+    at each change of the intensity. It also checks laws that hold for every run: Little's law, and for
+    equal hosts that stay on, the energy by the time that they compute.
 
     Examples
     --------

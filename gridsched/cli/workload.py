@@ -31,7 +31,7 @@ from gridsched.cli.output import (
     plot_option,
 )
 from gridsched.cli.tables import console, print_table, print_values
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
@@ -85,8 +85,8 @@ _BAG = {
     "seed": ("N", "Seed; default 0."),
     "input_bytes": ("B", "Input of each task [byte]; default 0."),
     "output_bytes": ("B", "Result of each task [byte]; default 0."),
-    "submit_from_s": ("S", "Tasks are submitted uniformly from then on [s]; default 0."),
-    "submit_until_s": ("S", "Until then [s]; default 0: all at once."),
+    "submit_from_s": ("S", "Tasks are submitted uniformly from this time on [s]; default 0."),
+    "submit_until_s": ("S", "... until this time [s]; default 0: all at once."),
 }
 
 
@@ -104,7 +104,7 @@ def generate(
     options: Any,
     output: Annotated[Path, output_option(help="Tasks (.csv), a workflow (.toml) or jobs (.swf).")],
     generator: Annotated[
-        Path | None, typer.Argument(metavar="G.toml", help="Parameters; instead of options.", show_default=False)
+        Path | None, typer.Argument(metavar="G.toml", help="Parameters, instead of options.", show_default=False)
     ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -164,15 +164,15 @@ def _write_generated(parameters: GeneratorKeys, output: Path, generator: Path | 
     made = kind_of.generate(parameters)
     assert isinstance(made, Tasks)  # only keys of systems make more
     write_bag(made, output, force=force)
-    return [f"Wrote {output}: {len(made):,} tasks."]
+    return [f"Wrote {output}: {counted(len(made), 'task')}."]
 
 
 def _check_has_utility(system: SystemWorkload) -> None:
     """Refuse a system whose tasks have no utility functions: its files have other columns."""
     if system.tasks.utility is None:
         raise InputError(
-            f"{system.tasks.name}: the tasks have no utility functions to tell of. It goes as "
-            f"--workload where tasks are run, and 'gridsched optimize' tells of its machines."
+            f"{system.tasks.name}: the tasks have no utility functions to write. Use it as "
+            f"--workload of a run; 'gridsched optimize' shows its machines."
         )
 
 
@@ -191,7 +191,9 @@ def describe(
     ] = None,
     power: Annotated[
         str | None,
-        typer.Option(metavar="W:W:W", help="Power of a node, IDLE:EPSILON:BUSY [W], beside what jobs of a log drew."),
+        typer.Option(
+            metavar="W:W:W", help=("Power of a node, IDLE:EPSILON:BUSY [W], beside the measured power of a log's jobs.")
+        ),
     ] = None,
     plot: Annotated[Path | None, plot_option("sizes and arrivals")] = None,
     force: ForceOption = False,

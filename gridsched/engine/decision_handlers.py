@@ -22,6 +22,7 @@ from gridsched.engine.host_switches import HostSwitches
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import POSTPONED, QUEUED, RUNNING, VIRTUAL
+from gridsched.errors import counted
 from gridsched.model.system import System
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
@@ -312,7 +313,7 @@ class DecisionHandlers:
         first = hosts[offsets[:-1]]
         pstates = arrays.get("pstates", np.take(self._pstates, first, mode="clip"))
         if len(pstates) != len(tasks):
-            return f"Plan has {len(tasks)} tasks and {len(pstates)} pstates", None, None
+            return f"Plan has {counted(len(tasks), 'task')} and {counted(len(pstates), 'pstate')}", None, None
         late = ~((starts >= now) & (starts < math.inf))
         if late.any():
             k = int(np.argmax(late))
@@ -361,7 +362,7 @@ class DecisionHandlers:
         elif not self._always_feasible:
             why = "a Plan without hosts needs tasks that run on every host"
         elif self._guard is not None and self._guard.refuses:
-            why = "a Plan without hosts draws nobody knows what from a budget that refuses"
+            why = "a Plan without hosts uses an unknown part of a budget that refuses"
         if why is not None:
             return why, None, None
         self._withdraw_plan(now)
@@ -470,7 +471,10 @@ def plan_arrays(decision: Plan, *, has_starts: bool) -> tuple[str | None, dict[s
         return None, arrays
     tasks, offsets, n_hosts = arrays["tasks"], arrays["offsets"], len(arrays["hosts"])
     if len(arrays["starts"]) != len(tasks) or len(offsets) != len(tasks) + 1:
-        lengths = f"{len(tasks)} tasks, {len(arrays['starts'])} starts, {len(offsets)} offsets"
+        lengths = (
+            f"{counted(len(tasks), 'task')}, {counted(len(arrays['starts']), 'start')}, "
+            f"{counted(len(offsets), 'offset')}"
+        )
         return f"Plan has {lengths}; it needs a start for each task, and one offset more", {}
     if offsets[0] != 0 or offsets[-1] != n_hosts or (offsets[1:] <= offsets[:-1]).any():
         return f"Plan.offsets must rise from 0 to {n_hosts}, the number of hosts", {}

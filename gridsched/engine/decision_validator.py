@@ -21,7 +21,7 @@ Refusal = tuple[str, int | None, int | None]
 #: States of tasks that may start.
 _FREE = (WAITING, VIRTUAL)
 #: What is to be done about a host that is down.
-DOWN = "it comes back by itself, as state.is_down tells"
+DOWN = "it comes back by itself, as state.is_down shows"
 
 
 class DecisionValidator:
@@ -223,7 +223,7 @@ class DecisionValidator:
         return f"only a mappable task can be {done}; it is {_word(state)}"
 
     def plan(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Refusal | None:
-        """Find an entry of a plan that is illegal; all are looked at together."""
+        """Find an entry of a plan that is not allowed; all are looked at together."""
         run = self._run
         if not len(tasks):
             return None
@@ -238,7 +238,7 @@ class DecisionValidator:
         if not legal.all():
             k = int(np.flatnonzero(~legal)[0])
             place = int(tasks[k]), int(hosts[k]), int(pstates[k])
-            return self.place(*place) or "the place is illegal", *place[:2]
+            return self.place(*place) or "the place is not allowed", *place[:2]
         refusal = self.common_plan(tasks, hosts)
         if refusal is None:
             refusal = self._resources.misfit_of_plan(tasks, hosts)

@@ -12,6 +12,7 @@ import numpy as np
 from gridsched.engine.execution import Execution, Timer
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED
+from gridsched.errors import counted
 from gridsched.model.host_profiles import StateProfile
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
@@ -147,5 +148,6 @@ def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rule
     if rules.power_cap_w is not None:
         why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
     return (
-        f"{policy} left {len(left)} of {len(tasks)} tasks unfinished at t = {now:g} s, {why_not}: tasks {names}.{why}"
+        f"{policy} left {len(left)} of {counted(len(tasks), 'task')} unfinished at t = {now:g} s, "
+        f"{why_not}: tasks {names}.{why}"
     )

@@ -253,7 +253,7 @@ class HostChanges:
 
 
 def mean_weights(weights: Signal, executions: Sequence[Execution], start: ArrayLike, length: ArrayLike) -> Any:
-    """Return what a joule of each execution weighs in the mean over some time, where it runs.
+    """Return what a joule of each execution weighs on average over some time, where it runs.
 
     Parameters
     ----------

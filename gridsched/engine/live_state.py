@@ -221,7 +221,7 @@ class LiveState(State):
         return probabilities.queued_late_masses(deadline_s, self.now)
 
     def mean_ready_time(self) -> Floats:
-        """Return when each host could take a new task in the mean [s], shape (hosts,).
+        """Return when each host could take a new task on average [s], shape (hosts,).
 
         Raises
         ------

@@ -112,7 +112,7 @@ class ReadyPmfs(QueueFollower):
         return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
-        """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
+        """Return when each host is ready on average [s], infinite if off, shape (hosts,)."""
         return np.array([self.of(host, now).mean for host in range(len(self._run.resources.cores))])
 
     def fastest(self) -> ReadyPmfs | GridMissProbabilities:
@@ -179,7 +179,7 @@ class GridMissProbabilities(QueueFollower):
         return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
-        """Return when each host is ready in the mean [s], infinite if off, shape (hosts,)."""
+        """Return when each host is ready on average [s], infinite if off, shape (hosts,)."""
         self._update()
         table = self._grid.any_table
         pmf_kernels.let_pass(self._hosts, table, now)

@@ -239,7 +239,7 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
         )
     if traits.needs_carbon and system.carbon is None:
         raise InputError(
-            f"{scheduler!r} goes by the carbon intensity of power, and nobody said it. Give it (--carbon FILE), or "
+            f"{scheduler!r} needs the carbon intensity of power, which is not given. Give it (--carbon FILE), or "
             "use another scheduler."
         )
     if traits.plans_once and not tasks.are_one_bag:

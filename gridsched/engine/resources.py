@@ -10,6 +10,7 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution, node_records
 from gridsched.engine.plans import Reservations
+from gridsched.errors import counted
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.policy.state import NodesState
@@ -88,7 +89,7 @@ class Resources(ABC):
             How many of its parts lie on each; None: one.
         """
         if parts is not None or len(hosts) != 1:
-            return f"the task takes one core of one host, not {len(hosts)} hosts", None
+            return f"the task takes one core of one host, not {counted(len(hosts), 'host')}", None
         return None
 
     def misfit_alone(self, task: int, host: int) -> str | None:

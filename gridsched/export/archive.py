@@ -161,7 +161,7 @@ class Export:
         Raises
         ------
         InputError
-            If the provenance holds no legal one.
+            If the provenance holds no allowed one.
         """
         tariff = self._recorded("tariff", Tariff)
         return tariff or Tariff.of_budget(self._recorded("budget", EnergyBudget))
@@ -259,7 +259,7 @@ def read_archive(path: Path) -> Export:
     except _DAMAGE as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{path}: is no whole archive of a run ({reason}); make it anew with 'gridsched run ... --export DIR'."
+            f"{path}: is no whole archive of a run ({reason}); make it again with 'gridsched run ... --export DIR'."
         ) from None
 
 

@@ -90,7 +90,7 @@ def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -
         if value not in by_value:
             raise InputError(
                 f"Figure {declared.name!r}: {family} has no {declared.along} {value_text(value)}. "
-                f"Legal: {', '.join(map(value_text, by_value))}."
+                f"Allowed: {', '.join(map(value_text, by_value))}."
             )
     return [by_value[value] for value in declared.levels] or levels
 

@@ -142,7 +142,7 @@ def kind_of(kind: str, of: Subject) -> FigureKind:
     kinds = figure_kinds(of)
     if kind not in kinds:
         raise InputError(
-            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, kinds)}Legal: {', '.join(kinds)}."
+            f"There is no figure {kind!r} of a {of}. {did_you_mean(kind, kinds)}Allowed: {', '.join(kinds)}."
         )
     return kinds[kind]
 

@@ -114,7 +114,7 @@ def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: st
     Raises
     ------
     InputError
-        If nobody said the carbon intensity.
+        If no source gives the carbon intensity.
     """
     return _drawn("carbon", "run", result, ax, title)
 
@@ -211,7 +211,7 @@ def plot_study(
     if figure not in legal:
         raise InputError(
             f"Study {results.study.name!r} has no figure {figure!r}. {did_you_mean(figure, legal)}"
-            f"Legal: {', '.join(legal)}."
+            f"Allowed: {', '.join(legal)}."
         )
     with style(), drawn_in(ax):
         if figure in declared:

@@ -172,7 +172,7 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
 
 @register_figure("prices", "run", "Prices that vary, power meanwhile, and the money so far.")
 def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
-    """Draw what a kWh costs, the power of all computing hosts, and cost and income so far.
+    """Draw the price of a kWh, the power of all computing hosts, and cost and income so far.
 
     Under a budget in money no bag pays, and there is no income.
 
@@ -280,7 +280,7 @@ def carbon(trace: Trace) -> Drawn:
     Raises
     ------
     InputError
-        If nobody said the carbon intensity.
+        If the run has no carbon intensity.
     """
     if trace.carbon is None or not trace.platform.has_energy:
         raise InputError("This run has no carbon intensity; run it with --carbon FILE.")
@@ -289,6 +289,8 @@ def carbon(trace: Trace) -> Drawn:
     legend = draw_power(panels[0], grid_power(trace))
     sites = [Curve(steps[f"g_per_kwh_{k}"], look.label, look.dark, look.line, True) for k, look in looks.items()]
     draw_curves(panels[1], steps["time_s"], "Intensity", "g/kWh", sites)
+    if len(sites) > 1:
+        panels[1].set_ylim(0.0, 1.4 * panels[1].get_ylim()[1])  # room for the names of the sites above the curves
     beside = panels[2].twinx()
     draw_curves(panels[2], steps["time_s"], "Energy so far", "J", [Curve(steps["energy_j"], "energy")])
     grams = Curve(steps["carbon_g"], "carbon", "#3f7f3a", "--")

@@ -130,7 +130,7 @@ def _check(what: str, name: Any, legal: Sequence[Any]) -> None:
     """Refuse what the study has not."""
     if name not in legal:
         texts = ", ".join(map(value_text, legal))
-        raise InputError(f"The study has no {what} {value_text(name)}. Legal: {texts}.")
+        raise InputError(f"The study has no {what} {value_text(name)}. Allowed: {texts}.")
 
 
 def _drawn(

@@ -77,7 +77,7 @@ class Column(ABC):
 
     @abstractmethod
     def read(self, text: str) -> float | str:
-        """Return the value of a cell; `ValueError` says what is legal."""
+        """Return the value of a cell; `ValueError` states what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Number(Column):
     default: float | None = None
 
     def read(self, text: str) -> float:
-        """Return the value of a cell; `ValueError` says what is legal."""
+        """Return the value of a cell; `ValueError` states what is allowed."""
         if not text and self.default is not None:
             return self.default
         value = _parsed(float, text)
@@ -119,7 +119,7 @@ class Whole(Column):
     default: ClassVar[None] = None
 
     def read(self, text: str) -> int:
-        """Return the value of a cell; `ValueError` says what is legal."""
+        """Return the value of a cell; `ValueError` states what is allowed."""
         value = _parsed(int, text)
         if value is None:
             raise ValueError("it must be a whole number")
@@ -148,7 +148,7 @@ class Text(Column):
     default: str | None = None
 
     def read(self, text: str) -> str:
-        """Return a cell; `ValueError` says what is legal."""
+        """Return a cell; `ValueError` states what is allowed."""
         if self.is_name and (not text or text.startswith("#")):
             raise ValueError("a name that does not begin with '#' is needed")
         if self.is_name and len(text) > MAX_NAME:
@@ -198,7 +198,7 @@ class Table:
         return np.array(self[name], dtype=_DTYPES[type(self._kinds[name])])
 
     def fail(self, row: int, column: str, legal: str) -> InputError:
-        """Return the error that says what a cell holds and what is legal."""
+        """Return the error that says what a cell holds and what is allowed."""
         return _fault(self.path, self.lines[row], column, str(self[column][row]), legal)
 
     def refuse_repeats(self, columns: Sequence[str]) -> None:
@@ -268,7 +268,7 @@ class Format:
         ------
         InputError
             Naming the line: if the header lacks a column or has an unknown or repeated one, a row
-            has too many or too few cells, a cell is not legal, or a row repeats an earlier one.
+            has too many or too few cells, a cell is not allowed, or a row repeats an earlier one.
         """
         table = _read(Path(path), {**self.columns, **others}, text, trailing_commas=self.trailing_commas)
         if self.key:
@@ -338,14 +338,14 @@ def _check_header(path: Path, line: int, header: list[str], columns: Mapping[str
     for name, column in columns.items():
         if name not in header and column.default is None:
             by = next((words for mark, words in _OTHER_MARKS.items() if mark in header[0]), None)
-            hint = "" if by is None else f" Its cells are parted by {by}; write commas."
+            hint = "" if by is None else f" Its cells are separated by {by}; write commas."
             raise InputError(f"{path}, line {line}: no column {name!r}; the header is {header_text}.{hint}")
     for k, name in enumerate(header):
         if name not in columns:
             hint = did_you_mean(name, columns)
-            raise InputError(f"{path}, line {line}: unknown column {name!r}. {hint}Legal: {header_text}.")
+            raise InputError(f"{path}, line {line}: unknown column {name!r}. {hint}Allowed: {header_text}.")
         if name in header[:k]:
-            raise InputError(f"{path}, line {line}: column {name!r} stands twice.")
+            raise InputError(f"{path}, line {line}: column {name!r} appears twice.")
 
 
 def interval_set(numbers: Integers) -> str:

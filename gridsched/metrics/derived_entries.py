@@ -111,13 +111,11 @@ def _share_of_best(rows: Sequence[Row]) -> list[float | None] | None:
 
 _PLANS = (
     of_plans(
-        "plan_runs",
-        "1 where the programme has the bag run, 0 where standing still costs less",
-        lambda plan: int(plan.runs),
+        "plan_runs", "1 if the linear program runs the bag, 0 if standing still costs less", lambda plan: int(plan.runs)
     ),
     of_plans(
         "divided_makespan_s",
-        "makespan of the programme's own solution, in which tasks are divided",
+        "makespan of the linear program's own solution, in which tasks are divided",
         lambda plan: plan.divided_makespan_s,
         better="less",
     ),
@@ -135,12 +133,12 @@ _PLANS = (
     ),
     of_plans(
         "profit_rate_bound",
-        "money per second that no schedule earns more than; of `lp_max_profit`",
+        "upper bound of every schedule's money per second; of `lp_max_profit`",
         lambda plan: plan.profit_rate_bound,
     ),
     of_plans(
         "relative_decrease",
-        "share by which `profit_rate` is below `profit_rate_bound`; none where that is not positive",
+        "share by which `profit_rate` is below `profit_rate_bound`; none if that is not positive",
         lambda plan: plan.relative_decrease,
         better="less",
         form="share",
@@ -153,32 +151,30 @@ _ROWS = (
 
 def _bounds(kind: str, infix: str, words: str, header: str) -> tuple[Metric, ...]:
     """Return the metrics of one of the two bounds; `infix` is part of their names."""
-    unfinished = "none where not all tasks finished"
+    unfinished = "none if not all tasks finished"
     if kind == "fixed":
         unfinished += ", or the scheduler changes power states"
     adjective = infix.replace("_", " ")
     return (
         *(
-            of_bounds(
-                f"{infix}{what}_bound_{unit}", f"least {what} that is possible{words}", _bound(kind, f"{what}_{unit}")
-            )
+            of_bounds(f"{infix}{what}_bound_{unit}", f"least possible {what}{words}", _bound(kind, f"{what}_{unit}"))
             for what, unit in (("makespan", "s"), ("energy", "j"))
         ),
         above_bounds(
             f"makespan_above_{infix}bound",
-            f"share by which the makespan lies above `{infix}makespan_bound_s`; {unfinished}",
+            f"share by which the makespan is above `{infix}makespan_bound_s`; {unfinished}",
             _above_bound(kind, "makespan_s", "makespan_s"),
             header=header,
         ),
         above_bounds(
             f"energy_above_{infix}bound",
-            f"share by which `energy_j` lies above `{infix}energy_bound_j`; {unfinished}",
+            f"share by which `energy_j` is above `{infix}energy_bound_j`; {unfinished}",
             _above_bound(kind, "energy_j", "energy_j"),
             header=header,
         ),
         above_bounds(
             f"above_{infix}front",
-            "share by which `energy_j` lies above the least that any "
+            "share by which `energy_j` is above the least that any "
             f"schedule of at most the run's makespan needs{words}; {unfinished}",
             _above_bound(kind, "energy_j", "front"),
             words=f"energy above the {adjective}front",
@@ -187,14 +183,13 @@ def _bounds(kind: str, infix: str, words: str, header: str) -> tuple[Metric, ...
         ),
         of_bounds(
             f"carbon_{infix}bound_g",
-            f"least grams that any schedule of at most the run's makespan emits{words}; none where not all tasks "
-            "finished",
+            f"least grams that any schedule of at most the run's makespan emits{words}; none if not all tasks finished",
             _carbon_bound(kind),
             condition=BOUNDED_CARBON,
         ),
         above_bounds(
             f"carbon_above_{infix}bound",
-            f"share by which `carbon_g` lies above `carbon_{infix}bound_g`; {unfinished}",
+            f"share by which `carbon_g` is above `carbon_{infix}bound_g`; {unfinished}",
             _above_carbon_bound(kind),
             condition=BOUNDED_CARBON,
             words=f"carbon above the {adjective}bound",
@@ -204,23 +199,23 @@ def _bounds(kind: str, infix: str, words: str, header: str) -> tuple[Metric, ...
 
 
 _BOUNDS = (
-    *_bounds("any", "", ", where hosts may be off and in any P-state at any time", "above\nbound"),
+    *_bounds("any", "", ", if hosts may be off and in any P-state at any time", "above\nbound"),
     *_bounds(
         "fixed",
         "fixed_",
-        ", where every host is on (or off) to the end and in its P-state, as the scenario sets them",
+        ", if every host is on (or off) to the end and in its P-state, as the scenario sets them",
         "above\nfixed\nbound",
     ),
 )
 _COMPARISONS = (
     above_best(
         "makespan_above_best",
-        "share by which the makespan lies above the least of all; none where no task finished",
+        "share by which the makespan is above the least of all; none if no task finished",
         _above_best("makespan_s"),
     ),
     above_best(
         "energy_above_best",
-        "share by which `energy_j` lies above the least of all; none where no task finished",
+        "share by which `energy_j` is above the least of all; none if no task finished",
         _above_best("energy_j"),
     ),
     metric(

@@ -37,7 +37,7 @@ def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
     tasks, legal = trace.tasks, groups_of(trace)
     if by not in legal or tasks.are_serial:
         hint = did_you_mean(by, legal)
-        raise InputError(f"{tasks.name}: its jobs have no {by!r} to go by. {hint}Legal: {', '.join(legal)}.")
+        raise InputError(f"{tasks.name}: its jobs have no {by!r} to group by. {hint}Allowed: {', '.join(legal)}.")
     if by == PARTITION and tasks.share_nodes:
         names = list(dict.fromkeys(each.name for each in trace.platform.pools))
         whole = np.array([names.index(each.name) for each in trace.platform.pools], dtype=np.int64)

@@ -22,7 +22,7 @@ PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
 PROFILES = Condition("jobs with profiles", lambda run: bool(len(run.trace.computed)), usual=False)
 LINKS_CROSSED = Condition("jobs that send", lambda run: bool(run.trace.link_bytes), usual=False)
 USERS = Condition(
-    "parallel tasks of users that a log tells",
+    "parallel tasks whose log names users",
     lambda run: run.is_parallel and "user" in run.trace.tasks.attributes,
     "parallel",
     usual=False,
@@ -70,7 +70,7 @@ def _largest(name: str, sentence: str, values: str, words: str, **shown: Any) ->
 _ENERGY = (
     less(
         "energy_j",
-        "energy of the computing hosts over the run; `energy_source` says by what it was metered",
+        "energy of the computing hosts over the run; `energy_source` names the meter",
         lambda run: run.energy_j,
         condition=DRIVEN,
         words="energy by plugin",
@@ -80,8 +80,8 @@ _ENERGY = (
     ),
     metric(
         "energy_source",
-        "what `energy_j` is by: SimGrid's energy `plugin`, or the `model` "
-        "with the reference driver, or the `plan` with the driver `optimize`",
+        "source of `energy_j`: SimGrid's energy `plugin`, the `model` with the reference driver, or the "
+        "`plan` with the driver `optimize`",
         lambda run: "model" if run.plugin_j is None else "plugin",
         condition=DRIVEN,
         header="energy\nby",
@@ -106,7 +106,7 @@ _RUN = (
     ),
     metric(
         "busy_time_s",
-        "time cores spent executing, wasted copies too",
+        "time that cores spent executing, including wasted copies",
         lambda run: run_metrics.busy_time_s(run.trace),
         header="busy\ntime [{unit}]",
         planned=lambda plan: plan.busy_time_s,
@@ -121,9 +121,9 @@ _RUN = (
         scale="total",
         is_detail=True,
     ),
-    _energy("busy", "part of it drawn by hosts with a busy core", "of it while busy", is_detail=True),
+    _energy("busy", "part of it used by hosts with a busy core", "of it while busy", is_detail=True),
     _energy(
-        "idle", "part of it drawn by hosts that are on and have no busy core", "while idle", header="idle\n[{unit}]"
+        "idle", "part of it used by hosts that are on and have no busy core", "while idle", header="idle\n[{unit}]"
     ),
     *(
         _energy(part, f"part of it drawn by hosts that {do}", words, is_detail=True, hides_zero=True)
@@ -183,11 +183,11 @@ _RUN = (
         header="finished",
         planned=lambda plan: plan.tasks if plan.runs else 0,
     ),
-    _fewer(TaskState.DROPPED, "tasks that the scheduler gave up", header="dropped"),
+    _fewer(TaskState.DROPPED, "tasks that the scheduler dropped", header="dropped"),
     _fewer(TaskState.REJECTED, "tasks that fit on no host"),
     _fewer(
         TaskState.KILLED,
-        "tasks that were killed: by the end of the budget, by the scheduler, or at the time they asked for "
+        "tasks that were killed: by the end of the budget, by the scheduler, or at their requested time "
         "(`--walltime kill`; these count in the times below)",
         words="tasks killed",
     ),
@@ -268,7 +268,7 @@ _PARALLEL = (
     _mean(
         "bounded_slowdown",
         "mean of flow time over execution time of finished tasks, "
-        f"where executions shorter than {run_metrics.SLOWDOWN_BOUND_S:g} s count as that long, "
+        f"with executions shorter than {run_metrics.SLOWDOWN_BOUND_S:g} s counted as that long, "
         "and at least 1",
         "bounded_slowdown",
         condition=PARALLEL,
@@ -299,7 +299,7 @@ _PARALLEL = (
     ),
     more(
         "user_fairness",
-        "Jain's index of the users' mean bounded slowdowns: 1 where all have the same",
+        "Jain's index of the users' mean bounded slowdowns: 1 if all have the same",
         lambda run: user_fairness(run.trace),
         condition=USERS,
         words="fairness among users",
@@ -342,7 +342,7 @@ _METERED = (
     ),
     less(
         "energy_worst_host_difference",
-        "the same of the host where it is largest",
+        "the same for the host with the largest difference",
         lambda run: max(run.differences[:-1], default=run.differences[-1]),
         condition=METERED,
         is_detail=True,

@@ -91,10 +91,10 @@ class Metric:
     function : callable
         See `of`.
     of : {"run", "plan", "row", "comparison"}
-        What it is computed from. A ``run``: `function` is told its `RunFacts`. A ``plan`` that is
-        not executed: it is told its `PlanFacts`, and may return None. A stored ``row``: it
-        is told the row's metrics by id, and under ``bounds`` the bounds of the run, where its
-        condition is `BOUNDED`; no new run is needed. A ``comparison``: it is told the rows of all
+        Its source. A ``run``: `function` receives its `RunFacts`. A ``plan`` that is
+        not executed: it receives its `PlanFacts`, and may return None. A stored ``row``: it
+        receives the row's metrics by id, and under ``bounds`` the bounds of the run, where its
+        condition is `BOUNDED`; no new run is needed. A ``comparison``: it receives the rows of all
         schedulers and returns one value for each, or None.
     condition : Condition
         When it exists.
@@ -145,7 +145,7 @@ class Metric:
 
     @property
     def is_share(self) -> bool:
-        """Whether it says by which share something else is exceeded; shown in per cent."""
+        """Whether it is the share by which something else is exceeded; shown in per cent."""
         return self.form in ("percent", "share")
 
     @property
@@ -184,9 +184,9 @@ class Metric:
             return ""
         if self.is_number and type(value) is int:
             bits = value.bit_length()
-            return f"is a whole number of {bits} bits; at most 63 are legal" if bits > 63 else ""
+            return f"is a whole number of {bits} bits; at most 63 are allowed" if bits > 63 else ""
         legal = "a number" if self.is_number else "a word"
-        return f"is of the type {type(value).__name__}; {legal} is legal"
+        return f"is of the type {type(value).__name__}; {legal} is allowed"
 
 
 def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: Any) -> Metric:

@@ -115,13 +115,13 @@ _UTILITY = (
 _BUDGETS = (
     excess(
         "budget_excess_j",
-        "the most that a period drew beyond its budget and beyond what was carried over",
+        "the most that a period used beyond its budget and the carried-over energy",
         condition=PERIODS,
         words="energy beyond the budget",
     ),
     metric(
         "carried_over_j",
-        "the most that executions from before a period drew in it",
+        "the most energy that executions from before a period used in it",
         lambda run: float(run.carried_over_j.max()),
         condition=PERIODS,
         words="largest energy carried over",
@@ -137,7 +137,7 @@ _BUDGETS = (
     ),
     less(
         "money_spent",
-        "money: what the energy of all periods of the budget cost, by the model",
+        "money: cost of the energy of all periods of the budget, by the model",
         lambda run: run.budget_spent,
         condition=IN_MONEY,
         words="money spent on energy",
@@ -145,7 +145,7 @@ _BUDGETS = (
     ),
     metric(
         "budget_used_share",
-        "the most that a period spent over its budget",
+        "largest ratio of a period's spending to its budget",
         lambda run: run.budget_used_share,
         condition=IN_MONEY,
         words="share of the budget used",
@@ -155,7 +155,7 @@ _BUDGETS = (
     ),
     excess(
         "money_excess",
-        "money: the most that a period spent beyond its budget and beyond what was carried over",
+        "money: the most that a period spent beyond its budget and the carried-over money",
         condition=IN_MONEY,
         words="money beyond the budget",
     ),
@@ -180,7 +180,7 @@ _MONEY = (
     ),
     more(
         "profit_rate",
-        "money per second: `profit` over the length of the run, what such bags earn if they follow each other",
+        "money per second: `profit` over the length of the run, the earnings of such bags if they follow each other",
         lambda run: run.profit_rate,
         condition=TARIFF,
         words="profit rate [money/s]",
@@ -189,7 +189,7 @@ _MONEY = (
     ),
     more(
         "income",
-        "money: what the finished bags paid, each by the price of the moment in which its last task finished",
+        "money: payment for the finished bags, each at the price of the moment in which its last task finished",
         lambda run: run.income,
         condition=PRICES,
         words="income of bags",
@@ -197,7 +197,7 @@ _MONEY = (
     ),
     less(
         "energy_cost",
-        "money: what the energy cost, PUE included, each interval by its price; by the model",
+        "money: cost of the energy, PUE included, each interval at its price; by the model",
         lambda run: run.energy_cost,
         condition=PRICES,
         words="cost of the energy",
@@ -264,7 +264,7 @@ CARBON_ENTRIES = (
     ),
     excess(
         "carbon_excess_g",
-        "the most that a period emitted beyond its budget and beyond what was carried over",
+        "the most that a period emitted beyond its budget and the carried-over grams",
         condition=LIMITED,
         words="carbon beyond the budget",
     ),

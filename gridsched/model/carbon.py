@@ -26,7 +26,7 @@ class Carbon:
     ----------
     intensity : SiteSeries, float or path, optional
         [g/kWh], for hosts by patterns of their names or clusters' names, or one number for all hosts and
-        times. A path names a CSV file, which is read with the scenario. Hosts of which it says nothing have the
+        times. A path names a CSV file, which is read with the scenario. Hosts without a row have the
         platform's property ``carbon_intensity``.
     period_s : float or None
         After which the first row holds again [s]; infinite: the last row holds for ever. None: the
@@ -54,7 +54,7 @@ class Carbon:
         KeyName("carbon"),
         Field(
             description="Carbon intensity: one number [g/kWh], or by time and host (.csv: host,time_s,g_per_kwh); a "
-            "run then has grams.",
+            "run then counts its grams of CO2.",
             examples=["FILE|NUMBER"],
         ),
     ] = None
@@ -64,7 +64,9 @@ class Carbon:
         Field(
             gt=0,
             allow_inf_nan=True,
-            description="When its rows begin again; inf: the last holds for ever. Default: it must cover the run.",
+            description=(
+                "Time after which its rows repeat; inf: the last holds forever. Default: it must cover the run."
+            ),
         ),
     ] = None
     pue: Annotated[
@@ -84,22 +86,22 @@ class Carbon:
     fill: Annotated[
         Literal["hold"] | None,
         KeyName("carbon_fill"),
-        Field(description="hold: missing hours are as the hour before; default: they are refused."),
+        Field(
+            description=("hold: a missing hour has the value of the hour before; default: missing hours are refused.")
+        ),
     ] = None
     start: Annotated[
         str | None,
         KeyName("carbon_start"),
         Field(
-            description="Time stamp of an hourly table at which the run begins; default its first.", examples=["STAMP"]
+            description="Time stamp of an hourly table at which the run begins; default: its first.", examples=["STAMP"]
         ),
     ] = None
 
     forecast: Annotated[
         SiteSeries | str | Path | None,
         KeyName("carbon_forecast"),
-        Field(
-            description="What schedulers may expect of the intensity (.csv: host,time_s,g_per_kwh).", examples=["FILE"]
-        ),
+        Field(description="Forecast of the intensity for schedulers (.csv: host,time_s,g_per_kwh).", examples=["FILE"]),
     ] = None
 
     def __post_init__(self) -> None:
@@ -167,7 +169,7 @@ def with_signal(
     Raises
     ------
     InputError
-        If nobody said the intensity, it or a price is 0 at some time, or differs within a cluster
+        If no source gives the intensity, it or a price is 0 at some time, or differs within a cluster
         of nodes.
     """
     if budget is None:
@@ -195,5 +197,5 @@ def check_covered(signal: Signal | None, horizon_s: float) -> None:
     if signal is not None and horizon_s > signal.end_s * (1 + 1e-12):
         raise InputError(
             f"The carbon intensity covers {signal.end_s:,.10g} s, and the run lasts {horizon_s:,.10g} s. Give more "
-            "rows, or carbon_period_s: 86400 repeats a day, inf lets the last row hold for ever."
+            "rows, or carbon_period_s: 86400 repeats a day, inf lets the last row hold forever."
         )

@@ -68,7 +68,7 @@ class Failures:
         distribution = texts.get("distribution", "exponential")
         if distribution not in _DISTRIBUTIONS:
             raise InputError(
-                f"--failures {text!r}: distribution is {distribution!r}; legal: {', '.join(_DISTRIBUTIONS)}."
+                f"--failures {text!r}: distribution is {distribution!r}; allowed: {', '.join(_DISTRIBUTIONS)}."
             )
         if "shape" in texts and distribution != "weibull":
             raise InputError(f"--failures {text!r}: a shape is of distribution=weibull.")
@@ -106,5 +106,7 @@ def _number(text: str, given: dict[str, str], key: str, least: float, most: floa
     except ValueError:
         value = float("nan")
     if not least <= value <= most:
-        raise InputError(f"--failures {text!r}: {key} is {given[key]!r}; a number from {least:g} to {most:g} is legal.")
+        raise InputError(
+            f"--failures {text!r}: {key} is {given[key]!r}; a number from {least:g} to {most:g} is allowed."
+        )
     return value

@@ -49,7 +49,7 @@ class Maintenance:
         if not 0 <= begin_s < end_s <= LARGEST:
             raise InputError(
                 f"maintenance {text!r}: BEGIN:END in s, END after BEGIN, for all hosts, or NAME_PATTERN=BEGIN:END, "
-                "is legal."
+                "is allowed."
             )
         return cls(pattern or "*", begin_s, end_s)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.estimates import Estimates, PStates, energy_matrix
 from gridsched.model.platform import Cluster, Host, Platform
 from gridsched.model.task_types import typed_pstates
@@ -113,8 +113,8 @@ class ParallelEstimates(Estimates):
         for name, array, shape in expected:
             if array is not None and (array.shape != shape or not k):
                 raise InputError(
-                    f"{name} has shape {array.shape}; with {n_tasks} tasks, {n_types} task types "
-                    f"and {n_clusters} clusters it must be {shape}, of at least one P-state."
+                    f"{name} has shape {array.shape}; with {counted(n_tasks, 'task')}, {counted(n_types, 'task type')} "
+                    f"and {counted(n_clusters, 'cluster')} it must be {shape}, of at least one P-state."
                 )
         if n_tasks and not 0 <= self.task_type.min() <= self.task_type.max() < n_types:
             raise InputError(
@@ -134,13 +134,13 @@ class ParallelEstimates(Estimates):
         for task, c in np.argwhere(places & ~runs[self.task_type])[:1].tolist():
             raise InputError(
                 f"time_s of task {task} is finite on cluster {platform.clusters[c].name!r}, where "
-                f"node_power_w says that its type {self.task_type[task]} does not run."
+                f"node_power_w has no power for its type {self.task_type[task]}."
             )
         sizes = np.array([len(cluster.hosts) for cluster in platform.clusters], dtype=np.int64)
         wrong = places & ((self.nodes < 1) | (self.nodes > sizes[None, :]))
         for task, c in np.argwhere(wrong)[:1].tolist():
             raise InputError(
-                f"Task {task} takes {self.nodes[task, c]} nodes of cluster "
+                f"Task {task} takes {counted(int(self.nodes[task, c]), 'node')} of cluster "
                 f"{platform.clusters[c].name!r}, which has {sizes[c]}; give it an infinite time "
                 "there."
             )

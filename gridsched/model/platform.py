@@ -51,7 +51,7 @@ class Host:
     name : str
         SimGrid's host name.
     pstates : tuple of PState
-        P-state 0 is the one a run uses unless told otherwise; by convention the fastest.
+        P-state 0 is the default of a run; by convention the fastest.
     cores : int
         Number of cores; each runs one serial task at the core's full speed.
     off_w : float
@@ -67,7 +67,7 @@ class Host:
     has_energy : bool
         False where the platform file gives no wattage: the host then counts with 0 W.
     pstate : int
-        P-state it starts in, unless a run says another one.
+        P-state in which it starts, unless a run sets another one.
     resources : tuple of (str, int)
         What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name.
     features : tuple of str
@@ -206,14 +206,14 @@ class Platform:
     profiles : HostProfiles
         What changes with time; hidden from schedulers.
     carbon_intensity : tuple of (str, float)
-        Names of hosts and the carbon intensity of their power [g/kWh], where the file says it.
+        Names of hosts and the carbon intensity of their power [g/kWh], if the file has it.
     partitions : tuple of Partition
         Where jobs share nodes: what jobs are submitted to, and the parts of these that jobs ask
         for by constraints: each is a set of hosts that some jobs may use. Empty where each has
         whole nodes.
     queue_settings : tuple of (str, str)
-        What the configuration of the machine's own scheduler says of its queue, as it says it:
-        names and values of ``slurm.conf``. Everybody who submits jobs may know it.
+        Entries on the queue in the configuration of the machine's own scheduler, unchanged:
+        names and values of ``slurm.conf``. Anyone who submits jobs may know them.
     """
 
     hosts: tuple[Host, ...]
@@ -377,7 +377,7 @@ class Platform:
         return replace(others, master=master, bystanders=bystanders)
 
     def concealed(self) -> Platform:
-        """Return the platform as a scheduler sees it: nobody knows how it will change."""
+        """Return the platform as a scheduler sees it, without its future changes."""
         return replace(self, profiles=HostProfiles()) if self.profiles.of_hosts else self
 
     def check_pstates(self, pstates: Integers | int) -> None:

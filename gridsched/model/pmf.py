@@ -176,7 +176,7 @@ def from_impulses(times: ArrayLike, masses: ArrayLike) -> Pmf:
     Raises
     ------
     InputError
-        If there is no impulse, a value is illegal or the sum is not 1.
+        If there is no impulse, a value is not allowed or the sum is not 1.
     """
     at = np.asarray(times, dtype=np.float64).reshape(-1)
     mass = np.asarray(masses, dtype=np.float64).reshape(-1)

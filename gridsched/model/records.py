@@ -185,7 +185,7 @@ def changed_fields(
 
 
 def check_record(record: Any, of: type, owner: str = "") -> None:
-    """Raise `InputError` where a field of a record has no legal value.
+    """Raise `InputError` where a field of a record has no allowed value.
 
     Parameters
     ----------
@@ -247,7 +247,7 @@ def checked(model: type[Model], values: Mapping[str, Any], owner: str = "") -> M
 
 
 def _legal(info: FieldInfo, unit: str, complaint: str) -> str:
-    """Return what is legal, all limits at once, as the end of a sentence."""
+    """Return what is allowed, all limits at once, as the end of a sentence."""
     limits = []
     for each in info.metadata:
         if isinstance(each, Gt) or each == Ge(SMALLEST):
@@ -304,20 +304,20 @@ def by_gravity(error: ValidationError) -> list[ErrorDetails]:
     return list(of_key.values())
 
 
-_WHOLE, _NUMBER = "a whole number is legal, without quotes", "a number is legal, without quotes"
-#: What is legal, by pydantic's names of errors whose own sentences say it in other words.
+_WHOLE, _NUMBER = "a whole number is allowed, without quotes", "a number is allowed, without quotes"
+#: What is allowed, by pydantic's names of errors whose own sentences say it in other words.
 _WANTED = {
     "int_type": _WHOLE,
     "int_parsing": _WHOLE,
-    "int_from_float": "a whole number is legal",
+    "int_from_float": "a whole number is allowed",
     "float_type": _NUMBER,
     "float_parsing": _NUMBER,
-    "bool_type": "true or false is legal",
-    "bool_parsing": "true or false is legal",
-    "string_type": "a text in quotes is legal",
-    "list_type": "a list in brackets is legal",
-    "tuple_type": "a list in brackets is legal",
-    "dict_type": "a table is legal",
+    "bool_type": "true or false is allowed",
+    "bool_parsing": "true or false is allowed",
+    "string_type": "a text in quotes is allowed",
+    "list_type": "a list in brackets is allowed",
+    "tuple_type": "a list in brackets is allowed",
+    "dict_type": "a table is allowed",
 }
 
 
@@ -336,9 +336,9 @@ def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = 
     if error["type"] == "missing":
         return "is missing."
     if error["type"] == "extra_forbidden":
-        legal_text = f"Legal: {', '.join(legal)}." if legal else ""
+        legal_text = f"Allowed: {', '.join(legal)}." if legal else ""
         if document and len(legal) > _MAX_LISTED:
-            legal_text = f"{document} lists the legal ones."
+            legal_text = f"{document} lists the allowed ones."
         return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
     reason = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
         "Input should", "it should"

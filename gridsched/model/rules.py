@@ -78,7 +78,7 @@ class EnergyBudget:
     energy_j: Annotated[
         float | None,
         KeyName("energy_budget_j"),
-        Field(ge=SMALLEST, allow_inf_nan=True, description="Joules each period may draw; inf: any."),
+        Field(ge=SMALLEST, allow_inf_nan=True, description="Joules that each period may use; inf: no limit."),
     ] = None
     period_s: Annotated[
         float,
@@ -88,7 +88,7 @@ class EnergyBudget:
     first_period_start_s: Annotated[
         float,
         KeyName("first_period_start_s"),
-        Field(ge=0, allow_inf_nan=False, description="Before it nothing is limited or counted; default 0."),
+        Field(ge=0, allow_inf_nan=False, description="Nothing is limited or counted before this time; default 0."),
     ] = 0.0
     on_exhaustion: Annotated[
         Literal["refuse", "stop"],
@@ -96,7 +96,7 @@ class EnergyBudget:
         Field(description="refuse: nothing may exceed the budget (default); stop: the run ends with it."),
     ] = "refuse"
     carry_over: Annotated[
-        bool, KeyName("budget_carry_over"), Field(description="What a period leaves is shared by the later ones.")
+        bool, KeyName("budget_carry_over"), Field(description="Later periods share the rest of a period.")
     ] = False
     periods: Annotated[
         int | None,
@@ -107,26 +107,32 @@ class EnergyBudget:
         float | None,
         KeyName("money_budget"),
         Field(
-            ge=SMALLEST, le=LARGEST, description="Money each period may spend on energy, instead of energy_budget_j."
+            ge=SMALLEST,
+            le=LARGEST,
+            description=("Money that each period may spend on energy, instead of energy_budget_j."),
         ),
     ] = None
     prices: Annotated[
         PriceSeries | str | Path | None,
         KeyName("budget_prices"),
         Field(
-            description="What energy costs by time, for money_budget (.csv: time_s,energy_cost_per_kwh).",
+            description="Cost of energy by time, for money_budget (.csv: time_s,energy_cost_per_kwh).",
             examples=["FILE"],
         ),
     ] = None
     prices_period_s: Annotated[
         float,
         KeyName("budget_prices_period_s"),
-        Field(gt=0, allow_inf_nan=True, description="When these prices begin again; inf: never; default a day."),
+        Field(
+            gt=0, allow_inf_nan=True, description=("Time after which these prices repeat; inf: never; default a day.")
+        ),
     ] = DAY_S
     carbon_g: Annotated[
         float | None,
         KeyName("carbon_budget_g"),
-        Field(ge=SMALLEST, le=LARGEST, description="Grams each period may emit (carbon), instead of energy_budget_j."),
+        Field(
+            ge=SMALLEST, le=LARGEST, description=("Grams of CO2 that each period may emit, instead of energy_budget_j.")
+        ),
     ] = None
     signal: Signal | None = None
 
@@ -251,7 +257,7 @@ class Rules:
         Field(
             ge=SMALLEST,
             le=LARGEST,
-            description="Ask schedulers every S seconds only, not at each event.",
+            description="Ask schedulers only every S seconds, not at each event.",
             json_schema_extra=_OF_SCHEDULING,
         ),
     ] = None
@@ -266,7 +272,7 @@ class Rules:
     walltime: Annotated[
         Literal["ignore", "kill"],
         Field(
-            description="Jobs that run longer than they asked for go on (ignore, default), or are killed.",
+            description="Jobs that run longer than they requested continue (ignore, default), or are killed (kill).",
             json_schema_extra=_OF_SCHEDULING,
         ),
     ] = "ignore"
@@ -277,8 +283,8 @@ class Rules:
     budget: Annotated[
         EnergyBudget | None,
         Field(
-            description="Joules that each period may draw.",
-            json_schema_extra={"group": "Energy budget (each option goes before what a generator's file says)"},
+            description="Joules that each period may use.",
+            json_schema_extra={"group": "Energy budget (each option overrides a generator's file)"},
         ),
     ] = None
     horizon_s: Annotated[
@@ -297,12 +303,14 @@ class Rules:
     ] = None
     power_cap_w: Annotated[
         float | None,
-        Field(gt=0, le=LARGEST, description="The most that all hosts together may draw.", json_schema_extra=OF_HOSTS),
+        Field(
+            gt=0, le=LARGEST, description="The most power that all hosts together may use.", json_schema_extra=OF_HOSTS
+        ),
     ] = None
     maintenance: Annotated[
         tuple[str, ...],
         Field(
-            description="Hosts are down for maintenance, as schedulers of rigid jobs know: BEGIN:END in s, or "
+            description="Hosts are down for maintenance, known to schedulers of rigid jobs: BEGIN:END in s, or "
             "NAME_PATTERN=BEGIN:END; repeatable.",
             examples=["[PATTERN=]S:S"],
             json_schema_extra=OF_HOSTS,
@@ -311,15 +319,15 @@ class Rules:
     on_failure: Annotated[
         Literal["restart", "failed"],
         Field(
-            description="What becomes of a task whose host goes down: it starts again (restart), or has failed.",
+            description="A task whose host goes down starts again (restart), or fails (failed).",
             json_schema_extra=OF_HOSTS,
         ),
     ] = "restart"
     place: Annotated[
         Literal["pack", "spread", "contiguous"],
         Field(
-            description="Where jobs share nodes: on the first with room (pack), on those with the most free cores "
-            "(spread), or on neighbours (contiguous).",
+            description="Jobs that share nodes are placed on the first with room (pack), on those with the most "
+            "free cores (spread), or on neighbors (contiguous).",
             json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "pack"
@@ -327,8 +335,8 @@ class Rules:
         int,
         Field(
             ge=1,
-            description="A run ends with an error when its scheduler has woken itself so often, nothing else being to "
-            "come, and no task has started that had not started before, or ended; default 10000.",
+            description="A run ends with an error after its scheduler has only woken itself this many times, with "
+            "nothing else to come and no first start or end of a task; default 10000.",
             json_schema_extra=_OF_SCHEDULING,
         ),
     ] = 10_000

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats, Labels
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.estimates import Estimates, relative_speed
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Platform
@@ -113,7 +113,7 @@ class DrawnRunTimes(RunTimes):
 
 
 class LoggedRunTimes(RunTimes):
-    """Durations that a log tells of, longer on slower hosts and in slower P-states.
+    """Durations from a log, longer on slower hosts and in slower P-states.
 
     Parameters
     ----------
@@ -143,13 +143,13 @@ class LoggedRunTimes(RunTimes):
 
     @property
     def logged_s(self) -> Floats:
-        """How long each task took [s], as the log says."""
+        """How long each task took [s], according to the log."""
         return np.array(self._times)
 
     def at_measured_power(
         self, platform: Platform, labels: Labels, nodes: Floats, *, clamps: bool
     ) -> tuple[LoggedRunTimes, str]:
-        """Return the same times with the loads at which hosts draw what was measured, and what to tell.
+        """Return the same times with the loads at which hosts use the measured power, and a message.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class LoggedRunTimes(RunTimes):
             If nothing was measured, hosts draw the same at any load, or a task lies outside.
         """
         if self.power_w is None:
-            raise InputError("--power measured: the workload tells no measured power or energy of any job.")
+            raise InputError("--power measured: the workload has no measured power or energy of any job.")
         watts = self.power_w / nodes
         fastest = int(np.argmax(platform.speed[:, 0]))
         least_w, most_w = platform.epsilon_w.item(fastest, 0), platform.busy_w.item(fastest, 0)
@@ -186,7 +186,7 @@ class LoggedRunTimes(RunTimes):
                 f"from {least_w:g} to {most_w:g} W under load; {outside.sum():,} of {len(load):,} jobs lie outside. "
                 "Give another range by --power IDLE:EPSILON:BUSY, or take its ends by --power measured:clamped."
             )
-        parts = [f"{(~unknown).sum():,} jobs draw what was measured"]
+        parts = [f"{counted(int((~unknown).sum()), 'job uses', 'jobs use')} the measured power"]
         parts += [f"{outside.sum():,} of them are cut to {least_w:g} to {most_w:g} W a node"] * bool(outside.any())
         parts += [f"{unknown.sum():,} without a measurement draw {most_w:g} W a node"] * bool(unknown.any())
         times = copy(self)

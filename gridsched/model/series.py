@@ -116,7 +116,7 @@ def site_signal(
     if None in series[: len(platform)]:
         values, option, others = missing
         raise InputError(
-            f"{platform.name}: nothing says the {values} of host {everyone[series.index(None)].name!r}: no row "
+            f"{platform.name}: no source gives the {values} of host {everyone[series.index(None)].name!r}: no row "
             f"of {option} fits its name or its cluster's{others}."
         )
     return signal_of_sites(series, period_s, factor, unit.name, len(platform))

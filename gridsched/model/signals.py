@@ -145,7 +145,7 @@ class Signal:
         return [(each, site == k) for k, each in enumerate(self.sites)]
 
     def of_power(self, watts: Floats) -> Signal:
-        """Return what a joule weighs in the mean of all hosts that draw some powers [W]."""
+        """Return what a joule weighs on average over all hosts that draw some powers [W]."""
         if not self.sites or not watts.sum() > 0:
             return self
         begin_s = np.unique(np.concatenate([each.begin_s for each in self.sites]))
@@ -154,7 +154,7 @@ class Signal:
         return replace(self, begin_s=tuple(begin_s.tolist()), weight=weight, sites=(), site=())
 
     def of_hosts(self, hosts: Integers) -> Signal:
-        """Return what a joule weighs in the mean of some computing hosts."""
+        """Return what a joule weighs on average over some computing hosts."""
         if not self.sites:
             return self
         shares = np.zeros(len(self.site))
@@ -236,7 +236,7 @@ class Signal:
         return np.stack([begins, counted, weights])
 
     def mean(self, start: ArrayLike, length: ArrayLike) -> Any:
-        """Return what a joule counts in the mean over some time, drawn at a constant power.
+        """Return what a joule counts on average over some time, drawn at a constant power.
 
         Parameters
         ----------

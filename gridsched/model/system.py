@@ -130,6 +130,6 @@ class System:
         if isinstance(self.estimates, TypedPowerEstimates | ParallelEstimates):
             raise InputError(
                 f"{self.platform.name}: the hosts have no one speed, it depends on the task type. "
-                "This scheduler accepts bags of tasks; use one that goes by estimated times, as "
+                "This scheduler accepts bags of tasks; use one that uses estimated times, such as "
                 "mct, min_min or max_max_upe do."
             )

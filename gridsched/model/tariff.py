@@ -61,9 +61,9 @@ class Tariff:
     ``price - overhead - c pue E - sum_j F_j M_j wear_j - MS sum_j M_j depreciation_j``.
     """
 
-    price: Annotated[float, KeyName("price"), Field(ge=0, le=LARGEST, description="What the bag pays [money].")]
+    price: Annotated[float, KeyName("price"), Field(ge=0, le=LARGEST, description="Price of the bag [money].")]
     energy_cost_per_j: Annotated[
-        float, KeyName("energy_cost"), Field(ge=0, le=LARGEST, description="What a joule costs [money/J]; default 1.")
+        float, KeyName("energy_cost"), Field(ge=0, le=LARGEST, description="Cost of a joule [money/J]; default 1.")
     ] = 1.0
     pue: Annotated[
         float,
@@ -96,7 +96,7 @@ class Tariff:
     prices_period_s: Annotated[
         float,
         KeyName("prices_period_s"),
-        Field(gt=0, description="When the prices begin again; inf: never; default a day."),
+        Field(gt=0, description="Time after which the prices repeat; inf: never; default a day."),
     ] = DAY_S
 
     def __post_init__(self) -> None:

@@ -120,9 +120,9 @@ class Tasks:
         The run time that was asked for [s], on the fastest host in P-state 0. Where it is given,
         it is all that is known of a task's length: estimates go by it (`RequestedTimes`).
     utility : UtilityFunctions or None
-        What finishing each task is worth, where the workload tells it.
+        Value of finishing each task, if the workload has it.
     attributes : mapping of str to Attribute
-        What else a log tells of its jobs, by what it is: ``user``, ``partition``, ``qos``, ...
+        Other attributes of a log's jobs, by name: ``user``, ``partition``, ``qos``, ...
     dependencies : Dependencies or None
         Which tasks wait for which others; a policy sees those of the tasks that were submitted.
     input_files : tuple of tuple of int, or None
@@ -136,7 +136,7 @@ class Tasks:
         The ids of the workload file; shown to people, never used for decisions. They are texts where any is
         no whole number.
     nominal_heterogeneity : float or None
-        The spread the generator was asked for (algorithms A6.2), if the workload tells it.
+        The spread requested from the generator (algorithms A6.2), if the workload has it.
     host_times : HostTimes or None
         How long each takes on each host, in the place of flops over speed.
     staged : StagedFiles or None
@@ -252,7 +252,7 @@ class Tasks:
     def heterogeneity(self) -> float:
         """Heterogeneity of the sizes in [0, 1] (algorithms A6.2).
 
-        The nominal value where the workload tells it, else ``(max w - min w) / mean w``,
+        The nominal value if the workload has it, else ``(max w - min w) / mean w``,
         clamped to [0, 1].
         """
         if self.nominal_heterogeneity is not None:
@@ -364,7 +364,7 @@ def make_tasks(
     utility : UtilityFunctions, optional
         One function for each task, in the order of `flops`.
     attributes : mapping of str to sequence of str, optional
-        Texts in the order of `flops`, by what they tell; empty ones tell nothing.
+        Texts in the order of `flops`, by their attribute; an empty one means unknown.
     dependencies : Dependencies, optional
         Of tasks that stand in order of submission.
     input_files : sequence of sequences of int, optional
@@ -476,7 +476,7 @@ def _demands(demand: ArrayLike, ids: Labels, name: str, n_resources: int) -> Int
         k = int(np.argmax(wrong))
         raise InputError(
             f"{name}: task {ids[k]} takes {demands[k].tolist()} of its node; whole amounts from 0 to "
-            f"{MOST_AMOUNT:g} are legal, and at least one core."
+            f"{MOST_AMOUNT:g} are allowed, and at least one core."
         )
     return demands
 

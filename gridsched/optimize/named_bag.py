@@ -63,7 +63,7 @@ def bag_of_parameters(parameters: GeneratorKeys, name: str, pstate: int = 0) -> 
 def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> TypedBag:
     """Return tasks that have types as a bag; see `bag_of_parameters`. Parallel ones are refused."""
     if not tasks.are_serial:
-        raise InputError(f"{name}: the tasks are parallel; the programmes divide bags of serial tasks only.")
+        raise InputError(f"{name}: the tasks are parallel; the linear programs divide only bags of serial tasks.")
     _check_pstate(name, pstate, types.etc.shape[2])
     assert tasks.task_type is not None  # as `types` tells
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
@@ -141,7 +141,7 @@ def bag_of_platform(platform: Platform, tasks: Tasks, pstates: Integers | int = 
     if len(sizes) * len(kinds) > MOST_PAIRS:
         raise InputError(
             f"{name}: {len(sizes):,} sizes of tasks and {len(kinds):,} kinds of machines make "
-            f"{len(sizes) * len(kinds):,} pairs; the programmes take at most {MOST_PAIRS:,}. Round "
+            f"{len(sizes) * len(kinds):,} pairs; the linear programs accept at most {MOST_PAIRS:,}. Round "
             f"the sizes, so that fewer differ."
         )
     estimates = FlopsEstimates(platform, tasks)
@@ -186,12 +186,12 @@ def _machine_name(platform: Platform, hosts: Integers, cores: Integers) -> str:
 
 def _arrival_note(tasks: Tasks) -> tuple[str, ...]:
     if len(tasks) and tasks.submit_time_s.max() > tasks.submit_time_s.min():
-        return ("the tasks arrive over time; the programmes take all of them as one bag.",)
+        return ("the tasks arrive over time; the linear programs take all of them as one bag.",)
     if tasks.dependencies is not None:
-        return ("some tasks wait for others; the programmes take all of them as one bag, free from the start.",)
+        return ("some tasks wait for others; the linear programs take all of them as one bag, free from the start.",)
     return ()
 
 
 def _check_pstate(name: str, pstate: int, number: int) -> None:
     if not 0 <= pstate < number:
-        raise InputError(f"{name}: P-state {pstate} is wanted; legal are 0 to {number - 1}.")
+        raise InputError(f"{name}: P-state {pstate} is wanted; allowed are 0 to {number - 1}.")

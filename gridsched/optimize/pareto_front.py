@@ -101,7 +101,7 @@ class ParetoFront:
         )
 
     def excess(self, makespan_s: float, energy_j: float) -> float:
-        """Return how far a schedule lies above the front.
+        """Return how far a schedule is above the front.
 
         Parameters
         ----------

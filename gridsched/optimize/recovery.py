@@ -111,7 +111,7 @@ def earnings(plan: BagPlan, tariff: Tariff, *, power_cap_w: float = np.inf, leas
     Notes
     -----
     Rounding and LPT do not know the cap. A bag whose mean power exceeds it is followed by a pause
-    of all machines that brings the mean down to it, so that the profit rate belongs to a legal
+    of all machines that brings the mean down to it, so that the profit rate belongs to an allowed
     schedule. A bag that loses money apart from standing costs waits as long as the promised rate
     allows, as in the programme.
     """

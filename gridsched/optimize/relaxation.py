@@ -253,8 +253,8 @@ def _highs(**programme: Any) -> Any:
         if answer.status == 0:
             return answer
         if answer.status == 2:
-            raise Infeasible("The linear programme has no solution.")
-    raise GridschedError(f"HiGHS solved no linear programme: {answer.message}")
+            raise Infeasible("The linear program has no solution.")
+    raise GridschedError(f"HiGHS solved no linear program: {answer.message}")
 
 
 def _with_last(values: Floats, rows: NDArray[np.intp], n_rows: int, last: float) -> sparse.csr_array:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.tariff import Tariff
 
@@ -186,7 +186,7 @@ def typed_bag(
     if len(homeless):
         i = int(homeless[0])
         raise InputError(
-            f"Task type {i} has {bag.tasks[i]} tasks and no machine that can run it; give it a "
+            f"Task type {i} has {counted(int(bag.tasks[i]), 'task')} and no machine that can run it; give it a "
             f"finite time in ETC on a machine type that has machines."
         )
     return bag

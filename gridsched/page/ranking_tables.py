@@ -10,6 +10,7 @@ from gridsched.analysis.rankings import RankedScheduler, Ranking
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, number_text
+from gridsched.errors import counted
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import METRICS
 
@@ -43,11 +44,11 @@ def _of_second(ranking: Ranking, second: RankedScheduler) -> str:
     of = "on average over the settings" if winner.settings > 1 else "on average"
     text = f"{next_is} {second.label}: {_how_far(ranking, above)} {of}"
     if above.low <= 0 <= above.high:
-        text = f"{text}; the interval holds 0, so the replicates do not tell the two apart."
+        text = f"{text}; the interval holds 0, so the replicates do not separate the two."
     elif above.count < 2:
         text = f"{text}, in one replicate."
     else:
-        text = f"{text}, paired over {above.count} replicates."
+        text = f"{text}, paired over {counted(above.count, 'replicate')}."
     if nearest is second:
         return text
     relation = "better than the first" if _worse(ranking, nearest) < 0 else "nearer"
@@ -113,10 +114,13 @@ def rankings_note(results: StudyResults) -> str:
     """Return what the numbers of the answers are."""
     n = results.study.replicates
     if not results.varying_axes:
-        text = f"Ranks by the means of {n} replicates."
+        text = f"Ranks by the means of {counted(n, 'replicate')}."
     else:
         axes = "the combinations of the axes below, replicates and schedulers apart"
-        text = f"Settings are {axes}. Ranks are by the means of {n} replicates in each setting, 1 being the best."
+        text = (
+            f"Settings are {axes}. Ranks are by the means of {counted(n, 'replicate')} in each setting, "
+            "1 being the best."
+        )
     return (
         f"{text} Means and paired differences are taken over settings within each replicate, then "
         "over replicates, with 95 % intervals; these hold for one comparison each, and the winner "

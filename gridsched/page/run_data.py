@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between, trace_energy
+from gridsched.errors import counted
 from gridsched.model.signals import J_PER_KWH, Signal
 from gridsched.model.timeline import bars_of
 from gridsched.model.trace import Trace
@@ -132,7 +133,10 @@ class ShownRun:
         start, submit = trace.start_time_s, trace.tasks.submit_time_s
         started = ~np.isnan(start)
         if not started.all():
-            self.notes.append(f"{np.count_nonzero(~started):,} jobs never start; they do not count as waiting.")
+            self.notes.append(
+                f"{counted(int(np.count_nonzero(~started)), 'job never starts', 'jobs never start')} (not counted as "
+                "waiting)."
+            )
         runs = trace.executions
         columns = {
             "time": times,

@@ -34,7 +34,7 @@ from markupsafe import Markup
 
 from gridsched.analysis.texts import prefixed, time_unit
 from gridsched.arrays import Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.output_files import write_whole
 from gridsched.model.trace import ExecutionEnd
 from gridsched.page.printing import page_html
@@ -373,5 +373,8 @@ def _named_apart(runs: Sequence[ShownRun]) -> list[ShownRun]:
 
 def _fact(run: ShownRun) -> str:
     trace = run.trace
-    counts = f"{len(trace.tasks):,} tasks, {len(trace.executions):,} executions on {len(trace.platform):,} hosts"
+    counts = (
+        f"{counted(len(trace.tasks), 'task')}, {counted(len(trace.executions), 'execution')} on "
+        f"{counted(len(trace.platform), 'host')}"
+    )
     return f"{run.title}: {counts}, until {trace.horizon_s:,.6g} s"

@@ -10,6 +10,7 @@ import pandas as pd
 from gridsched.analysis import statistics
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
+from gridsched.errors import counted
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS, Metric
 from gridsched.runs.study_schedulers import scheduler_texts
@@ -63,7 +64,7 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
 
     Numbers have the unit that the figures have.
     """
-    note = f"Mean ± half-width of the 95 % interval of {results.study.replicates} replicates."
+    note = f"Mean ± half-width of the 95 % interval of {counted(results.study.replicates, 'replicate')}."
     entry = METRICS[metric]
     if "energy_source" in frame:
         note += f" Energy by {_sources(frame['energy_source'])}."

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.findings import Findings
@@ -145,8 +145,8 @@ def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:
         report,
         notes=(
             *report.notes,
-            f"{path}: master on {deployment.master!r}, {len(deployment.workers)} worker(s) on "
-            f"{len(report.platform)} computing hosts",
+            f"{path}: master on {deployment.master!r}, {counted(len(deployment.workers), 'worker')} on "
+            f"{counted(len(report.platform), 'computing host')}",
         ),
     )
 
@@ -165,7 +165,7 @@ def with_inspection(report: PlatformReport, inspection: Inspection) -> PlatformR
         report,
         problems=(*report.problems, *sentences),
         notes=(*report.notes, *(f"SimGrid warns: {text}" for text in inspection.warnings)),
-        simgrid=f"loads it with the energy plugin, {len(inspection.hosts)} hosts",
+        simgrid=f"loads it with the energy plugin, {counted(len(inspection.hosts), 'host')}",
         links=inspection.links,
         routes=inspection.routes,
     )

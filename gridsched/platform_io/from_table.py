@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
@@ -166,7 +166,7 @@ def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Integ
     else:
         number = chosen["count"].to_numpy() if table.own_format else np.ones(rows, dtype=int)
         if number.sum() > MAX_HOSTS:
-            raise InputError(f"{table.path}: asks for {number.sum()} hosts; {MAX_HOSTS} are legal.")
+            raise InputError(f"{table.path}: asks for {number.sum()} hosts; {MAX_HOSTS} are allowed.")
     return np.repeat(np.arange(rows), number)
 
 
@@ -211,7 +211,7 @@ def _idle_power(
     watts = chosen["idle_power_w"].to_numpy()[draft.row] if "idle_power_w" in chosen else np.full(n, np.nan)
     if np.isnan(watts).any():
         warnings.append(
-            f"{int(np.isnan(watts).sum())} hosts have no idle power in the table: "
+            f"{counted(int(np.isnan(watts).sum()), 'host has', 'hosts have')} no idle power in the table: "
             f"{DEFAULT_IDLE_SHARE:.0%} of the busy power is assumed."
         )
     return watts.tolist(), DEFAULT_IDLE_SHARE
@@ -243,7 +243,7 @@ def _check_limits(table: MachineTable, host: Host) -> None:
         if not SMALLEST <= state.speed <= LARGEST or state.busy_w > LARGEST:
             raise InputError(
                 f"{table.path}: host {host.name!r} would have {state.speed:g} flop/s and draw "
-                f"{state.busy_w:g} W; legal are {SMALLEST:g} to {LARGEST:g} flop/s and up to "
+                f"{state.busy_w:g} W; allowed are {SMALLEST:g} to {LARGEST:g} flop/s and up to "
                 f"{LARGEST:g} W."
             )
 
@@ -334,7 +334,7 @@ def _row_keys(table: MachineTable, chosen: pd.DataFrame, by: str) -> list[str]:
     if by not in legal:
         words = ["host", "speed", "row", *legal]
         raise InputError(
-            f"Clusters by {by!r}: a number or one of {', '.join(words)} is legal. {did_you_mean(by, words)}".rstrip()
+            f"Clusters by {by!r}: a number or one of {', '.join(words)} is allowed. {did_you_mean(by, words)}".rstrip()
         )
     if by == "year":
         return ["unknown" if np.isnan(year) else str(int(year)) for year in chosen["year"]]

@@ -114,7 +114,7 @@ NONE = "none"
 #: What stands for jobs that draw what was measured, and whether what lies outside a node's range is cut.
 MEASURED = {"measured": False, "measured:clamped": True}
 REPLACED = "have power of their own, in whose place --power stands"
-SAME_IN_ALL = "draw the same power in each of their P-states, as --power says"
+SAME_IN_ALL = "draw the same power in each of their P-states, as set by --power"
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class GivenPower:
         if len(watts) not in (1, n_pstates):
             raise InputError(
                 f"{where}: --power gives {len(watts)} powers to host {host!r}, which has "
-                f"{n_pstates} P-state(s); one for all or one for each is legal."
+                f"{n_pstates} P-state(s); one for all or one for each is allowed."
             )
         return watts * (n_pstates // len(watts))
 
@@ -179,7 +179,7 @@ def _given_power(texts: tuple[str, ...]) -> GivenPower:
     """Return what is given; each run of a platform asks again."""
     if NONE in texts:
         if len(texts) > 1:
-            raise InputError("--power none stands alone: no energy is told of any host.")
+            raise InputError("--power none cannot be combined: no host has energy then.")
         return GivenPower(is_none=True)
     measured = [text for text in texts if text in MEASURED]
     items = tuple(_power_item(text) for text in texts if text not in MEASURED)
@@ -193,7 +193,7 @@ def _power_item(text: str) -> tuple[str, tuple[Wattage, ...]]:
     except ValueError as error:
         raise InputError(
             f"--power {text!r}: {error}; IDLE:EPSILON:BUSY in W, one for each P-state or for all, "
-            "NAME_PATTERN=IDLE:EPSILON:BUSY, measured, measured:clamped or none are legal."
+            "NAME_PATTERN=IDLE:EPSILON:BUSY, measured, measured:clamped or none are allowed."
         ) from None
 
 
@@ -280,7 +280,7 @@ def _pstate_item(text: str) -> tuple[str, int]:
         if not re.fullmatch(r"\d{1,9}", value.strip()):
             raise ValueError(f"{value!r} is no whole number of at least 0")
     except ValueError as error:
-        raise InputError(f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is legal.") from None
+        raise InputError(f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is allowed.") from None
     return pattern, int(value)
 
 
@@ -317,5 +317,5 @@ def one_pstate(given: int | str | None) -> int:
     items = read_pstates(given)
     named = [pattern for pattern, _ in items if pattern != EVERYONE]
     if named:
-        raise InputError(f"--pstate {given!r}: no machine has a name that {named[0]!r} could fit; K alone is legal.")
+        raise InputError(f"--pstate {given!r}: no machine has a name that {named[0]!r} could fit; K alone is allowed.")
     return items[-1][1] if items else 0

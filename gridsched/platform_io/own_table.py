@@ -102,7 +102,7 @@ def _columns(path: str | Path, raw: RawTable) -> dict[str, Column]:
             continue
         if name not in legal:
             raise InputError(
-                f"{path}: unknown column {header!r}. {did_you_mean(name, legal)}Legal columns: {', '.join(legal)}."
+                f"{path}: unknown column {header!r}. {did_you_mean(name, legal)}Allowed columns: {', '.join(legal)}."
             )
         if name in places:
             raise InputError(f"{path}: column {header!r} occurs twice.")

@@ -105,7 +105,7 @@ class PlatformRecipe:
         if self.idle_share is not None and self.idle_power_w is not None:
             raise InputError("An idle share and an idle power exclude each other.")
         if self.efficiency not in (None, *EFFICIENCY_RULES):
-            raise InputError(f"Efficiency rule {self.efficiency!r}: {', '.join(EFFICIENCY_RULES)} are legal.")
+            raise InputError(f"Efficiency rule {self.efficiency!r}: {', '.join(EFFICIENCY_RULES)} are allowed.")
         if self.name_pattern is not None:
             contain_match([""], self.name_pattern)
 
@@ -143,7 +143,7 @@ def parse_pstates(text: str) -> PStates:
         except ValueError:
             raise ValueError(f"P-states {text!r} must read 'speed factor:power factor;...', as '1:1;0.8:0.6'") from None
         if not (0 < speed < math.inf and 0 <= power < math.inf):
-            raise ValueError(f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are legal")
+            raise ValueError(f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are allowed")
         states.append((speed, power))
     if states[0][0] < max(speed for speed, _ in states):
         raise ValueError(f"P-states {text!r}: the first must be the fastest")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.input_files import read_text
 from gridsched.model.constraints import is_feature
 from gridsched.model.limits import LARGEST
@@ -95,7 +95,7 @@ def slurm_time_s(owner: str, name: str, text: object) -> float:
     match = _TIME.fullmatch(str(text)) if isinstance(text, str | int) else None
     if match is None or isinstance(text, bool):
         raise InputError(
-            f"Parameter {name!r} of {owner} is {text!r}; a time of slurm.conf is legal: minutes, "
+            f"Parameter {name!r} of {owner} is {text!r}; a time of slurm.conf is allowed: minutes, "
             "'minutes:seconds', 'hours:minutes:seconds', 'days-hours' or 'days-hours:minutes:seconds'."
         )
     parts = [int(part) for part in match["clock"].split(":")]
@@ -424,13 +424,16 @@ class _Reader:
         if unknown:
             names = ", ".join(list(unknown)[:5])
             more = ", ..." if len(unknown) > 5 else ""
-            parts.append(f"{sum(unknown.values()):,} lines of other things ({names}{more})")
+            parts.append(f"{counted(sum(unknown.values()), 'line')} of other things ({names}{more})")
         if others:
-            parts.append(f"{len(others):,} parameters and flags of scheduling ({', '.join(others[:5])})")
+            parts.append(
+                f"{counted(len(others), 'parameter or flag', 'parameters and flags')} of scheduling "
+                f"({', '.join(others[:5])})"
+            )
         if self._keys:
             parts.append(f"{len(self._keys):,} keys of nodes and partitions ({', '.join(list(self._keys)[:5])})")
         if self._absent:
-            parts.append(f"{self._absent:,} nodes that are down or to come")
+            parts.append(f"{counted(self._absent, 'node that is', 'nodes that are')} down or to come")
         if self._is_assumed:
             yield (
                 f"{self._path}: no SelectType (scontrol show config): jobs are assumed to share nodes by cores and "

@@ -65,7 +65,7 @@ class RawTable:
         What the content is: ``text``, ``spreadsheet`` or ``xml``, where a line is a machine's
         number.
     decimal_comma : bool
-        Whether a comma in a number may stand for the decimal point (columns are parted by ``;``).
+        Whether a comma in a number may stand for the decimal point (columns are separated by ``;``).
     preamble : int
         Rows above the header.
     """
@@ -261,7 +261,7 @@ def number_column(
         except ValueError:
             found = f"line {line}: column {column.header!r} is {str(cell)[:40]!r}"
             if faults is None:
-                raise InputError(f"{path}, {found}; {LEGAL_NUMBER} is legal.") from None
+                raise InputError(f"{path}, {found}; {LEGAL_NUMBER} is allowed.") from None
             faults.setdefault(k, found)
     return values
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import SI_PREFIXES
 from gridsched.platform_io.own_table import read_own_format
 from gridsched.platform_io.table_files import (
@@ -137,7 +137,7 @@ def read_machine_table(
     if year is not None and not 1993 <= year <= 2100:
         raise InputError(f"--year is {year}; TOP500 lists exist since 1993.")
     if trust not in (None, *TRUSTED):
-        raise InputError(f"--trust is {trust!r}; {' or '.join(TRUSTED)} is legal.")
+        raise InputError(f"--trust is {trust!r}; {' or '.join(TRUSTED)} is allowed.")
     raw = read_raw_table(path)
     if is_own_format(raw.headers):
         for option, value in (("--join", join), ("--trust", trust)):
@@ -170,7 +170,7 @@ def _read_list(
     columns = recognise_headers(raw.headers)
     raw, footnotes = _without_footnotes(raw, columns)
     if footnotes:
-        notes.append(f"{path}: {footnotes} line(s) below the last machine were left out.")
+        notes.append(f"{path}: {counted(footnotes, 'line')} below the last machine left out.")
     data: dict[str, Any] = {}
     faults: dict[int, str] = {}
     for name in CANONICAL:
@@ -183,7 +183,7 @@ def _read_list(
 
     frame = pd.DataFrame(data | {"line": raw.lines}).drop(index=_bad_rows(path, raw, faults, notes))
     if raw.preamble:
-        notes.append(f"{path}: {raw.preamble} line(s) above the header were left out.")
+        notes.append(f"{path}: {counted(raw.preamble, 'line')} above the header left out.")
     month = pd.Series(number_column(path, raw, columns.get("month"), {}))
     frame = _of_one_list(path, frame, month[frame.index].fillna(0), year, notes)
     factors = {name: column.factor for name, column in columns.items() if column.factor is not None}
@@ -218,7 +218,9 @@ def _of_one_list(
     text = f"{newest // 100:.0f}" + (f", month {newest % 100:.0f}" if newest % 100 else "")
     notes.append(
         f"{path}: holds lists of several years, {years[0]} to {years[-1]}; that of {text} is taken, "
-        f"{int(chosen.sum())} rows, and {int((~chosen).sum())} rows of the others are left out. --year takes another."
+        f"{counted(int(chosen.sum()), 'row')}, and "
+        f"{counted(int((~chosen).sum()), 'row of the others is', 'rows of the others are')} left out. "
+        "--year takes another."
     )
     return frame[chosen].copy()
 
@@ -228,13 +230,16 @@ def _bad_rows(path: str | Path, raw: RawTable, faults: dict[int, str], notes: li
     messages = [faults[row] for row in sorted(faults)]
     if len(messages) > MAX_BAD_SHARE * len(raw.rows):
         raise InputError(
-            f"{path}, {messages[0]}; {LEGAL_NUMBER} is legal. {len(messages)} of {len(raw.rows)} rows have such a "
+            f"{path}, {messages[0]}; {LEGAL_NUMBER} is allowed. {len(messages)} of {len(raw.rows)} rows have such a "
             f"cell; up to {MAX_BAD_SHARE:.0%} are left out."
         )
     if messages:
         more = f" and {len(messages) - _NAMED} more" if len(messages) > _NAMED else ""
         named = "; ".join(messages[:_NAMED])
-        notes.append(f"{path}: {len(messages)} rows are left out, as no number stands where one should: {named}{more}.")
+        notes.append(
+            f"{path}: {counted(len(messages), 'row is', 'rows are')} left out, without a number where one "
+            f"is expected: {named}{more}."
+        )
     return sorted(faults)
 
 
@@ -375,12 +380,12 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: st
         empty = frame[name].isna() & values.notna()
         if empty.any():
             frame.loc[empty, name] = values[empty]
-            notes.append(f"{path}: {int(empty.sum())} rows have no {how}.")
+            notes.append(f"{path}: {counted(int(empty.sum()), 'row has', 'rows have')} no {how}.")
 
     for name, what in (("rmax_flops", "Rmax"), ("power_w", "power"), ("efficiency_flop_per_j", "efficiency")):
         zero = frame[name] == 0
         if zero.any():
-            notes.append(f"{path}: {int(zero.sum())} rows have {what} 0, taken as unknown.")
+            notes.append(f"{path}: {counted(int(zero.sum()), 'row has', 'rows have')} {what} 0, taken as unknown.")
             frame.loc[zero, name] = np.nan
     rmax, power = frame["rmax_flops"], frame["power_w"]
     _settle_efficiency(path, frame, notes, trust)
@@ -412,14 +417,14 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
     if trust == "power":
         has_both = by_power.notna() & frame["efficiency_flop_per_j"].notna()
         frame.loc[has_both, "efficiency_flop_per_j"] = by_power[has_both]
-        notes.append(f"{path}: of {int(has_both.sum())} rows with both, Rmax / power is taken.")
+        notes.append(f"{path}: of {counted(int(has_both.sum()), 'row')} with both, Rmax / power is taken.")
         return
     ratio = frame["efficiency_flop_per_j"] / by_power
     wrong = (ratio > _LARGEST_FACTOR) | (ratio < 1 / _LARGEST_FACTOR)
     wrong &= trust is None
     if wrong.any():
         notes.append(
-            f"{path}: {int(wrong.sum())} rows have an efficiency more than a factor of "
+            f"{path}: {counted(int(wrong.sum()), 'row has', 'rows have')} an efficiency more than a factor of "
             f"{_LARGEST_FACTOR:g} off Rmax / power; Rmax / power is taken for "
             f"{_named(frame, ratio[wrong])}."
         )
@@ -430,7 +435,7 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
         warned = ratio[off & ((ratio - 1).abs() > _WARNED)]
         named = f"; over {_WARNED:.0%}: {_named(frame, warned)}" if len(warned) else ""
         notes.append(
-            f"{path}: {int(off.sum())} rows have an efficiency that is not Rmax / power "
+            f"{path}: {counted(int(off.sum()), 'row has', 'rows have')} an efficiency that is not Rmax / power "
             f"(more than {_AGREEMENT:.0%} apart{named}); the listed efficiency is kept."
         )
 

@@ -229,7 +229,7 @@ class _Reader:
             self.findings.problem(f"{what}: {error}.", element.line)
             return None
         if value < 0:
-            self.findings.problem(f"{what} is {text!r}; 0 or more is legal.", element.line)
+            self.findings.problem(f"{what} is {text!r}; 0 or more is allowed.", element.line)
             return None
         if not has_unit:
             self.findings.unitless.append(f"line {element.line}, {what}: {text!r}")
@@ -377,7 +377,7 @@ class _Reader:
             value = math.nan
         if not (least <= value <= 2**31 - 1 and value.is_integer()):
             self.findings.problem(
-                f"{what}: {name} is {text!r}; a whole number of at least {least} is legal.", element.line
+                f"{what}: {name} is {text!r}; a whole number of at least {least} is allowed.", element.line
             )
             return least
         return int(value)

@@ -63,7 +63,7 @@ def parse_profile(text: str, periodicity: float = -1.0) -> Profile:
             after = _number(words, 1, line)
         elif _LAWS.intersection(words):
             raise ValueError(
-                f"{line!r} is drawn by SimGrid, and nobody could repeat it; give dates and values, "
+                f"{line!r} is drawn at random by SimGrid, and could not be repeated; give dates and values, "
                 "or let hosts fail by --failures"
             )
         else:
@@ -73,7 +73,7 @@ def parse_profile(text: str, periodicity: float = -1.0) -> Profile:
                 raise ValueError(f"{line!r} comes after {dates[-2]:g} s; dates must ascend")
     if periodicity > 0:
         if after:
-            raise ValueError("it has both PERIODICITY and LOOPAFTER; one of them is legal")
+            raise ValueError("it has both PERIODICITY and LOOPAFTER; one of them is allowed")
         after = periodicity - (dates[-1] if dates else 0.0)
         if after < 0:
             raise ValueError(f"its last date lies after its period of {periodicity:g} s")
@@ -91,7 +91,7 @@ def _number(words: list[str], k: int, line: str) -> float:
     except (IndexError, ValueError):
         raise ValueError(f"{line!r} must hold a date and a value") from None
     if not (value == 0 or SMALLEST <= value <= LARGEST):
-        raise ValueError(f"{line!r}: numbers of 0 or more, up to {LARGEST:g}, are legal")
+        raise ValueError(f"{line!r}: numbers of 0 or more, up to {LARGEST:g}, are allowed")
     return value
 
 
@@ -169,7 +169,7 @@ class ProfileEntries:
         kind = element.attributes.get("kind", HOST_KINDS[0])
         name, target = (element.attributes.get(key, "") for key in ("trace", "element"))
         if kind not in _KINDS:
-            self.findings.problem(f"<trace_connect> of kind {kind!r}; legal: {', '.join(_KINDS)}.", element.line)
+            self.findings.problem(f"<trace_connect> of kind {kind!r}; allowed: {', '.join(_KINDS)}.", element.line)
             return
         trace = self.traces.get(name)
         if trace is None:
@@ -227,7 +227,7 @@ class ProfileEntries:
             self.findings.problem(f"{what}: the host has a {word} profile already.", element.line)
         elif profiles is self._speeds and 0.0 in profile.values:
             self.findings.problem(
-                f"{what}: a speed of 0 is not legal, because SimGrid 4.1 goes on computing; let "
+                f"{what}: a speed of 0 is not allowed, because SimGrid 4.1 goes on computing; let "
                 "the host be down by a state profile, or slow by a small number.",
                 element.line,
             )

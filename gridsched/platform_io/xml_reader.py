@@ -76,7 +76,8 @@ def _amount(entry: HostEntry, name: str, findings: Findings, properties: Mapping
         value = math.nan
     if not 0 <= value <= LARGEST:
         findings.problem(
-            f"host {entry.name!r}: {name} is {text!r}; a number of 0 or more, up to {LARGEST:g}, is legal.", entry.line
+            f"host {entry.name!r}: {name} is {text!r}; a number of 0 or more, up to {LARGEST:g}, is allowed.",
+            entry.line,
         )
         return 0.0
     return value
@@ -116,7 +117,7 @@ def _resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], .
         match = _RESOURCE.fullmatch(item)
         if match is None or match[1] in (CORES, MEMORY, *amounts):
             findings.problem(
-                f"host {entry.name!r}: {RESOURCES_PROPERTY} holds {item.strip()!r}; NAME:NUMBER is legal, each "
+                f"host {entry.name!r}: {RESOURCES_PROPERTY} holds {item.strip()!r}; NAME:NUMBER is allowed, each "
                 "name once, as gpu:4; cores and memory have an attribute and a property of their own.",
                 entry.line,
             )
@@ -174,8 +175,8 @@ def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
     unnamed = [str(k) for k in range(first, first + entry.n_still) if k not in named]
     if unnamed:
         findings.problem(
-            f"host {entry.name!r} has speed 0 in P-state {' and '.join(unnamed)}, and nothing "
-            "says what for: give it the properties boot_pstate and boot_time_s [s], "
+            f"host {entry.name!r} has speed 0 in P-state {' and '.join(unnamed)}, and the file "
+            "does not state their purpose: give it the properties boot_pstate and boot_time_s [s], "
             "shutdown_pstate and shutdown_time_s [s], or leave such P-states out.",
             entry.line,
         )
@@ -232,12 +233,12 @@ def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform
     path : str or Path
         SimGrid XML, version 4 or 4.1.
     power : GivenPower, optional
-        Power of hosts [W] in the place of what the file says, or does not say.
+        Power of hosts [W] instead of the file's, or if the file has none.
 
     Returns
     -------
     Platform
-        Its `warnings` say what is odd, one line for each kind.
+        Its `warnings` list oddities, one line for each kind.
 
     Raises
     ------
@@ -305,7 +306,7 @@ def _masters(entries: Entries, findings: Findings) -> list[HostEntry]:
     if len(masters) > 1:
         names = " and ".join(repr(entry.name) for entry in masters[:2])
         findings.problem(
-            f"{len(masters)} hosts have the property role=master ({names}); one at most is legal.", masters[1].line
+            f"{len(masters)} hosts have the property role=master ({names}); one at most is allowed.", masters[1].line
         )
     return masters
 

@@ -320,5 +320,5 @@ def _check(platform: Platform) -> None:
         if not 0 < len(name) <= MAX_NAME or _ILLEGAL.search(name):
             raise InputError(
                 f"{platform.name}: {name[:80]!r} cannot be a name in an XML file; 1 to "
-                f"{MAX_NAME:,} of its characters are legal."
+                f"{MAX_NAME:,} of its characters are allowed."
             )

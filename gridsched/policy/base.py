@@ -47,7 +47,7 @@ class Traits:
     needs_utility : bool
         Needs tasks with utility functions and task types (paper 000).
     by_types : bool
-        Goes by types of tasks and hosts; the common checks play it on tasks with types, too.
+        Uses types of tasks and hosts; the common checks also run it on tasks with types.
     needs_distributions : bool
         Needs run times that are known as distributions (paper 002).
     parallel : bool
@@ -76,7 +76,7 @@ class Traits:
     Raises
     ------
     InputError
-        If `asked` is none of these, or a column has no legal name.
+        If `asked` is none of these, or a column has no allowed name.
     """
 
     asked: Literal["start", "arrival", "event"]
@@ -181,7 +181,7 @@ class Scheduler(ABC):
         """Take leave of a run that has come to its end; asked of `Traits.external` alone."""
 
     def awaited(self) -> str:
-        """Return in words for whom a run would wait; empty: for nobody. Asked of `Traits.external` alone.
+        """Return in words for whom a run would wait; empty: for no one. Asked of `Traits.external` alone.
 
         The parameters are those that `prepare` accepts.
         """
@@ -222,7 +222,7 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
     if value not in legal:
         hint = did_you_mean(str(value), [str(choice) for choice in legal])
         choices = ", ".join(repr(choice) for choice in legal)
-        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Legal: {choices}.")
+        raise InputError(f"Parameter {name!r} of {owner} is {value!r}. {hint}Allowed: {choices}.")
 
 
 def check_number(owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str) -> float:
@@ -243,7 +243,7 @@ def check_number(owner: str, name: str, value: object, is_legal: Callable[[float
 def check_whole_number(owner: str, name: str, value: object, least: int) -> None:
     """Raise `InputError` unless parameter `name` of scheduler `owner` is a whole number.
 
-    For use in ``prepare``; `value` is what was found, at least `least` is legal.
+    For use in ``prepare``; `value` is what was found, at least `least` is allowed.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"Parameter {name!r} of {owner} is {value!r}; it must be a whole number >= {least}.")
@@ -253,7 +253,7 @@ def check_whole_number(owner: str, name: str, value: object, least: int) -> None
 class Delegate(Decision):
     """Let another policy decide from now on, beginning in this instant (`delegates`).
 
-    It is prepared with the run's random stream and asked as its own traits say; tasks that wait
+    It is prepared with the run's random stream and asked as its own traits specify; tasks that wait
     count as newly submitted. Its traits must be among those of the policy that delegates.
     """
 

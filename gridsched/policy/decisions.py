@@ -100,7 +100,7 @@ class Postpone(Decision):
 
 @dataclass(slots=True)
 class PowerOff(Decision):
-    """Switch a host off, which shuts down; illegal while anything runs or is fixed there.
+    """Switch a host off, which shuts down; not allowed while anything runs or is fixed there.
 
     Needs the trait `powers_hosts`.
     """
@@ -134,7 +134,7 @@ class Note(Decision):
 class WakeAt(Decision):
     """Ask again at `time` [s], or with `mapping_interval_s` at the first event from then on.
 
-    Events come anyway; there it says that waiting is meant, however many pass with nothing to do.
+    Events come anyway; there it states that the wait is intended, however many pass with nothing to do.
     Wakes in a row that lead to nothing end the run after a while (`Rules.max_barren_asks`).
     """
 

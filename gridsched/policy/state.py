@@ -328,7 +328,7 @@ class State(ABC):
 
     @abstractmethod
     def mean_ready_time(self) -> Floats:
-        """Return when each host could take a new task in the mean [s], shape (hosts,).
+        """Return when each host could take a new task on average [s], shape (hosts,).
 
         The means of all `ready_pmf`, infinite where a host is off.
         """

@@ -37,7 +37,7 @@ from gridsched.analysis.statistics import percent_more as percent_above
 from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import axis_text, value_text
 from gridsched.arrays import Floats
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.runs.claims_schema import BEST_OTHER, statistic
 from gridsched.runs.expressions import full_name
 
@@ -375,7 +375,7 @@ def ratio(
 ) -> Measured:
     """Return the mean of a metric of `scheduler` over the mean of another of `against` (default: the same ones).
 
-    The runs of what is compared with differ from `where` as `against_where` says.
+    The runs of `against` differ from `where` as `against_where` specifies.
 
     Parameters
     ----------
@@ -435,7 +435,7 @@ def hours_later(
     table, note = paired(results, columns)
     at = table.mean()
     hours = f"{at[scheduler]:.2f} h against {at[against]:.2f} h"
-    late = f"{never} runs never, counted at the end" if never else ""
+    late = f"{counted(never, 'run')} never, counted at the end" if never else ""
     return Measured(t_interval(table[scheduler] - table[against]), joined(hours, late, note))
 
 
@@ -516,7 +516,7 @@ def best_level(
 def best_level_steps(
     results: StudyResults, metric: str, scheduler: str, against: str, along: str, *, where: Given = EVERYWHERE
 ) -> Measured:
-    """Return by how many levels the best one of a family lies above that of another.
+    """Return by how many levels the best one of a family is above that of another.
 
     Raises
     ------

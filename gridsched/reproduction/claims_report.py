@@ -13,6 +13,7 @@ import pandas as pd
 from gridsched.analysis.claim_values import flat
 from gridsched.analysis.study_results import StudyResults
 from gridsched.analysis.texts import TextTable, axis_text, markdown_row, markdown_text
+from gridsched.errors import counted
 from gridsched.page import study_report
 from gridsched.page.report_files import ReportFiles, ShownTable
 from gridsched.reproduction.claims import (
@@ -99,7 +100,7 @@ def counts_text(findings: Sequence[Finding]) -> str:
         "counted apart: ": [each for each in findings if each.claim.kind in APART],
     }
     texts = [f"{title}{_counts_of_kinds(group)}" for title, group in groups.items() if group]
-    return f"{len(findings)} claims: {'; '.join(texts)}"
+    return f"{counted(len(findings), 'claim')}: {'; '.join(texts)}"
 
 
 #: How claims of the paper with such a tolerance are called where they are counted apart.

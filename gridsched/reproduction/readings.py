@@ -33,7 +33,7 @@ from gridsched.analysis.texts import (
     markdown_text,
     value_text,
 )
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.runs.claims_schema import BEST_OTHER, Claim
 from gridsched.runs.expressions import full_name
 
@@ -188,7 +188,7 @@ def readings_table(results: StudyResults, readings: Sequence[Reading]) -> list[T
             *(f"{value_text(part)}: median error" for part in parts),
         ]
         title = f"All {len(group)} readings: {metric}"
-        note = f"{results.study.replicates} replicates; absolute errors in points of percent."
+        note = f"{counted(results.study.replicates, 'replicate')}; absolute errors in points of percent."
         tables.append(TextTable(title, header, rows, len(group[0].values), note))
     return tables
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.platform import Platform
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
@@ -87,9 +87,9 @@ def _check_walltime(scenario: LoadedScenario) -> None:
     elif scenario.platform.profiles.speeds:
         why = f"host {scenario.platform.profiles.speeds[0][0]!r} has a speed profile, by which nothing is known to end"
     elif scenario.uses_network and not scenario.runs_profiles:
-        why = "messages take a time that nobody asked for; leave them out by --network none"
+        why = "messages take time that no job asked for; leave them out by --network none"
     if why is not None:
-        raise InputError(f"{name}: --walltime kill does not go with this run: {why}.")
+        raise InputError(f"{name}: --walltime kill is not possible in this run: {why}.")
 
 
 def _check_network(scenario: LoadedScenario) -> None:
@@ -211,7 +211,7 @@ def _check_cap_on_profiles(scenario: LoadedScenario) -> None:
         if faster or any(state.busy_w < state.epsilon_w for state in host.pstates):
             raise InputError(
                 f"{platform.name}: by its speed profile host {host.name!r} may draw more than at "
-                f"its full speed, and {cap} goes by that. Leave one of them out."
+                f"its full speed, but {cap} assumes full speed. Leave one of them out."
             )
 
 
@@ -230,12 +230,12 @@ def _check_energy(scenario: LoadedScenario) -> None:
             ("a carbon intensity (--carbon)", scenario.carbon is not None),
         ):
             if is_there:
-                raise InputError(f"--power none tells no energy, and {what} needs it.")
+                raise InputError(f"--power none means no energy, and {what} needs it.")
         return
     bad = [host.name for host in platform.hosts if not host.has_energy]
     if bad:
         raise InputError(
-            f"{platform.name}: {len(bad)} hosts, the first is {bad[0]!r}, have no usable "
+            f"{platform.name}: {counted(len(bad), 'host')}, the first {bad[0]!r}, without usable "
             "wattage_per_state, so their energy is unknown; see 'gridsched platform check'. Give "
             "it by --power IDLE:EPSILON:BUSY, or go without energy by --power none."
         )

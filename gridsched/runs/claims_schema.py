@@ -186,7 +186,7 @@ class Ours:
 def statistic(
     *, is_difference: bool = False, takes_families: bool = False
 ) -> Callable[[Callable[Concatenate[Any, _P], Any]], Callable[_P, Ours]]:
-    """Make a function of a study's results a statistic: called without these, it says how `Ours` is computed.
+    """Make a function of a study's results a statistic: called without these, it returns how `Ours` is computed.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class Ground:
 
 @checked_dataclass(frozen=True, config=_CHECKED)
 class Claim:
-    """What a paper says, and how our number is made to set beside it.
+    """A statement of a paper, and the computation of our number for it.
 
     Attributes
     ----------
@@ -236,21 +236,21 @@ class Claim:
     kind : {"number", "order", "shape", "theorem", "driver"}
         What is claimed: a number that the paper prints; who has more; how a curve runs, or that it
         does not; what holds by construction, whatever is drawn; or something of our own (how a
-        driver or scheduler of ours does), which no paper says. They are counted apart.
+        driver or scheduler of ours does), which no paper states. They are counted separately.
     text : str
         The claim in words.
     source : str
-        Where the paper says it: section, table, figure.
+        Its place in the paper: section, table, figure.
     ours : Ours
         How our number is computed.
     tolerance : float, (float, float), "order", "order_or_tie" or None
-        Largest distance, legal range, or only the ranking (which a tie may leave open).
+        Largest distance, allowed range, or only the ranking (which a tie may leave open).
     ground : Ground
         On what the tolerance stands.
     paper : float or None
         The paper's number.
     paper_range : (float, float) or None
-        The range in which the paper says that the number lies, where it prints one. No tolerance
+        The range of the number that the paper prints, if it prints one. No tolerance
         may be wider.
     unit : str
     scale : float

@@ -70,7 +70,7 @@ class Language:
     Attributes
     ----------
     takes : tuple of type
-        `DECISIONS`, `COMPUTATIONS` or both; names, constants and signs are legal in any.
+        `DECISIONS`, `COMPUTATIONS` or both; names, constants and signs are allowed in any.
     name : callable
         Told a name as it is written, returns the key of its value, or raises `InputError`.
     how : str

@@ -93,7 +93,7 @@ def optimize(wanted: Optimization) -> Optimized:
         )
     if (weigh := getattr(planner, "weigh", "energy")) != "energy":
         raise InputError(
-            f"weigh={weigh!r} goes by time and site, and the driver 'optimize' knows neither. Take another "
+            f"weigh={weigh!r} depends on time and site, and the driver 'optimize' knows neither. Take another "
             "driver, or leave it out."
         )
     if planner.power_off_unused:
@@ -120,7 +120,7 @@ def no_planner(scheduler: str) -> str:
     ids = [each.id for each in entries() if "typed" in each.accepts]
     planners = [id for id in usable(ids) if hasattr(scheduler_class(id), "divided")]
     return (
-        f"scheduler {scheduler!r} follows no programme, and the driver 'optimize' executes "
+        f"scheduler {scheduler!r} follows no linear program, and the driver 'optimize' executes "
         f"nothing; it takes planners as {', '.join(planners)}. Take another driver"
     )
 

@@ -55,7 +55,7 @@ def _metered(scenario: LoadedScenario) -> LoadedScenario:
     if clamps is None:
         return scenario
     if not isinstance(scenario.run_times, LoggedRunTimes):
-        raise InputError(f"{scenario.tasks.name}: --power measured goes with a log of jobs that tells their power.")
+        raise InputError(f"{scenario.tasks.name}: --power measured needs a log of jobs with their power.")
     for key, value in (
         ("energy_budget_j", scenario.budget),
         ("power_cap_w", scenario.power_cap_w),
@@ -63,7 +63,7 @@ def _metered(scenario: LoadedScenario) -> LoadedScenario:
     ):
         if value is not None:
             raise InputError(
-                f"--power measured: what jobs really draw is known to nobody before they ran, and {key} goes by "
+                f"--power measured: the true power of jobs is unknown before they run, and {key} depends on "
                 "it; leave one of them out."
             )
     nodes = nodes_filled(scenario.platform, scenario.tasks)

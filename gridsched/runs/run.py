@@ -130,7 +130,7 @@ class RunResult:
         Parameters
         ----------
         by : str
-            ``"partition"``, ``"size"``, or what the log tells: ``"user"``, ``"queue"``, ...
+            ``"partition"``, ``"size"``, or another attribute of the log: ``"user"``, ``"queue"``, ...
 
         Raises
         ------

@@ -71,7 +71,7 @@ def check_energy_agreement(result: RunResult) -> None:
     raise SimulationError(
         f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
         f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "
-        f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is legal "
+        f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is allowed "
         f"({len(hosts)} of {len(rows) - 1} hosts differ). All figures of this run are left out: "
         "the platform or the scheduler does something the model does not know of; see 'gridsched "
         "platform check'."
@@ -141,7 +141,7 @@ def run_many(
     keep_errors : bool
         Put the error of a failed run into its place; by default the first one is raised.
     accept : callable
-        Told each result, it raises an error where the run is to count as failed.
+        Called with each result; it raises an error if the run is to count as failed.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def run_many(
     for scenario in todo:
         check(scenario)
     if workers is not None and workers < 1:
-        raise InputError(f"run_many: workers is {workers}; at least 1 is legal.")
+        raise InputError(f"run_many: workers is {workers}; at least 1 is allowed.")
     count = min(workers or len(os.sched_getaffinity(0)), max(len(todo), 1))
 
     outcome = partial(_outcome, is_apart=count > 1, accept=accept, keep_errors=keep_errors)

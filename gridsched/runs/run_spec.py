@@ -138,14 +138,14 @@ class Settings(Section):
 
     driver: Literal["simgrid", "reference", "optimize"] = Field(
         default="simgrid",
-        description="simgrid; reference: no SimGrid, no network; or optimize: nothing is "
-        "executed, the programme of a planner alone ([profit](profit.md)).",
+        description="simgrid; reference: no SimGrid, no network; or optimize: nothing is executed, the linear "
+        "program of a planner alone ([profit](profit.md)).",
     )
     series_step_s: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="Keep cumulative energy and utility in the window of the results at steps of this length.",
+        description="Store cumulative energy and utility in the window of the results at steps of this length.",
     )
 
     @field_validator("cfg", check_fields=False)

@@ -56,7 +56,7 @@ def study_keys() -> str:
     """Return the reference of all keys as Markdown tables."""
     schema = _plain_schema()
     lines = [*_HEAD, *(_row(schema, name) for name in Content.model_fields)]
-    lines += ["", "How a run is done, as for `gridsched run`; a list is an axis here, too.", ""]
+    lines += ["", "The next keys set how a run is done, as for `gridsched run`; here, too, a list is an axis.", ""]
     rules_first = dict.fromkeys((*keys_of(Scenario), *Settings.model_fields))
     lines += [*_HEAD, *(_row(schema, name) for name in rules_first if name in Settings.model_fields)]
     lines += ["", "| generator | keys |", "|---|---|"]
@@ -102,7 +102,7 @@ def _row(schema: dict[str, Any], name: str) -> str:
 
 
 def _value(entry: dict[str, Any]) -> str:
-    """Return in words what kind of value is legal."""
+    """Return in words what kind of value is allowed."""
     if "anyOf" in entry:
         words = [_value(each) for each in entry["anyOf"] if each.get("type") != "null"]
         return " or ".join(dict.fromkeys(words))

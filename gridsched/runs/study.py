@@ -164,7 +164,7 @@ class Study:
         if (combined := self._n_combined()) > MAX_RUNS:
             raise InputError(
                 f"{document.path}: the axes and replicates have {combined:,} combinations; at most "
-                f"{MAX_RUNS:,} are legal. Part it into several studies."
+                f"{MAX_RUNS:,} are allowed. Split it into several studies."
             )
         self._sections = [VariedSection(document, self.axes, self.files, section) for section in VARIED]
         if self.n_runs == 0:
@@ -306,7 +306,7 @@ class Study:
             If it is less than 1.
         """
         if replicates < 1:
-            raise InputError(f"{replicates} replicates; at least 1 is legal.")
+            raise InputError(f"{replicates} replicates; at least 1 is allowed.")
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
         document = replace(self.document, content=content)
@@ -341,7 +341,7 @@ class Study:
         Parameters
         ----------
         is_meant : callable, optional
-            Told the axis values of a run; says whether to yield it (see `run_filter`).
+            Called with the axis values of a run; returns whether to yield it (see `run_filter`).
         """
         names = [axis.name for axis in self.axes]
         schedulers = [SectionText.of(self._scheduler_section(each)) for each in self.schedulers]

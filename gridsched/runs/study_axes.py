@@ -73,7 +73,7 @@ def section_values(document: StudyDocument, section: str) -> dict[str, Any]:
     if isinstance(raw, str | tuple):
         return {"file": raw}
     if not isinstance(raw, dict):
-        document.refuse((section,), f"is {shown_value(raw)}; a file's name or a table is legal.")
+        document.refuse((section,), f"is {shown_value(raw)}; a file's name or a table is allowed.")
     return raw
 
 
@@ -91,7 +91,7 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
         return Settings
     if section == "platform" and makes_system(document):
         if values:
-            document.refuse(("platform",), "is not legal: the workload's generator makes the platform, too.")
+            document.refuse(("platform",), "is not allowed: the workload's generator makes the platform, too.")
         return NoPlatform
     if section == "platform" and not values and brings_platform(document):
         return NoPlatform
@@ -111,7 +111,7 @@ def section_model(document: StudyDocument, section: str, values: Mapping[str, An
     if not isinstance(name, str) or name not in known:
         document.refuse(
             (section, "generator"),
-            f"is {shown_value(name)}. {did_you_mean(str(name), known)}Legal: {', '.join(known)}.",
+            f"is {shown_value(name)}. {did_you_mean(str(name), known)}Allowed: {', '.join(known)}.",
         )
     return model_of(section, name)
 
@@ -220,7 +220,7 @@ def group_axes(document: StudyDocument) -> Iterator[Axis]:
     for name, levels in document.content.group.items():
         path = ("group", name)
         if name in RESERVED or "." in name:
-            document.refuse(path, f"is no legal name; not legal: {', '.join(RESERVED)}, dots.")
+            document.refuse(path, f"is no allowed name; not allowed: {', '.join(RESERVED)}, dots.")
         check_values(document, path, tuple(levels))
         changes = tuple(_level(document, (*path, label), levels[label]) for label in levels)
         for label, change in zip(levels, changes, strict=True):
@@ -243,7 +243,7 @@ def _level(document: StudyDocument, path: KeyPath, raw: dict[str, Any]) -> dict[
         else:
             legal = ("platform", "workload", *Settings.model_fields)
             document.refuse(
-                (*path, key), f"cannot be set by a group. {did_you_mean(key, legal)}Legal: {', '.join(legal)}."
+                (*path, key), f"cannot be set by a group. {did_you_mean(key, legal)}Allowed: {', '.join(legal)}."
             )
     if not change:
         document.refuse(path, "sets nothing.")

@@ -189,7 +189,7 @@ class _Checks:
         kinds = figure_kinds("declared")
         if figure.kind not in kinds:
             hint = did_you_mean(figure.kind, kinds)
-            self._document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Legal: {', '.join(kinds)}.")
+            self._document.refuse((*path, "kind"), f"is {figure.kind!r}. {hint}Allowed: {', '.join(kinds)}.")
         kind = kinds[figure.kind]
         for key in kind.needs:
             if not getattr(figure, key):

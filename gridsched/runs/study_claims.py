@@ -52,7 +52,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
     Raises
     ------
     InputError
-        If it cannot be run, or holds no legal claims.
+        If it cannot be run, or holds no allowed claims.
     """
     names = _names_in(path)
     claims: Any = names.get("CLAIMS")
@@ -73,7 +73,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
                 hint = did_you_mean(id, found)
                 raise InputError(f"{path}: an explanation is of claim {id!r}; no claim is called so. {hint}".rstrip())
             if found[id].explanation:
-                raise InputError(f"{path}: claim {id!r} has two explanations; one is legal.")
+                raise InputError(f"{path}: claim {id!r} has two explanations; one is allowed.")
             found[id] = replace(found[id], explanation=explanation.text, run_ids=explanation.run_ids)
     return tuple(found.values())
 
@@ -138,7 +138,7 @@ def _wrong_schedulers(ours: Ours, schedulers: Sequence[StudyScheduler]) -> list[
         if name in families:
             wrong.append(f"{key} is {name!r}, of which there are variants: take one's label, or `of_variant`.")
         else:
-            wrong.append(f"{key} is {name!r}. {did_you_mean(name, legal)}Legal: {', '.join(legal)}.")
+            wrong.append(f"{key} is {name!r}. {did_you_mean(name, legal)}Allowed: {', '.join(legal)}.")
     return wrong
 
 

@@ -35,22 +35,24 @@ _NAMED_ENTRIES = {"figures": "name"}
 
 def _claims_file(given: Any) -> Any:
     if isinstance(given, tuple):
-        raise ValueError("it should be the name of a Python file with the study's claims (docs/campaigns.md, 'Claims')")
+        raise ValueError(
+            "it should be the name of a Python file with the study's claims (docs/study_reports.md, 'Claims')"
+        )
     return given
 
 
 class Content(Section):
     """The keys of a study file beside those of `Settings`; their descriptions are the reference."""
 
-    name: str = Field(pattern=NAME, description="What the study is called.")
+    name: str = Field(pattern=NAME, description="Name of the study.")
     extends: str | None = Field(
         default=None,
         description="A study that comes with gridsched, or a `.toml` file beside this one, which "
-        "extends none itself: what it says holds where this file says nothing else. A table is "
-        "changed key by key, `figures` by their `name`; what is new among these is appended, and "
-        "anything else takes the place of what was there.",
+        "extends none itself: its values hold unless this file sets others. A table is "
+        "changed key by key, `figures` by their `name`; new ones among these are appended, and "
+        "any other value replaces the old one.",
     )
-    title: str = Field(default="", description="What it is about, in a line.")
+    title: str = Field(default="", description="Its subject, in a line.")
     source: str = Field(default="", description="The publication that it follows.")
     seed: int = Field(
         default=0,
@@ -59,7 +61,9 @@ class Content(Section):
         description="Each replicate draws its own platform, tasks and scheduler's random numbers "
         "from it; all schedulers of a replicate meet the same platform and tasks.",
     )
-    replicates: int = Field(default=1, ge=1, le=1_000_000, description="How often everything is drawn anew.")
+    replicates: int = Field(
+        default=1, ge=1, le=1_000_000, description=("Number of times that everything is sampled again.")
+    )
     policies: tuple[str, ...] = Field(
         default=(),
         description="Python files with schedulers of your own, called by the names of their "
@@ -68,14 +72,14 @@ class Content(Section):
     )
     optional: tuple[str, ...] = Field(
         default=(),
-        description="Input files that may be absent, as logs that you fetch yourself: they are "
-        "looked for beside the study, then in the working folder; without one, the runs and "
-        "claims that need it are left out, with a warning.",
+        description="Input files that may be absent, such as logs that you fetch yourself: gridsched looks for "
+        "them beside the study, then in the working folder; without one, the runs and claims that need "
+        "it are left out, with a warning.",
     )
     platform: Any = Field(
         default_factory=dict,
-        description="A SimGrid file, or a `generator` with its keys (see below); none where the "
-        "workload's generator makes the platform, too. A [trace](traces.md) needs none.",
+        description="A SimGrid file, or a `generator` with its keys (see below); none if the workload's generator "
+        "also makes the platform. A [trace](traces.md) needs none.",
     )
     workload: Any = Field(
         default_factory=dict,
@@ -97,15 +101,14 @@ class Content(Section):
     )
     only: str | None = Field(
         default=None,
-        description="An expression as for `--only`, the replicate among its axes: the runs that "
-        'the study consists of. `driver = ["reference", "simgrid"]` with `only = "driver == '
-        "'reference' or replicate == 0\"` does one replicate of everything on SimGrid as well.",
+        description="An expression as for `--only`, the replicate among its axes: the runs that the study consists "
+        'of. `driver = ["reference", "simgrid"]` with `only = "driver == \'reference\' or replicate == '
+        '0"` also runs one replicate of everything on SimGrid.',
     )
     metrics: tuple[str, ...] = Field(
         default=(),
-        description="What the report shows; default: about a dozen. Some follow from stored rows, "
-        "so that a finished campaign has them without a new run: `energy_delay_js`, and for bags "
-        "of tasks the "
+        description="Metrics that the report shows; default: about a dozen. Some follow from stored rows, so a "
+        "finished campaign has them without a new run: `energy_delay_js`, and for bags of tasks the "
         "[bounds](bounds.md) `makespan_bound_s`, `energy_bound_j` and the distances from them, "
         "`makespan_above_bound`, `energy_above_bound`, and with `fixed_` before `bound` those of "
         "schedulers that leave power states alone.",
@@ -114,7 +117,7 @@ class Content(Section):
         default_factory=dict,
         description='Metrics of your own, computed from stored rows: `NAME = "EXPRESSION"` over '
         "numbers and metrics (also those above it) with `+ - * / **`, `abs`, `sqrt`, `exp`, `log`, "
-        '`min`, `max`; `{ formula, unit, better, meaning }` says more. `ed2p = "energy_j * '
+        '`min`, `max`; `{ formula, unit, better, meaning }` specifies more. `ed2p = "energy_j * '
         'makespan_s ** 2"`.',
     )
     baseline: str | None = Field(
@@ -128,17 +131,16 @@ class Content(Section):
     )
     claims: Annotated[str, BeforeValidator(_claims_file)] = Field(
         default="",
-        description="What the paper says: a [Python file](#claims) beside this one, which is copied into the store "
+        description="The claims of the paper: a [Python file](#claims) beside this one, which is copied into the store "
         "and run only if it is trusted, or the name of a study that comes with gridsched, for its claims.",
     )
-    readings: Readings | None = Field(default=None, description="Axes that stand for readings of a paper.")
+    readings: Readings | None = Field(default=None, description="Axes that are readings of a paper.")
     report: Report = Field(
         default=Report(),
-        description="The runs that tables, figures and claims are of, so that for instance the "
-        "two drivers are in no mean together.",
+        description="The runs that tables, figures and claims use, for example so that no mean mixes the two drivers.",
     )
     figures: tuple[DeclaredFigure, ...] = Field(
-        default=(), description="What the report draws instead of its usual figures; see below."
+        default=(), description="Figures that the report draws instead of its usual ones; see below."
     )
 
 
@@ -198,7 +200,7 @@ def parse_document(text: str, path: str) -> StudyDocument:
     """
     document = _document(parse_toml(text, path), text, path)
     if document.content.extends is not None:
-        document.refuse(("extends",), "is not legal where a study must stand by itself.")
+        document.refuse(("extends",), "is not allowed in a study that must not extend another.")
     return document
 
 
@@ -217,7 +219,7 @@ def parse_study_file(text: str, path: str) -> StudyDocument:
     inherited = parse_toml(read_text(parent), parent)
     if "extends" in inherited:
         raise InputError(
-            f"{path}: extends is {parent}, which extends another study itself; one that stands by itself is legal."
+            f"{path}: extends is {parent}, which extends another study itself; one that extends none is allowed."
         )
     keys = _changed(inherited, keys)
     return _document(keys, tomli_w.dumps(keys), path, parent)
@@ -266,7 +268,7 @@ def _parent_file(name: Any, path: str) -> Path:
     if not isinstance(name, str) or not is_file_name(name):
         raise InputError(
             f"{path}: extends is {shown_value(name)}; the name of a study that comes with "
-            "gridsched, or of a .toml file beside this one is legal."
+            "gridsched, or of a .toml file beside this one is allowed."
         )
     if name.endswith(".toml"):
         return Path(path).parent / name

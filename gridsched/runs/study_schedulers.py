@@ -118,7 +118,7 @@ def _variants(
 ) -> Iterator[StudyScheduler]:
     table = {"id": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or not isinstance(table.get("id"), str):
-        document.refuse(path, f"is {shown_value(entry)}; an id or a table with an id is legal.")
+        document.refuse(path, f"is {shown_value(entry)}; an id or a table with an id is allowed.")
     try:
         id = _id_of(table["id"], policies)
         cls = scheduler_class(id)
@@ -126,13 +126,13 @@ def _variants(
         document.refuse((*path, "id"), f"is wrong: {error}")
     label = table.get("label", id)
     if not isinstance(label, str) or not label:
-        document.refuse((*path, "label"), f"is {shown_value(label)}; a text is legal.")
+        document.refuse((*path, "label"), f"is {shown_value(label)}; a text is allowed.")
     legal = cls.parameter_defaults()
     given = {key: value for key, value in table.items() if key not in _OWN_KEYS}
     for key in given:
         if key not in legal:
             hint, names = did_you_mean(key, legal), ", ".join(legal) or "none"
-            document.refuse((*path, key), f"is no parameter of {id}. {hint}Legal: {names}.")
+            document.refuse((*path, key), f"is no parameter of {id}. {hint}Allowed: {names}.")
     varying = {
         key: value
         for key, value in given.items()

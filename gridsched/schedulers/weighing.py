@@ -62,10 +62,10 @@ def weighed_j(signals: Sequence[Signal], energy_j: Floats, now: float, run_time_
 
 
 def signals_of_groups(signal: Signal, groups: Sequence[Integers]) -> list[Signal]:
-    """Return what a joule weighs in the mean of each group of computing hosts."""
+    """Return what a joule weighs on average over each group of computing hosts."""
     return [signal.of_hosts(group) for group in groups]
 
 
 def mean_weights(signals: Sequence[Signal], start: float, length: ArrayLike) -> Floats:
-    """Return what a joule weighs in the mean of some time, by each signal."""
+    """Return what a joule weighs on average over some time, by each signal."""
     return np.array([float(signal.mean(start, length)) for signal in signals])

@@ -229,7 +229,7 @@ def _understand(
     if kind == "error":
         name, text = rest
         if name == "SimulationError" and (reason := _complaint(lines, default="")):
-            text = f"{text} SimGrid said: {reason}"
+            text = f"{text} SimGrid printed: {reason}"
         raise getattr(errors, name)(text)
     return rest[0], "\n".join(lines), rest[1]
 
@@ -238,7 +238,7 @@ def _timed_out(where: str, timeout_s: float | None) -> SimulationError:
     return SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
 
 
-def _complaint(lines: list[str], default: str = "it said nothing.") -> str:
+def _complaint(lines: list[str], default: str = "it printed nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
     complaints = [line for line in lines if _TROUBLE.search(line)] or lines[:1]

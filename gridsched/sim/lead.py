@@ -97,7 +97,7 @@ class LeadSession(ActorSession):
                 host = self.world.platform.hosts[execution.host].name
                 raise SimulationError(
                     f"Host {host!r} failed at t = {self.world.clock():g} s while a task ran on it, "
-                    "although nobody switched it off."
+                    "although no decision switched it off."
                 ) from None
         clock = self._engine.clock
         if clock != time:

@@ -123,7 +123,7 @@ def load_simgrid() -> ModuleType:
     Raises
     ------
     MissingDependency
-        If it is missing or does not load; the message says how to install it.
+        If it is missing or does not load; the message explains how to install it.
     """
     return _load()[0]
 

@@ -244,7 +244,7 @@ class AnsweringProcess:
         if self._stderr is not None:
             os.set_blocking(self._stderr.fileno(), False)
         if self.ask(order) is None:
-            hint = "" if has_log else "; what it said stands on standard error"
+            hint = "" if has_log else "; standard error has its messages"
             raise EnvironmentFault(f"{name} did not start: {self.end()}{hint}.")
 
     def ask(self, question: object) -> Any:
@@ -361,7 +361,7 @@ class AnsweringProcess:
                 stream.close()
             os.close(self._ended)
         if self._is_garbled:
-            return "what it said, which was no message: does a policy write to its files?"
+            return "its output, which was no message: does a policy write to its files?"
         status, lines = self._process.returncode, self._log.text.strip().splitlines()
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{how}{f': {lines[-1]}' if lines and status > 0 else ''}"

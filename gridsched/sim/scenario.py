@@ -72,7 +72,7 @@ class Scenario(Rules):
     run_times : RunTimes, optional
         How long executions really take, hidden from the scheduler; default the estimates.
     estimates : Estimates, optional
-        What is known of times and powers, where neither types nor flops tell it.
+        Known times and powers, if neither types nor flops give them.
     inputs : mapping
         File that was read -> SHA-256 of its content.
     trace : TraceOptions
@@ -91,11 +91,11 @@ class Scenario(Rules):
         SimGrid deployment file: which actor runs on which host (SimGrid driver).
     pstate : int or str, optional
         P-state of all hosts, or of some by their names (``"old-*=1,new-*=0"``), in the place of
-        what the platform file says; see `gridsched.platform_io.overrides`.
+        the platform file's; see `gridsched.platform_io.overrides`.
     hosts_off : tuple of str
         Hosts switched off at the start.
     power : tuple of str
-        Power of hosts in the place of what the platform file says; see
+        Power of hosts instead of the platform file's; see
         `gridsched.platform_io.overrides`.
     master : str, optional
         Host that computes nothing, in the place of the one with the property ``role=master``.
@@ -111,7 +111,7 @@ class Scenario(Rules):
     tariff : Tariff, optional
         What the bag pays and what operating the hosts costs; with it a run has a profit.
     carbon : Carbon, optional
-        Carbon intensity of power by time and site; with it a run has grams.
+        Carbon intensity of power by time and site; with it a run counts its grams of CO2.
     timeout_s : float, optional
         Wall time after which a run is ended with an error [s].
 
@@ -147,13 +147,12 @@ class Scenario(Rules):
         key_info("platform: bytes cross its links; or none. Default: platform if a task has bytes.", of=_SIMGRID),
     ] = None
     deployment: Annotated[
-        str | Path | None, key_info("SimGrid deployment (.xml): which actor runs where.", "FILE", of=OF_HOSTS)
+        str | Path | None, key_info("SimGrid deployment (.xml): assigns actors to hosts.", "FILE", of=OF_HOSTS)
     ] = None
     pstate: Annotated[
         int | str | None,
         key_info(
-            "P-state of hosts, instead of the platform file's (0 where it says none): "
-            "K, or NAME_PATTERN=K; repeatable.",
+            "P-state of hosts, instead of the platform file's (0 if it has none): K, or NAME_PATTERN=K; repeatable.",
             "[PATTERN=]K",
             of={"repeatable": True, **OF_HOSTS},
         ),
@@ -164,9 +163,9 @@ class Scenario(Rules):
     power: Annotated[
         tuple[str, ...],
         key_info(
-            "Power of hosts in W, beside or instead of the platform's: "
-            "IDLE:EPSILON:BUSY, NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; measured: jobs of a log "
-            "draw what was measured (measured:clamped: within the range of a node); repeatable.",
+            "Power of hosts in W, beside or instead of the platform's: IDLE:EPSILON:BUSY, "
+            "NAME_PATTERN=IDLE:EPSILON:BUSY, or none: no energy; measured: jobs of a log use the measured power "
+            "(measured:clamped: within the range of a node); repeatable.",
             "[PATTERN=]W:W:W",
         ),
     ] = ()
@@ -192,13 +191,12 @@ class Scenario(Rules):
     cfg: Annotated[tuple[str, ...], key_info("SimGrid's --cfg; repeatable.", "KEY:VALUE", of=_SIMGRID)] = ()
     log: Annotated[
         tuple[str, ...],
-        key_info("SimGrid's --log; repeatable. What it says goes to stderr.", "CATEGORY.KEY:VALUE", of=_SIMGRID),
+        key_info("SimGrid's --log; repeatable. Its output goes to stderr.", "CATEGORY.KEY:VALUE", of=_SIMGRID),
     ] = ()
     share_idle: Annotated[
         Literal["cores", "node"],
         key_info(
-            "Idle power of a busy host: charged to what runs there by cores, or left to the node "
-            "(the energy of tasks).",
+            "Idle power of a busy host: charged to its jobs by cores, or left to the node (the energy of tasks).",
             of=OF_SHARED_NODES,
         ),
     ] = "cores"
@@ -211,7 +209,10 @@ class Scenario(Rules):
     ] = None
     carbon: Annotated[
         Carbon | None,
-        key_info("Carbon intensity of power by time and site.", of={"group": "Carbon (with --carbon a run has grams)"}),
+        key_info(
+            "Carbon intensity of power by time and site.",
+            of={"group": "Carbon (--carbon makes a run count grams of CO2)"},
+        ),
     ] = None
     timeout_s: Annotated[
         float | None, key_info("End a run, or the reading before it, after this wall time.", gt=0, le=MAX_TIMEOUT_S)

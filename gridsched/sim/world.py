@@ -55,7 +55,7 @@ def check_clocks(clock: float, time: float) -> None:
     """Raise `SimulationError` if SimGrid's clock is not at the model's instant `time` [s]."""
     if abs(clock - time) > 1e-9 * max(1.0, time):
         raise SimulationError(
-            f"SimGrid's clock says {clock!r} s where the model says {time!r} s; they may differ "
+            f"SimGrid's clock is at {clock!r} s, the model at {time!r} s; they may differ "
             "by 1e-9 relative. Is another load on the hosts?"
         )
 

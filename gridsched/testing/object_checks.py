@@ -120,7 +120,7 @@ def check_docstring(scheduler: Scheduler) -> None:
     if not summary.endswith("."):
         raise CheckFailed(
             f"The docstring of {cls.__name__} begins with {summary!r}; begin with one line that "
-            "says what the policy does, and ends with a full stop."
+            "describes the policy, and ends with a period."
         )
     described = _section(text, "Parameters")
     for name in cls.parameter_defaults():

@@ -53,7 +53,7 @@ class Case:
     estimates : Estimates, optional
         Where given, the case is for the reference driver only.
     estimates_of : callable, optional
-        ``estimates_of(platform, tasks)`` where neither flops nor types tell times and powers.
+        ``estimates_of(platform, tasks)`` if neither flops nor types give times and powers.
     types : TaskTypes, optional
         ETC and APC where the tasks have types.
     logged : sequence of float, optional
@@ -122,7 +122,7 @@ class Case:
 
 
 class CheckFailed(AssertionError):
-    """A scheduler breaks its contract; the message says how to mend it."""
+    """A scheduler breaks its contract; the message explains how to mend it."""
 
 
 class Watched(Scheduler):

@@ -67,7 +67,7 @@ class GeneratorKeys(BaseModel):
                 raise InputError(f"{useless[0]} has no effect beside {file}; remove one of them.")
 
     def check_entries(self, keys: str, entries: int) -> None:
-        """Refuse more entries of a table than are drawn; `keys` say how many."""
+        """Refuse more entries of a table than are sampled; `keys` give the number."""
         if entries > MAX_ENTRIES:
             raise InputError(f"{keys} give {entries:,} entries; at most {MAX_ENTRIES:,} are drawn.")
 
@@ -113,8 +113,8 @@ class SystemKeys(WrittenKeys):
             If no files hold such a system, or those that do end otherwise.
         """
         raise InputError(
-            f"A workload of kind {self.kind!r}: the tasks have no utility functions to tell of. It goes as "
-            "--workload where tasks are run, and 'gridsched optimize' tells of its machines."
+            f"A workload of kind {self.kind!r}: the tasks have no utility functions to write. Use it as "
+            "--workload of a run; 'gridsched optimize' shows its machines."
         )
 
     def write(self, output: Path, *, force: bool) -> list[str]:

@@ -138,7 +138,7 @@ def checked_parameters(
     if not isinstance(kind, str) or kind not in GENERATORS:
         raise InputError(
             f"{owner}: {spelled('kind')} is {kind!r}. {did_you_mean(str(kind), GENERATORS)}"
-            f"Legal: {', '.join(GENERATORS)}."
+            f"Allowed: {', '.join(GENERATORS)}."
         )
     generator = GENERATORS[kind]
     parameters = _checked(generator, values, owner, spelled)

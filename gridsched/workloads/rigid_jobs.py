@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import AfterValidator, Field, model_validator
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import AtLeastZero, Count, Positive, PositiveRange, Seed
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.rules import Rules
@@ -89,7 +89,7 @@ class RigidJobs(SystemKeys):
         """Draw the jobs and write them as a log."""
         jobs = draw_rigid_jobs(self)
         write_jobs(jobs, output, force=force)
-        return [f"Wrote {output}: {len(jobs):,} jobs."]
+        return [f"Wrote {output}: {counted(len(jobs), 'job')}."]
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -261,7 +261,7 @@ def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"lecsa", "wq", "environment"', '"lecsa", "nobody", "environment"', "Legal: best_other, wq, mct, lecsa"),
+        ('"lecsa", "wq", "environment"', '"lecsa", "nobody", "environment"', "Allowed: best_other, wq, mct, lecsa"),
         ('worst_rank("energy_j"', 'worst_rank("energy"', "metric is 'energy'. Did you mean 'energy_j'"),
         ('where={"environment": "low"})', 'where={"environment": "lower"})', "it has the values 'low', 'high'"),
         ('where={"environment": "low"})', 'where={"env": "low"})', "claim 'mean': where is wrong"),

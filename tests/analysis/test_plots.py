@@ -162,10 +162,10 @@ def test_a_study_is_drawn_for_chosen_values(small_store: Path):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"figure": "bar"}, r"no figure 'bar'\. Did you mean 'bars'\? Legal: ours, bars"),
+        ({"figure": "bar"}, r"no figure 'bar'\. Did you mean 'bars'\? Allowed: ours, bars"),
         ({"figure": "trace"}, "has nothing to draw as 'trace'"),
-        ({"figure": "bars", "metric": "speed"}, r"no metric speed\. Legal: makespan_s"),
-        ({"figure": "bars", "where": {"x": [1]}}, r"no varying axis x\. Legal: "),
+        ({"figure": "bars", "metric": "speed"}, r"no metric speed\. Allowed: makespan_s"),
+        ({"figure": "bars", "where": {"x": [1]}}, r"no varying axis x\. Allowed: "),
         ({"figure": "bars", "where": {"environment": ["no"]}}, "no value of environment no"),
     ],
 )
@@ -369,6 +369,6 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
     ],
 )
 def test_figures_that_cannot_be_drawn(store: Path, kind: str, keys: dict, complaint: str):
-    """One line that says what is legal."""
+    """One line that says what is allowed."""
     with pytest.raises(InputError, match=complaint):
         drawn(store, kind, **keys)

@@ -294,7 +294,7 @@ def test_a_candidate_that_cannot_act_here():
 @pytest.mark.parametrize(
     ("parameters", "said"),
     [
-        ({"objective": "joules"}, "Legal: 'energy', 'makespan', 'energy_delay'"),
+        ({"objective": "joules"}, "Allowed: 'energy', 'makespan', 'energy_delay'"),
         ({"candidates": "wq,lexa"}, "Did you mean 'lecsa'"),
         ({"candidates": ()}, "must name at least one"),
         ({"candidates": "auto_bag"}, "cannot follow"),
@@ -304,7 +304,7 @@ def test_a_candidate_that_cannot_act_here():
     ],
 )
 def test_bad_parameters(parameters, said):
-    """Wrong parameters give one line that says what is legal."""
+    """Wrong parameters give one line that says what is allowed."""
     with pytest.raises(InputError, match=said):
         run_with(AutoBag(**parameters))
 

@@ -241,7 +241,7 @@ def test_lost_rows_are_told_and_done_again(store: Path, monkeypatch: pytest.Monk
     capsys.readouterr()
     assert main(["study", "claims", str(store), "--quiet"]) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert f"{store}/damaged: 1 files were damaged; of the study {number + 1} runs" in line
+    assert f"{store}/damaged: 1 file was damaged; {number + 1} runs of the study" in line
 
 
 def forge(store: Path, content: bytes) -> Path:

@@ -121,7 +121,7 @@ def test_a_generated_system_has_no_platform_section(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("[workload]", 'platform = "p.xml"\n[workload]', "platform is not legal: the workload"),
+        ("[workload]", 'platform = "p.xml"\n[workload]', "platform is not allowed: the workload"),
         ("[workload]", "mapping_interval_s = 60\n[workload]", r"belongs into \[workload\]"),
         ("task_types = 10", "task_types = 1", "workload contradicts itself: special_task_types"),
         ("task_types = 10", "task_typs = 10", "Did you mean 'task_types'"),

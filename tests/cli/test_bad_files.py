@@ -1,4 +1,4 @@
-"""Files that are wrong: one line that names file, place, what was found and what is legal."""
+"""Files that are wrong: one line that names file, place, what was found and what is allowed."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def test_file_of_many_gigabytes(refused, write, tmp_path, words):
     ],
 )
 def test_workload_of_another_kind(refused, write, ex_a, name, told):
-    """What is no log is told what one needs; other endings are told what is legal."""
+    """What is no log is told what one needs; other endings are told what is allowed."""
     line = refused("run", *ex_a[:2], "--workload", write(name, "1 2 3\n"))
     assert name in line
     assert told in line

@@ -350,7 +350,7 @@ def test_a_deadline_that_is_none_is_refused(refused, write, value):
 
 
 def test_a_deadline_of_python_is_checked():
-    """Negative times and nan are refused, with what is legal."""
+    """Negative times and nan are refused, with what is allowed."""
     for value in (-1.0, float("nan"), 1e31):
         with pytest.raises(InputError, match=r"task 2.*deadline_s.*inf"):
             make_tasks([1.0, 2.0], deadline_s=[np.inf, value])

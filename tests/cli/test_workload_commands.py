@@ -199,7 +199,7 @@ def test_what_booting_costs_on_a_logs_machine(gridsched, refused, write):
     assert found["provenance"]["trace"] == {"boot": "4:100", "shutdown": "2:80"}
     fcfs = ("run", "--scheduler", "fcfs", "--workload", log)
     for text in ("4", "4:100:2", "0:100", "4:-1", "nan:1", "4:inf"):
-        assert f"boot is '{text}'; S:W is legal" in refused(*fcfs, "--boot", text)
+        assert f"boot is '{text}'; S:W is allowed" in refused(*fcfs, "--boot", text)
     platform = ROOT / "platforms" / "ex_a.xml"
     assert "shutdown has no effect" in refused(*fcfs, "--platform", platform, "--shutdown", "1:1")
     assert "boot has no effect" in refused("workload", "describe", log, "--boot", "1:1")

@@ -80,11 +80,11 @@ def test_links_lead_somewhere(document: Path):
     assert broken == []
 
 
-def test_the_index_lists_all_documents():
-    """docs/index.md links to each document beside it and in studies/; those link to their files."""
-    linked = set(_LINK.findall(read("docs/index.md")))
+def test_all_pages_lists_all_documents():
+    """docs/pages.md links to each document beside it and in studies/; those link to their files."""
+    linked = set(_LINK.findall(read("docs/pages.md")))
     own = [*DOCS.glob("*.md"), *DOCS.glob("studies/*.md")]
-    assert {str(path.relative_to(DOCS)) for path in own} - {"index.md"} <= linked
+    assert {str(path.relative_to(DOCS)) for path in own} - {"pages.md"} <= linked
     families = {str(path.relative_to(DOCS)) for path in DOCS.glob("schedulers/*.md")}
     assert families <= set(_LINK.findall(read("docs/schedulers.md")))
     for study in DOCS.glob("studies/*.md"):

@@ -256,7 +256,7 @@ def test_postponing_needs_a_budget_and_a_mappable_task():
 
 def test_a_task_that_is_postponed_for_ever_is_an_incomplete_run():
     """Nothing else would end the run."""
-    with pytest.raises(IncompleteRun, match="1 of 1 tasks"):
+    with pytest.raises(IncompleteRun, match="1 of 1 task"):
         play(
             idle_free(10.0),
             [10.0],

@@ -99,7 +99,7 @@ def test_what_a_policy_sees_of_nodes():
     ],
 )
 def test_illegal_allocations(decision, why):
-    """The message says what is legal and what was found."""
+    """The message says what is allowed and what was found."""
     with pytest.raises(InvalidDecision, match=why):
         play_on_nodes(nodes(3, 3), [(0, 2, 10), (5, 2, 10)], lambda state: [decision], hosts_off=(2,))
 

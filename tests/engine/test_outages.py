@@ -202,7 +202,7 @@ def test_failed_boots_count_for_waiting_tasks_alone():
     late = run(Scenario(first, make_tasks([50.0, 100.0], [0.0, 3000.0]), "wq", driver="reference"))
     assert states == [TaskState.FINISHED]
     assert late.trace.finish_time_s.tolist() == [0.5, 3053.0]
-    with pytest.raises(IncompleteRun, match="1 tasks"):
+    with pytest.raises(IncompleteRun, match="1 task"):
         play(replace(first, profiles=HostProfiles(states=(("h0", blinking),))), [500.0])
 
 

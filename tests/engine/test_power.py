@@ -131,7 +131,7 @@ def test_a_host_with_several_cores_changes_its_pstate_when_it_is_empty():
 
 
 def test_a_planned_task_assigned_elsewhere_frees_the_hosts_pstate():
-    """Task 1 was planned on h1 in P-state 1 and went to h2: P-state 0 is legal on h1 again."""
+    """Task 1 was planned on h1 in P-state 1 and went to h2: P-state 0 is allowed on h1 again."""
     two = Platform(tuple(Host(name, (PState(10.0, 1, 2, 4), PState(5.0, 1, 1, 2)), cores=2) for name in ("a", "b")))
     answer = at((0.0, [plan((1, 0), pstates=[1]), Assign(1, 1, 1), Assign(0, 0, 0)]))
     trace, _ = play(two, [10.0, 10.0], answer, Traits(asked="event"))

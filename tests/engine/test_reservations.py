@@ -231,7 +231,7 @@ def test_a_planned_task_may_go_another_way():
         (Plan(np.array([1]), np.array([0]), None, np.array([0, 1]), np.array(["a"])), "must be an array of numbers"),
         (
             Plan(np.array([1]), np.array([0]), None, np.array([0]), np.array([1.0])),
-            "Plan has 1 tasks, 1 starts, 1 offsets; it needs a start for each task, and one",
+            "Plan has 1 task, 1 start, 1 offset; it needs a start for each task, and one",
         ),
         (
             Plan(np.array([1]), np.array([0, 1, 2]), None, np.array([0, 2]), np.array([1.0])),
@@ -239,7 +239,7 @@ def test_a_planned_task_may_go_another_way():
         ),
         (
             Plan(np.array([1]), np.array([0, 1, 2]), np.array([0, 1]), np.array([0, 3]), np.ones(1)),
-            "Plan has 1 tasks and 2 pstates",
+            "Plan has 1 task and 2 pstates",
         ),
         (plan_of((1, -1, [0, 1, 2])), r"task 2: Plan.starts holds .*-1.0.* s; it must lie"),
         (plan_of((1, np.inf, [0, 1, 2])), "Plan.starts holds .*inf.* s; it must lie at or"),

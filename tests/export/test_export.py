@@ -364,7 +364,7 @@ def describe(path, value):
     ],
 )
 def test_a_spoilt_archive_is_refused(tmp_path, change, message):
-    """Each fault is one line that names the file, the place, what was found and what is legal."""
+    """Each fault is one line that names the file, the place, what was found and what is allowed."""
     folder = export(by_hand.everything_at_once(), tmp_path / "run")
     edit_archive(folder, change)
     with pytest.raises(InputError, match=message) as caught:

@@ -59,7 +59,7 @@ def test_columns_come_in_any_order_with_defaults():
     [
         ("id,name\n", r"t\.csv, line 1: no column 'size'; the header is id,name,size,weight,note"),
         ("id,name,size,wieght\n", "unknown column 'wieght'. Did you mean 'weight'"),
-        ("id,name,size,id\n", "column 'id' stands twice"),
+        ("id,name,size,id\n", "column 'id' appears twice"),
         ("id,name,size\n1,a\n", "line 2: 2 cells where the header has 3"),
         ('id,name,size\n1,"a,1\n', "line 2: no readable CSV"),
         ("id,name,size\n1,a,1\nx,b,1\n", "line 3: id is 'x'; it must be a whole number"),
@@ -71,7 +71,7 @@ def test_columns_come_in_any_order_with_defaults():
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(text: str, message: str):
-    """One line: file, line, column, what was found and what is legal."""
+    """One line: file, line, column, what was found and what is allowed."""
     with pytest.raises(InputError, match=message) as raised:
         read(text)
     assert "\n" not in str(raised.value)

@@ -72,12 +72,12 @@ def test_a_policy_learns_of_tasks_as_they_arrive():
     ("changes", "why"),
     [
         ({"time_s": np.ones((1, 2))}, "time_s has shape"),
-        ({"nodes": [[1]]}, r"nodes has shape \(1, 1\); with 1 tasks, 2 task types and 2 clusters"),
+        ({"nodes": [[1]]}, r"nodes has shape \(1, 1\); with 1 task, 2 task types and 2 clusters"),
         ({"node_power_w": NODE_POWER_W[:, :1]}, "node_power_w has shape"),
         ({"task_type": [2]}, "Task types reach from 2 to 2; node_power_w has types 0 to 1"),
         ({"node_power_w": -NODE_POWER_W}, "at least 0 W"),
         ({"time_s": np.zeros((1, 2, 2))}, "greater than 0"),
-        ({"task_type": [1]}, "task 0 is finite on cluster 'A', where node_power_w says"),
+        ({"task_type": [1]}, "task 0 is finite on cluster 'A', where node_power_w has"),
         ({"nodes": [[4, 1]]}, "Task 0 takes 4 nodes of cluster 'A', which has 3"),
         ({"nodes": [[0, 1]]}, "Task 0 takes 0 nodes of cluster 'A'"),
         ({"typical_time_s": np.ones((1, 2, 2))}, "typical_time_s has shape"),
@@ -85,7 +85,7 @@ def test_a_policy_learns_of_tasks_as_they_arrive():
     ],
 )
 def test_what_does_not_fit_is_refused(changes, why):
-    """The message names the array, the task or the host, what is legal and what was found."""
+    """The message names the array, the task or the host, what is allowed and what was found."""
     other = Platform(
         tuple(Host(f"x{k}", (PState(1.0),)) for k in range(7)), (Cluster("A", (0, 1, 2)), Cluster("B", (3, 4, 5, 6)))
     )
@@ -286,7 +286,7 @@ def test_heterogeneity_does_not_depend_on_unit_or_order(sizes, factor):
     ],
 )
 def test_bad_values_are_refused(columns, message):
-    """The message names the task and what is legal."""
+    """The message names the task and what is allowed."""
     with pytest.raises(InputError, match=message):
         make_tasks(**columns)
 

@@ -110,7 +110,7 @@ def test_a_table_is_read(tmp_path):
     ],
 )
 def test_bad_tables(tmp_path, text, message):
-    """File, line and column; what is legal, what was found."""
+    """File, line and column; what is allowed, what was found."""
     path = table(tmp_path, text)
     with pytest.raises(InputError, match=message):
         with_prices_read(Tariff(price=3.0, prices=path))

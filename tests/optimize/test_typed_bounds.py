@@ -65,7 +65,7 @@ def test_infeasible_pairs_cost_nothing_where_nothing_runs():
         (([[2, 4]], [[1, 1]], [1], [1]), r"numbers of machines have shape \(1,\); ETC needs 2"),
         (([[2, 4]], [[1, 1]], [1], [1, 1], -3), "idle power must be .* found -3"),
         (([[2, 4]], [[1, 1]], [0], [1, 1]), "The bag has no tasks"),
-        (([[2, np.inf]], [[1, 1]], [1], [0, 1]), "Task type 0 has 1 tasks and no machine"),
+        (([[2, np.inf]], [[1, 1]], [1], [0, 1]), "Task type 0 has 1 task and no machine"),
     ],
 )
 def test_refused(arrays, message):

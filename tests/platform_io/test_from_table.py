@@ -241,13 +241,13 @@ def test_bad_recipes_are_refused(options):
         ({"speed_levels": (1.0, 2.0, 3.0, 4.0)}, "need as many rows"),
         ({"idle_power_w": (1e6, 1e6)}, "1e.06 W idle"),
         ({"clusters": "sites"}, "Did you mean 'site'"),
-        ({"clusters": "cluster"}, "is legal"),
+        ({"clusters": "cluster"}, "is allowed"),
         ({"clusters": 4}, "too many"),
         ({"speed_uniform": (10.0, 20.0)}, "scaled"),
     ],
 )
 def test_recipes_that_do_not_fit_the_table(build, options, part):
-    """The message says what is found and what is legal."""
+    """The message says what is found and what is allowed."""
     with pytest.raises(InputError, match=part):
         build(**options)
 

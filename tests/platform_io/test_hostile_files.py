@@ -168,7 +168,7 @@ def test_footnotes_end_a_list(tmp_path: Path):
     )
     table = read_machine_table(path)
     assert table.frame["computer"].tolist() == ["A", "B"]
-    assert any("2 line(s) below the last machine" in note for note in table.notes)
+    assert any("2 lines below the last machine" in note for note in table.notes)
     path.write_text("Rank,Computer,Power,Rmax [TFlop/s]\n1,A,5,3\nNote,B,x,y\n2,B,6,2\n")
     assert "line 3" in refusal(read_machine_table, path)
 

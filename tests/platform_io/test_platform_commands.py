@@ -124,7 +124,7 @@ def test_from_table_writes_and_tells(table, tmp_path):
     """The table of hosts, notes and a last line; JSON on request; nothing with --quiet."""
     output = tmp_path / "p.xml"
     told = run("from-table", table, "-o", output).output
-    assert f"Wrote {output}: 2 hosts in 1 cluster(s)." in told.replace("\n", "")
+    assert f"Wrote {output}: 2 hosts in 1 cluster." in told.replace("\n", "")
     summary = json.loads(run("from-table", table, "-o", output, "--force", "--json").output)
     assert (summary["hosts"], summary["speed_flops"]) == (2, [50.0, 100.0])
     assert run("from-table", table, "-o", output, "--force", "--quiet").output == ""
@@ -211,7 +211,7 @@ def test_check_tells_problems_and_ends_with_1(write):
     )
     result = run("check", path, status=1)
     flat = result.output.replace("\n", " ")
-    for part in ("2 speeds but 1 wattage_per_state", "taken already", "0 or more is legal", "0 W"):
+    for part in ("2 speeds but 1 wattage_per_state", "taken already", "0 or more is allowed", "0 W"):
         assert part in flat
     report = json.loads(run("check", path, "--json", status=1).output)
     assert not report["fine"]
@@ -304,7 +304,7 @@ def test_check_tells_the_network():
 def test_check_reads_a_deployment_beside_the_platform(write):
     """What is wrong with it is a problem; a deployment in the platform's place is told so."""
     campus, deployment = ROOT / "examples/campus.xml", ROOT / "examples/campus_deployment.xml"
-    assert "3 worker(s) on 6" in run("check", campus, "--deployment", deployment).output
+    assert "3 workers on 6" in run("check", campus, "--deployment", deployment).output
     wrong = write("d.xml", deployment.read_text().replace("new-1", "new-9"))
     assert "no host 'new-9'" in run("check", campus, "--deployment", wrong, status=1).output
     with pytest.raises(InputError, match="--deployment"):

@@ -107,10 +107,10 @@ def test_speed_power_and_efficiency_complete_each_other(write):
     assert frame["power_w"][2] == frame["power_w"][5] == 5e4
     told = "\n".join(table.notes)
     for part in (
-        "1 rows have no Rmax: efficiency x power",
-        "1 rows have no efficiency: Rmax / power",
-        "1 rows have power 0",
-        "1 rows have an efficiency that is not Rmax / power",
+        "1 row has no Rmax: efficiency x power",
+        "1 row has no efficiency: Rmax / power",
+        "1 row has power 0",
+        "1 row has an efficiency that is not Rmax / power",
         "1 of 6 rows give no power or no speed",
     ):
         assert part in told

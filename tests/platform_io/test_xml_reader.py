@@ -191,7 +191,7 @@ def host_with(prop: str, value: str) -> str:
             "state_file 'no.txt' of link 'l': ",
         ),
         (zone_xml('<host id="a" speed="0f"/>'), "no host computes"),
-        (zone_xml('<host id="a" speed="1f,0f"/>'), "speed 0 in P-state 1, and nothing says"),
+        (zone_xml('<host id="a" speed="1f,0f"/>'), "speed 0 in P-state 1, and the file"),
         (zone_xml('<host id="a" speed="-1f"/>'), "0 or more"),
         (zone_xml('<host id="a" speed="nanf"/>'), "not finite"),
         (zone_xml('<host id="a" speed="5furlongs"/>'), "unknown unit"),

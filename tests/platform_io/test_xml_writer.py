@@ -167,7 +167,7 @@ def test_one_pstate_for_both_and_times_without_any(write):
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (host_xml(), "host 'a' has speed 0 in P-state 2 and 3, and nothing says what for"),
+        (host_xml(), "host 'a' has speed 0 in P-state 2 and 3, and the file does not state their purpose"),
         (host_xml(boot_pstate="2", boot_time_s="1"), "host 'a' has speed 0 in P-state 3, and"),
         (host_xml(**{**BOTH, "boot_time_s": None}), "property boot_pstate and no boot_time_s"),
         (host_xml(**{**BOTH, "shutdown_time_s": "0"}), "shutdown_pstate and no shutdown_time_s"),
@@ -271,11 +271,11 @@ def test_one_power_for_each_pstate(platform: Path):
         (("-1:2:3",), "no power of 0 W or more"),
         (("z*=1:2:3",), "'z*': no host has such a name"),
         (("1:2:3,1:2:3,1:2:3",), "gives 3 powers to host 'a', which has 2 P-state"),
-        (("none", "1:2:3"), "--power none stands alone"),
+        (("none", "1:2:3"), "--power none cannot be combined"),
     ],
 )
 def test_what_is_no_power_is_told(platform: Path, power: tuple[str, ...], words: str):
-    """The message quotes the option and says what is legal."""
+    """The message quotes the option and says what is allowed."""
     with pytest.raises(InputError) as raised:
         powers_of(platform, *power)
     assert words in str(raised.value)

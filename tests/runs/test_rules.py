@@ -185,7 +185,7 @@ def test_keys_of_an_inner_record_change_it():
     ],
 )
 def test_values_out_of_range_are_refused(values: dict, message: str):
-    """The message names the rule, what was found and what is legal."""
+    """The message names the rule, what was found and what is allowed."""
     with pytest.raises(InputError, match=message):
         Rules(**values)
     with pytest.raises(InputError, match=message):
@@ -277,7 +277,7 @@ def test_formulas_by_hand(text: str, value: float | None):
     ],
 )
 def test_what_a_formula_refuses(text: str, complaint: str):
-    """In one line, with what is legal."""
+    """In one line, with what is allowed."""
     with pytest.raises(InputError) as caught:
         formula("own", text, KNOWN, called="expressions.own")
     assert complaint in str(caught.value)

@@ -276,7 +276,7 @@ def test_without_a_budget_everything_passes():
 
 @pytest.mark.parametrize("leniency", [0, -1.5, math.nan, None, True, "auto-matic"])
 def test_leniency_is_checked(leniency):
-    """The message names parameter, owner and what is legal."""
+    """The message names parameter, owner and what is allowed."""
     with pytest.raises(InputError, match=r"energy_leniency.*mine.*inf"):
         energy_filter("mine", leniency)
 

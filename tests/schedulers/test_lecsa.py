@@ -235,7 +235,7 @@ def test_hosts_without_power_figures_are_refused():
     ],
 )
 def test_bad_parameters(parameters, words):
-    """A bad parameter is named with what is legal."""
+    """A bad parameter is named with what is allowed."""
     system = system_of(ex_a_platform(), ex_a_tasks())
     with pytest.raises(InputError, match=words):
         prepared(LECSA(**parameters), system)

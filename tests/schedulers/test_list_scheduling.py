@@ -212,7 +212,7 @@ def test_wqr_random_pick_follows_the_generator():
     ],
 )
 def test_bad_parameters(ex_a, parameters, words):
-    """A bad parameter is named with what is legal."""
+    """A bad parameter is named with what is allowed."""
     with pytest.raises(InputError, match=words):
         prepared(WQR(**parameters), ex_a[0])
 
@@ -506,6 +506,6 @@ def test_nothing_to_map_means_no_decision(ex_a_with_state, policy):
     ],
 )
 def test_bad_parameters_of_sufferage(ex_a_with_state, policy, words):
-    """A bad parameter is named with what is legal."""
+    """A bad parameter is named with what is allowed."""
     with pytest.raises(InputError, match=words):
         prepared(policy, ex_a_with_state[0])

@@ -460,7 +460,7 @@ def test_a_message_has_a_mark_and_a_deadline():
 
 
 def test_a_deadline_of_years_is_waited_for():
-    """The longest time-out that is legal is more than the system waits for at once."""
+    """The longest time-out that is allowed is more than the system waits for at once."""
     taker, giver = os.pipe()
     try:
         processes.send(giver, b"here")

@@ -310,7 +310,7 @@ def test_stations_share_the_medium(tmp_path):
 
 @pytest.mark.parametrize("rate", ["3", "-1", "fast", "9" * 5000])
 def test_a_rate_that_the_link_has_not(tmp_path, rate):
-    """One line with host, link and what is legal; the check finds it, too."""
+    """One line with host, link and what is allowed; the check finds it, too."""
     path = write_zone(tmp_path / "p.xml", [None, rate])
     with pytest.raises(InputError, match=rf"wifi_rate.*'{rate}'.*'medium'"):
         on_simgrid(path, make_tasks([100.0], input_bytes=100.0))

@@ -399,7 +399,7 @@ WORKER = ACTOR.format("w1", "worker", '<argument value="m"/>')
     ],
 )
 def test_what_is_wrong_with_a_deployment_is_told(star, tmp_path, actors, message):
-    """File, line, what was found and what is legal; before SimGrid sees it."""
+    """File, line, what was found and what is allowed; before SimGrid sees it."""
     path = tmp_path / "bad.xml"
     path.write_text(
         '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'

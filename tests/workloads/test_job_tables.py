@@ -164,7 +164,7 @@ def test_the_energy_that_sacct_tells(tmp_path):
     [("pm10", "pm100"), ("nodes=", "nodes"), ("node=hosts", "nodes"), ("nodes=hosts", "hosts"), ("fdata", "jid")],
 )
 def test_columns_that_are_not_there(tmp_path, columns, named):
-    """One line that says which, and what is legal."""
+    """One line that says which, and what is allowed."""
     with pytest.raises(InputError, match=named):
         read_jobs(own_file(tmp_path), TraceOptions(columns=columns))
 
@@ -386,7 +386,7 @@ workload = { file = "four.swf", procs_per_node = 2 }
 
 @pytest.mark.systems("profit")
 def test_a_study_of_logs_needs_no_platform(log: Path):
-    """Each level of a group is a log; a platform is legal, too; other workloads need one."""
+    """Each level of a group is a log; a platform is allowed, too; other workloads need one."""
     folder = log.parent
     study = Study.from_text(STUDY, folder / "s.toml")
     runs = list(study.scenarios())

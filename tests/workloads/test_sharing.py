@@ -517,7 +517,7 @@ def test_constraints_choose_parts_of_partitions(tmp_path):
         *["normal"] * 2,
     ]
     assert [(each.count, each.lines) for each in found.jobs.dropped] == [(2, (6, 8))]
-    assert sum("1 jobs have a constraint that is not understood" in note for note in found.jobs.notes) == 1
+    assert sum("1 job has a constraint that is not understood" in note for note in found.jobs.notes) == 1
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling", "conservative_backfilling", "slurm"])

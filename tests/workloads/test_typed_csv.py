@@ -158,7 +158,7 @@ def test_existing_files_are_kept(tmp_path: Path):
         ("classes.csv", "0,20,0.6", "5,20,0.6", r"classes.csv, line 3: utility_class is '5'; "),
         ("classes.csv", "1,0,1", "1,1,1", r"classes.csv, lines 6 to 8: start times \[1.0, 2.0, 4"),
         ("classes.csv", "1,4,0", "1,1,0", r"classes.csv, lines 6 to 8: start times \[0.0, 2.0, 1"),
-        ("classes.csv", "2,1,1,linear", "2,1,1,lines", r"line 8: kind is .*legal is one of"),
+        ("classes.csv", "2,1,1,linear", "2,1,1,lines", r"line 8: kind is .*allowed is one of"),
         ("tasks.csv", "3,0,sort", "7,0,sort", r"tasks.csv, line 4: id is '7'; line 3 has the same"),
         ("tasks.csv", "3,0,sort", "3,-1,sort", r"tasks.csv, line 4: submit_time_s is '-1'"),
         ("tasks.csv", "3,0,sort", "3,0,sorts", r"tasks.csv, line 4: task_type is 'sorts'; .*Did you mean 'sort'"),
@@ -169,7 +169,7 @@ def test_existing_files_are_kept(tmp_path: Path):
     ],
 )
 def test_bad_lines_are_named(tmp_path: Path, file: str, old: str, new: str, message: str):
-    """File, line, what was found and what is legal."""
+    """File, line, what was found and what is allowed."""
     assert old in FILES[file]
     path = written(tmp_path, {file: FILES[file].replace(old, new, 1)})
     with pytest.raises(InputError, match=message):
@@ -248,7 +248,7 @@ def test_pstates_of_measurements_are_frequencies(tmp_path: Path):
     ],
 )
 def test_bad_measurements_are_named(tmp_path: Path, old: str, new: str, message: str):
-    """File, line, what was found and what is legal."""
+    """File, line, what was found and what is allowed."""
     assert old in MEASURED
     (tmp_path / "m.csv").write_text(MEASURED.replace(old, new, 1))
     with pytest.raises(InputError, match=message):

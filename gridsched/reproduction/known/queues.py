@@ -131,12 +131,12 @@ def set_up_wait_s(rate: float, service_s: float, second_moment: float, boot_s: f
 
 
 def mean_power_w(servers: int, rate: float, service_s: float) -> float:
-    """Return what servers that stay on draw in the mean [W]."""
+    """Return what servers that stay on draw on average [W]."""
     return servers * IDLE_W + rate * service_s * (BUSY_W - IDLE_W)
 
 
 def set_up_power_w(rate: float, service_s: float, boot_s: float, timeout_s: float) -> float:
-    """Return what the server of `set_up_wait_s` draws in the mean [W], by its cycles of being idle and busy.
+    """Return what the server of `set_up_wait_s` draws on average [W], by its cycles of being idle and busy.
 
     Parameters
     ----------

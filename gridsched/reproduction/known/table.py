@@ -11,13 +11,7 @@ from gridsched.reproduction.known import backfilling, carbon, energy_budgets, qu
 from gridsched.reproduction.known.cases import Case
 
 #: In the order of the table; a further room adds its own here.
-CASES: tuple[Case, ...] = (
-    *backfilling.CASES,
-    *real_slurm.CASES,
-    *energy_budgets.CASES,
-    *carbon.CASES,
-    *queues.CASES,
-)
+CASES: tuple[Case, ...] = (*backfilling.CASES, *real_slurm.CASES, *energy_budgets.CASES, *carbon.CASES, *queues.CASES)
 HEADER = ("what", "printed", "ours", "off by", "verdict")
 
 
@@ -32,7 +26,9 @@ def chosen_cases(only: Sequence[str] | None) -> tuple[Case, ...]:
     ids = [case.id for case in CASES]
     for text in only or ():
         if not any(id.startswith(text) for id in ids):
-            raise InputError(f"--only {text}: no case is called so. {did_you_mean(text, ids)}Legal: {', '.join(ids)}.")
+            raise InputError(
+                f"--only {text}: no case is called so. {did_you_mean(text, ids)}Allowed: {', '.join(ids)}."
+            )
     return tuple(case for case in CASES if only is None or case.id.startswith(tuple(only)))
 
 

@@ -61,8 +61,8 @@ class PowerCappedMCT(Scheduler):
         """
         if system.files is not None:
             raise InputError(
-                "power_capped_mct: these tasks have input files, and what waits for them draws "
-                "power later, nobody knows when. Leave out the files (--files)."
+                "power_capped_mct: these tasks have input files, and tasks that wait for them use "
+                "power later, at an unknown time. Leave out the files (--files)."
             )
         self.system_ = system
         self.n_pstates_ = system.estimates.n_pstates(system.platform)

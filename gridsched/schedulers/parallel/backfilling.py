@@ -100,7 +100,7 @@ class ParallelQueue(Scheduler):
         Raises
         ------
         InputError
-            If a parameter is illegal, or jobs have whole nodes and the platform several clusters, or none.
+            If a parameter is not allowed, or jobs have whole nodes and the platform several clusters, or none.
         """
         if self.depth is not None:
             check_whole_number(self._id, "depth", self.depth, 1)
@@ -270,7 +270,7 @@ class Backfilling(ParallelQueue):
         Raises
         ------
         InputError
-            If a parameter is illegal, or the platform has several clusters and reservations are
+            If a parameter is not allowed, or the platform has several clusters and reservations are
             not permanent.
         """
         check_choice(self._id, "reservations", self.reservations, ["recomputed", "permanent"])
@@ -307,7 +307,7 @@ class EasyBackfilling(Backfilling):
     order : str
     depth : int, optional
     estimate : str
-        As in `FCFS`; backfilling goes by the estimates, too.
+        As in `FCFS`; backfilling uses the estimates, too.
     backfill_order : str, optional
         Order in which those behind the head are looked at, as `order` names it: ``"shortest"`` is EASY-SJBF
         [4]_, in which the head stays the first submitted. Default the queue's.
@@ -322,7 +322,7 @@ class EasyBackfilling(Backfilling):
     has outlived its estimate counts as ending at once.
 
     With permanent reservations tasks are visited by arrival, in P-state 0: one that can start
-    now starts, on the cluster that `cluster_choice` says; else, if there is no reservation in the
+    now starts, on the cluster that `cluster_choice` selects; else, if there is no reservation in the
     whole system, it gets one at the earliest start; else it waits. Nobody
     moves a reservation. A place that begins after the energy budget's period, or needs more
     energy inside it than remains, is none (algorithms C4).
@@ -363,7 +363,7 @@ class ConservativeBackfilling(Backfilling):
     order : str
     depth : int, optional
     estimate : str
-        As in `FCFS`; backfilling goes by the estimates, too.
+        As in `FCFS`; backfilling uses the estimates, too.
     backfill_order : str, optional
         Order in which those behind the first that cannot start get their reservations, as `order` names
         it. Default the queue's.

@@ -100,7 +100,7 @@ class EasyEnergyBudget(Scheduler):
         Raises
         ------
         InputError
-            If a parameter is illegal, or the platform is not one cluster.
+            If a parameter is not allowed, or the platform is not one cluster.
         """
         check_number(self._id, "budget_share", self.budget_share, lambda x: 0 < x < math.inf, "greater than 0")
         check_number(self._id, "begin_s", self.begin_s, lambda x: 0 <= x < math.inf, "at least 0 s")

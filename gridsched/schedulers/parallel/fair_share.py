@@ -21,7 +21,7 @@ def attribute_of(state: State, name: str, owner: str) -> Attribute:
     """Return what the log tells of the jobs so far; `InputError` where it tells nothing."""
     attribute = state.tasks.attributes.get(name)
     if attribute is None:
-        raise InputError(f"{owner} goes by the {name} of each job, and {state.tasks.name} tells of none.")
+        raise InputError(f"{owner} uses the {name} of each job, and {state.tasks.name} has none.")
     return attribute
 
 

@@ -264,7 +264,7 @@ class MultifactorPriority(QueueOrder):
         Raises
         ------
         InputError
-            If a parameter is illegal.
+            If a parameter is not allowed.
         """
         for each in fields(self):
             value = getattr(self, each.name)
@@ -273,7 +273,7 @@ class MultifactorPriority(QueueOrder):
                 _check_natural(each.name, value, least)
             elif each.type == "dict[str, int]":
                 if not isinstance(value, dict):
-                    raise InputError(f"Parameter {each.name!r} of multifactor is {value!r}; {{'name': 1}} is legal.")
+                    raise InputError(f"Parameter {each.name!r} of multifactor is {value!r}; {{'name': 1}} is allowed.")
                 for name, number in value.items():
                     _check_natural(f"{each.name}[{name!r}]", number, int(each.name == "shares"))
         self.max_age_s_ = slurm_time_s("multifactor", "PriorityMaxAge", self.PriorityMaxAge)
@@ -429,5 +429,5 @@ def read_order(owner: str, text: object, parameter: str = "order") -> QueueOrder
         return None
     names = ["fcfs", *FORMULAS, "multifactor"]
     raise InputError(
-        f"Parameter {parameter!r} of {owner} is {text!r}. {did_you_mean(id, names)}Legal: {', '.join(names)}."
+        f"Parameter {parameter!r} of {owner} is {text!r}. {did_you_mean(id, names)}Allowed: {', '.join(names)}."
     )

@@ -67,7 +67,7 @@ class Request:
         """Return a text that `data` has, or raise `Nonsense`."""
         value = self.data.get(key)
         if not isinstance(value, str):
-            raise self.nonsense(f"{key} is {_shown(value)}; a text is legal")
+            raise self.nonsense(f"{key} is {_shown(value)}; a text is allowed")
         return value
 
     def nonsense(self, why: str) -> Nonsense:
@@ -82,7 +82,7 @@ class Request:
             first = n_hosts if match is None else int(match[1])
             last = first if match is None or match[2] is None else int(match[2])
             if not first <= last < n_hosts:
-                raise self.nonsense(f"{key} is {_shown(text)}; an interval set of 0 to {n_hosts - 1} is legal")
+                raise self.nonsense(f"{key} is {_shown(text)}; an interval set of 0 to {n_hosts - 1} is allowed")
             hosts.update(range(first, last + 1))
         if not hosts:
             raise self.nonsense(f"{key} is empty")
@@ -118,13 +118,13 @@ def read_reply(text: bytes, now: float) -> tuple[float, list[Request]]:
     except (ValueError, RecursionError):
         raise Nonsense(f"{_shown(text[:200].decode(errors='replace'))} is no JSON") from None
     if not isinstance(reply, dict) or not isinstance(reply.get("events"), list):
-        raise Nonsense(f"{_shown(reply)} is no message; an object with 'now' and 'events' is legal")
+        raise Nonsense(f"{_shown(reply)} is no message; an object with 'now' and 'events' is allowed")
     until = _time(reply.get("now"), now, math.inf, "now")
     requests, before = [], now
     for each in reply["events"]:
         data = each.get("data", {}) if isinstance(each, dict) else None
         if not isinstance(data, dict) or not isinstance(each.get("type"), str):
-            raise Nonsense(f"{_shown(each)} is no event; an object with 'timestamp', 'type' and 'data' is legal")
+            raise Nonsense(f"{_shown(each)} is no event; an object with 'timestamp', 'type' and 'data' is allowed")
         before = _time(each.get("timestamp"), before, until, f"timestamp of {each['type'][:40]}")
         requests.append(Request(before, each["type"][:40], data))
     return until, requests
@@ -143,7 +143,7 @@ def _time(value: object, least: float, most: float, what: str) -> float:
         time = math.inf
     if not (least <= time <= most and time < math.inf):
         legal = f"at least {least!r} s" if most == math.inf else f"from {least!r} s to {most!r} s"
-        raise Nonsense(f"{what} is {_shown(value)}; a time {legal} is legal")
+        raise Nonsense(f"{what} is {_shown(value)}; a time {legal} is allowed")
     return time
 
 

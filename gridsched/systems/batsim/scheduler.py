@@ -108,7 +108,7 @@ class Batsim(Scheduler):
         Raises
         ------
         InputError
-            If a parameter is illegal, or the rules are none that Batsim knows.
+            If a parameter is not allowed, or the rules are none that Batsim knows.
         MissingDependency
             If pyzmq is not installed.
         """
@@ -286,7 +286,7 @@ class Batsim(Scheduler):
             raise request.nonsense("only consumed_energy is known")
         consumed_j = state.consumed_j()
         if math.isnan(consumed_j):
-            raise request.nonsense(f"{self.system_.platform.name} has no power, so nobody knows consumed_energy")
+            raise request.nonsense(f"{self.system_.platform.name} has no power, so consumed_energy is unknown")
         self.news_.append(event(state.now, "ANSWER", consumed_energy=consumed_j))
         return ()
 

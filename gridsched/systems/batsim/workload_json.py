@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
@@ -269,9 +269,7 @@ _TOLD = {
 
 
 def _notes(told: Counter[str]) -> tuple[str, ...]:
-    return tuple(
-        f"{words} ({told[each]:,} job{'s' if told[each] > 1 else ''})" for each, words in _TOLD.items() if told[each]
-    )
+    return tuple(f"{words} ({counted(told[each], 'job')})" for each, words in _TOLD.items() if told[each])
 
 
 def write_batsim(jobs: JobTable, path: str | Path, *, n_nodes: int | None = None, force: bool = False) -> None:

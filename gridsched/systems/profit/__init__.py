@@ -31,7 +31,7 @@ plugin = Plugin(
         Command(
             "optimize",
             "gridsched.systems.profit.commands",
-            "What is possible at best: profit, energy and makespan by linear programming.",
+            "Compute the best possible profit, energy and makespan by linear programming.",
         ),
     ),
 )

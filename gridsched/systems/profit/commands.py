@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.systems.profit.answers import FrontAnswer, ProfitAnswer
 
 optimize_app = command_group(
-    "The programmes look at types of tasks and machines and at their numbers, not at single "
-    "tasks: 10^9 tasks take as long as 10^4 (docs/profit.md)."
+    "The linear programs use types of tasks and machines and their numbers, not single tasks: 10^9 tasks "
+    "take as long as 10^4 (docs/profit.md)."
 )
 _SYSTEM = "Bag and machines (one of three ways)"
 _SETTINGS = keys_of(Scenario)
@@ -51,7 +51,7 @@ class OptimizeOptions:
             "of tasks (.csv or .toml)."
         ),
     ] = None
-    platform: Annotated[Path | None, _file("SimGrid platform (.xml); its hosts go by type, the tasks by size.")] = None
+    platform: Annotated[Path | None, _file("SimGrid platform (.xml); hosts are grouped by type, tasks by size.")] = None
     etc: Annotated[Path | None, _file("Times (.csv: task_type,machine_type,pstate,etc_s).")] = None
     apc: Annotated[Path | None, _file("Powers (.csv: task_type,machine_type,pstate,apc_w).")] = None
     counts: Annotated[Path | None, _file("Tasks (.csv: task_type,tasks).")] = None
@@ -63,7 +63,7 @@ class OptimizeOptions:
         typer.Option(
             metavar="G",
             rich_help_panel=_SETTINGS["price"].group,
-            help="In place of --price: price over what the least energy costs.",
+            help="Instead of --price: price over the cost of the least energy.",
         ),
     ] = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class OptimizeOptions:
             If an option is out of range, or has no effect.
         """
         if "prices" in self.settings:
-            raise InputError("The programmes know no time of day; leave out --prices.")
+            raise InputError("The linear programs know no time of day; leave out --prices.")
         if self.gamma is not None and "price" in self.settings:
             raise InputError("--gamma sets the price, and so does --price; give one of them.")
         if self.gamma is not None and not 0 <= self.gamma <= 1e9:
@@ -163,12 +163,12 @@ class CarbonOptions:
         from gridsched.workloads.signal_csv import with_carbon_read
 
         if "carbon_forecast" in self.settings:
-            raise InputError("The programme knows the true intensity; leave out --carbon-forecast.")
+            raise InputError("The linear program knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
         settings = with_keys(Scenario(self.platform, self.workload), self.settings, spelled=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
-            raise InputError("Missing option '--carbon': nothing says what a joule emits (docs/carbon.md).")
+            raise InputError("Missing option '--carbon': the emissions of a joule are unknown (docs/carbon.md).")
         if not tasks.are_serial or not len(tasks):
             raise InputError(f"{self.workload}: the bound is of bags of at least one task; found {tasks.name}.")
         return carbon_answer(platform, tasks, signal, pstates_of(platform, settings.pstate), within_s)
@@ -182,7 +182,7 @@ def pareto(
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """Energy against makespan: all corners of the front that no schedule is below.
+    """Compute energy against makespan: all corners of the front, a bound for all schedules.
 
     Each comes with a schedule of whole tasks; with a price, with its profit per second.
 
@@ -221,7 +221,7 @@ def profit(
             "--power-cap-w",
             metavar="W",
             rich_help_panel="Limits",
-            help="Largest mean power drawn from the grid, PUE included.",
+            help="Largest mean power from the grid, PUE included.",
         ),
     ] = None,
     least_rate_per_s: Annotated[
@@ -237,9 +237,9 @@ def profit(
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """The largest profit per second if such bags follow each other, and a schedule that nears it.
+    """Compute the largest profit per second if such bags follow each other, and a schedule close to it.
 
-    Says what a machine more, a watt more and a task less are worth. -o writes how many tasks of
+    Prints the value of one machine more, one watt more and one task less. -o writes how many tasks of
     each type go to which machines.
 
     Examples
@@ -294,14 +294,16 @@ def carbon(
         typer.Option(
             min=0,
             metavar="S",
-            help="Longest makespan; repeatable. Default: 1 to 8 times the least one, as far as the intensity goes.",
+            help=(
+                "Longest makespan; repeatable. Default: 1 to 8 times the least one, as far as the intensity is given."
+            ),
         ),
     ] = None,
     outputs: Outputs = PRINTED,
 ) -> None:
-    """The least grams that any schedule of a bag emits, by its longest makespan, site and hour.
+    """Compute the least grams that any schedule of a bag emits, by its longest makespan, site and hour.
 
-    Tasks are divided, so no schedule emits less. -o writes what is done where and when.
+    Tasks are divided, so no schedule emits less. -o writes the flops of each place and time.
 
     Examples
     --------

@@ -148,7 +148,7 @@ class LPMaxProfit(_PlannedOnce):
         Switch off at once every host that gets no task. The programme does not know it: it counts
         all machines as on.
     weigh : {"energy", "money", "carbon"}
-        Joules count as such, or by what they cost or emit at each site in the mean of the time that
+        Joules count as such, or by what they cost or emit at each site on average over the time that
         the plan lasts which weighs them all alike (beyond the paper). Powers are weighed relative
         to their mean, under a cap, too.
 

@@ -73,7 +73,7 @@ class LPRolling(Scheduler):
         tariff = system.tariff
         if tariff is not None and isinstance(tariff.prices, PriceSeries) and tariff.prices.sites is not None:
             raise InputError(
-                "lp_rolling goes by one energy price at a time, and these differ by site; give prices without the "
+                "lp_rolling uses one energy price at a time, and these differ by site; give prices without the "
                 "column host, or take lp_max_profit with weigh=money."
             )
         self.system_ = system

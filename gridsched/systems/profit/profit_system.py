@@ -231,13 +231,13 @@ def generate_profit_bag(spec: ProfitBag) -> SystemWorkload:
         what = "The bag has" if len(bags) == 1 else f"The {len(bags):,} bags have"
         raise InputError(
             f"{what} {total:,} tasks; a run lists each of them, and at most {MAX_TASKS:,}. "
-            f"The linear programmes (optimize) take as many as there are."
+            f"The linear programs (optimize) accept any number."
         )
     machines = int(system.machines.sum())
     if machines > MAX_MACHINES:
         raise InputError(
             f"The bag has {machines:,} machines; a run lists each of them, and at most "
-            f"{MAX_MACHINES:,}. The linear programmes (optimize) take as many as there are."
+            f"{MAX_MACHINES:,}. The linear programs (optimize) accept any number."
         )
     order = random_stream(spec.seed, "arrivals", spec.replicate)
     types_of_bags = [order.permutation(np.repeat(np.arange(len(bag)), bag)) for bag in bags]

@@ -241,7 +241,7 @@ class ShortestQueue(DeadlineScheduler):
 
 
 class MinimumExpectedCompletionTime(DeadlineScheduler):
-    """MECT: the pair with which the task ends earliest in the mean.
+    """MECT: the pair with which the task ends earliest on average.
 
     Parameters
     ----------

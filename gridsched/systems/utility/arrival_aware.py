@@ -60,7 +60,7 @@ class ArrivalAware(ParallelUtilityScheduler):
       submitted in the last 15 minutes. Where nothing is known yet the goal is that of `EventBased`;
     - an event does not go either by Max UPE or by Max UPR, but by ``U / (resources + weight *
       energy / mean power per core)``, with ``weight = ((budget - goal) / (budget - S)) ** 6``.
-      As much spent as the goal says: 1, a core-second counts as much as what it draws in the mean.
+      As much spent as the goal says: 1, a core-second counts as much as what it draws on average.
       Less spent: it goes to 0, which is Max UPR. More spent: it grows, to Max UPE.
 
     With ``demand = "served"`` expected and waiting are multiplied by the share of the demand that was
@@ -95,7 +95,7 @@ class ArrivalAware(ParallelUtilityScheduler):
         Raises
         ------
         InputError
-            If the workload is of another kind, or a parameter is illegal.
+            If the workload is of another kind, or a parameter is not allowed.
         """
         super().prepare(system, rng)
         check_choice(self._id, "demand", self.demand, ("submitted", "served"))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import AtLeastZero, AtLeastZeroRange, FractionRange, Positive, PositiveRange, Seed, rising
 from gridsched.model.records import keys_of, with_fields, with_keys
 from gridsched.model.rules import DAY_S, Rules
@@ -113,7 +113,7 @@ class DayKeys(SystemKeys):
         tasks, paths = self.write_files(output, force=force)
         names = ", ".join(path.name for path in paths[1:-1])
         return [
-            f"Wrote {output}: {len(tasks):,} tasks; beside it {names}.",
+            f"Wrote {output}: {counted(len(tasks), 'task')}; beside it {names}.",
             f"{paths[-1]} joins them: use it as --workload.",
         ]
 
@@ -151,7 +151,7 @@ class DayKeys(SystemKeys):
             Special machine types of which it is told how many task types they have.
         """
         if not 1 <= machines <= MAX_MACHINES:
-            raise InputError(f"{special} and {general} give {machines} machines; legal are 1 to {MAX_MACHINES:,}.")
+            raise InputError(f"{special} and {general} give {machines} machines; allowed are 1 to {MAX_MACHINES:,}.")
         if special_types != len(getattr(self, special)):
             raise InputError(
                 f"special_task_types has {special_types} numbers and {special} "

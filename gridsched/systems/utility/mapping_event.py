@@ -306,9 +306,9 @@ def fair_share_per_task(remaining_j: float, resources: float, mean_resources: fl
     remaining_j : float
         [J].
     resources, mean_resources : float
-        What remains, and what a task takes in the mean [core-s].
+        What remains, and what a task takes on average [core-s].
     mean_energy_j : float
-        What a task takes in the mean [J].
+        What a task takes on average [J].
 
     Examples
     --------
@@ -358,7 +358,7 @@ def parallel_filter(owner: str, name: object, leniency: object, estimates: Paral
     Raises
     ------
     InputError
-        If a parameter is illegal, or the filter needs what the workload does not have.
+        If a parameter is not allowed, or the filter needs what the workload does not have.
     """
     check_choice(owner, "energy_filter", name, ["none", *PAPER_LENIENCY])
     number = PAPER_LENIENCY.get(str(name), math.inf)

@@ -73,7 +73,7 @@ class ParallelUtilityScheduler(Scheduler):
         Raises
         ------
         InputError
-            If the workload is of another kind, or a parameter is illegal.
+            If the workload is of another kind, or a parameter is not allowed.
         """
         estimates = parallel_estimates(self._id, system)
         check_choice(self._id, "mode", self.mode, MODES)
@@ -312,7 +312,7 @@ class EventBased(ParallelUtilityScheduler):
         Raises
         ------
         InputError
-            If the workload is of another kind, or a parameter is illegal.
+            If the workload is of another kind, or a parameter is not allowed.
         """
         check_choice(self._id, "counts_place_holders", self.counts_place_holders, (False, True))
         super().prepare(system, rng)

@@ -116,7 +116,7 @@ class MultipleQueues(Scheduler):
     most one large, then four medium, then eight small tasks, each queue by arrival, and cycles
     are repeated until all queues are empty. What cannot be placed does not count.
 
-    A task's resources are its run time times the cores of its nodes, in P-state 0, in the mean over
+    A task's resources are its run time times the cores of its nodes, in P-state 0, on average over
     the clusters that can run it. With the largest mean resources of any task type at its mean
     width, R: it is small if they are less than 0.3 R, large if they are more than 0.6 R.
 
@@ -159,7 +159,7 @@ class MultipleQueues(Scheduler):
 
 
 def mean_resources(rows: ParallelRows) -> Floats:
-    """Return time x cores in P-state 0, in the mean over the clusters that can run a task.
+    """Return time x cores in P-state 0, on average over the clusters that can run a task.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class RandomParallel(Scheduler):
         Raises
         ------
         InputError
-            If the workload is of another kind, or the parameter is illegal.
+            If the workload is of another kind, or the parameter is not allowed.
         """
         parallel_estimates("random_parallel", system)
         self.rng_ = rng

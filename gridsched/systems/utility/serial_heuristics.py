@@ -172,7 +172,7 @@ class MaxMaxUtilityPerEnergy(_TwoStage):
     dropping_threshold : float
         A task that can no longer earn this utility is dropped.
     weigh : {"energy", "money", "carbon"}
-        Utility per joule, or per joule weighed by what it costs or emits, in the mean of a machine
+        Utility per joule, or per joule weighed by what it costs or emits, on average over a machine
         type's hosts, if the task ran from now on (beyond the paper). Fair shares are of joules.
 
     Notes

@@ -9,6 +9,7 @@ import typer
 
 from gridsched.cli.options import command_group
 from gridsched.cli.output import ForceOption, QuietOption, output_option, warn
+from gridsched.errors import counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.systems.workflows.foreign_workflows import read_foreign
 from gridsched.workloads.load import read_workload
@@ -26,7 +27,7 @@ def import_workflow(
     workflow: Annotated[
         Path, typer.Argument(metavar="FILE", help="WfFormat 1.4 to 1.6 (.json), DAX (.dax, .xml) or DOT (.dot, .gv).")
     ],
-    output: Annotated[Path, output_option(help="The workflow (.toml); its two tables lie beside it.")],
+    output: Annotated[Path, output_option(help="The workflow (.toml); its two tables are written beside it.")],
     reference_speed: Annotated[
         float | None,
         typer.Option(
@@ -55,4 +56,7 @@ def import_workflow(
     written = found.write(output, force=force)
     if not quiet:
         warn(f"{workflow}: {note}" for note in found.notes)
-        print(f"Wrote {len(found.tasks['id']):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")
+        print(
+            f"Wrote {counted(len(found.tasks['id']), 'task')} and {counted(len(found.edges), 'edge')}: "
+            f"{', '.join(map(str, written))}"
+        )

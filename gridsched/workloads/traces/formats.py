@@ -125,14 +125,14 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     if options.jobs_take == "cores":
         return read(tells_resources=True)
     if options.nodes_from is None:
-        why = "sacct tells nodes, unless --nodes-from names a column of processors"
+        why = "sacct contains nodes, unless --nodes-from names a column of processors"
         options.refuse({"procs_per_node"}, path, why)
         return read()
     return read(nodes_from=str(options.nodes_from))
 
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN says which column holds the nodes")
+    options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN names the column of the nodes")
     return read_table(path, options.columns, profiles=options.profiles, speed=speed)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers, Labels
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import interval_set
 from gridsched.model.job_profiles import Profile
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
@@ -57,7 +57,7 @@ class Dropped:
             line_list = ", ".join(map(str, self.lines[:MAX_LINES_NAMED]))
             more = ", ..." if self.count > MAX_LINES_NAMED else ""
             where = f" (line{'s' if self.count > 1 else ''} {line_list}{more})"
-        return f"{self.count:,} job{'s' if self.count > 1 else ''} left out: {self.reason}{where}"
+        return f"{counted(self.count, 'job')} left out: {self.reason}{where}"
 
     def as_json(self) -> dict[str, str | int]:
         """Return reason, count and all lines, as an interval set: ``3-5 9``."""

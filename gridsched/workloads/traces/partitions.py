@@ -161,7 +161,7 @@ def _check_together(keys: Iterable[PartitionKeys], path: str | Path) -> None:
     if twice:
         raise InputError(f"{path}: two partitions are called {twice[0]!r}; names in the log are of one partition.")
     if sum(each.default for each in keys) > 1:
-        raise InputError(f"{path}: two partitions are the default one; one at most is legal.")
+        raise InputError(f"{path}: two partitions are the default one; one at most is allowed.")
 
 
 def _partition(keys: PartitionKeys, hosts: list[str], option: str, where: str) -> Partition:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.foreign_files import foreign_file, head_of
 from gridsched.workloads.traces.dependencies import PART, option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
@@ -184,7 +184,7 @@ def _notes(parts: Mapping[str, int]) -> tuple[str, ...]:
     wholes = [count for count in parts.values() if count > 1]
     if not wholes:
         return ()
-    jobs = f"{len(wholes):,} heterogeneous job{'s' if len(wholes) > 1 else ''}"
+    jobs = f"{counted(len(wholes), 'heterogeneous job')}"
     return (f"{sum(wholes):,} parts of {jobs}: each is a job of its own, and nothing makes them start together",)
 
 

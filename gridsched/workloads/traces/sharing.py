@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.constraints import understood
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
@@ -104,17 +104,20 @@ def share_nodes(
         table = options.partitions or options.slurm_conf
         if table is None:  # those of the platform have other names: nobody meant them
             notes.append(
-                f"{int(unknown.sum()):,} jobs name partitions that are no clusters: the first that takes them has them"
+                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are no clusters: "
+                "the first that accepts a job gets it"
             )
         else:
             name_list = ", ".join(map(repr, names[:3]))
-            notes.append(f"{int(unknown.sum()):,} jobs name partitions that {table} lacks: {name_list}")
+            notes.append(
+                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that {table} lacks: {name_list}"
+            )
     kept = chosen != _NONE
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
-    neighbours = ", no neighbours to hold it (--place contiguous)" if place == "contiguous" else ""
+    neighbours = ", no neighbors to hold it (--place contiguous)" if place == "contiguous" else ""
     left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
     columns = {
         "width": wants.width[kept],
@@ -205,7 +208,7 @@ def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]
     """Leave out resources that no node of the platform tells of, and say so."""
     has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, wants.demand.max(axis=0, initial=0) > 0
     notes = [
-        f"{name} of {int(np.count_nonzero(wants.demand[:, k])):,} jobs is not counted: no node tells what it has"
+        f"{name} of {counted(int(np.count_nonzero(wants.demand[:, k])), 'job')} is not counted: no node lists it"
         for k, name in enumerate(wants.resources)
         if asked[k] and not has[k]
     ]
@@ -228,7 +231,8 @@ def _parts_of_partitions(
     if missed := {text: n for text, n in asked.items() if text not in known}:
         why = "is not understood" if known or any(host.features for host in platform.hosts) else "names no feature here"
         notes = [
-            f"{sum(missed.values()):,} jobs have a constraint that {why}, as {next(iter(missed))[:40]!r}: they may use "
+            f"{counted(sum(missed.values()), 'job has', 'jobs have')} a constraint that {why}, as "
+            f"{next(iter(missed))[:40]!r}: they may use "
             "any node of their partition"
         ]
     if len(named) * (1 + len(known)) > MOST_PARTITIONS:

@@ -64,7 +64,7 @@ def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
     Parameters
     ----------
     text : str, optional
-        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, parted by commas; columns that nothing is
+        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, separated by commas; columns that nothing is
         said of have our names, unless a map is named.
     path : path
         The table, for messages.
@@ -85,7 +85,7 @@ def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
         else:
             hint = did_you_mean(name, COLUMNS if equals else MAPS)
             legal = f"{', '.join(MAPS)}, or OURS=THEIRS with one of {', '.join(COLUMNS)}"
-            raise InputError(f"{path}: --columns {item!r} names no column. {hint}Legal: {legal}.")
+            raise InputError(f"{path}: --columns {item!r} names no column. {hint}Allowed: {legal}.")
     return columns
 
 
@@ -115,7 +115,7 @@ def read_table(
     for name in NEEDED:
         if (theirs := column_of.get(name)) not in header:
             hint = did_you_mean(theirs or name, header)
-            raise InputError(f"{path}: no column {theirs or name!r} ({name}). {hint}--columns says which it is.")
+            raise InputError(f"{path}: no column {theirs or name!r} ({name}). {hint}--columns names it.")
     present = {name: theirs for name, theirs in column_of.items() if theirs in header}
     rows = JobRows(path, [name for name in NAMED if name in present])
     known = _Profiles({} if profiles is None else read_profiles(profiles), speed)

@@ -80,7 +80,7 @@ class TraceOptions:
         Field(
             ge=1,
             le=MAX_NODES,
-            description="Processors of a node, where the log counts processors; jobs take whole nodes. Default 1.",
+            description="Processors of a node, if the log counts processors; jobs take whole nodes. Default 1.",
             json_schema_extra=_GROUP,
         ),
     ] = 1
@@ -104,7 +104,7 @@ class TraceOptions:
     jobs_take: Annotated[
         Literal["nodes", "cores"],
         Field(
-            description="Whole nodes, or cores (and memory, GPUs, where the log tells them) of nodes that they share.",
+            description="Whole nodes, or cores (and memory, GPUs, if the log has them) of nodes that they share.",
             json_schema_extra=_GROUP,
         ),
     ] = "nodes"
@@ -112,7 +112,7 @@ class TraceOptions:
         str | Path | None,
         Field(
             description="Table of partitions (.toml) that jobs name; jobs take whole nodes of them, or cores "
-            "(--jobs-take). Without it clusters are partitions.",
+            "(--jobs-take). Without it, each cluster is a partition.",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
@@ -121,7 +121,7 @@ class TraceOptions:
         str | Path | None,
         Field(
             description="The machine's slurm.conf: nodes, partitions, and for scheduler slurm weights and parameters. "
-            "With --platform the hosts are its, and the file says the rest.",
+            "With --platform the hosts are those of the platform; the file sets the rest.",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
@@ -138,8 +138,8 @@ class TraceOptions:
     requests: Annotated[
         Literal["log", "exact", "twice"],
         Field(
-            description="Run times that jobs ask for: as the log says, or just what they take (exact), or as it says "
-            "and at least twice what they take (twice).",
+            description="Run times that jobs request: those of the log, or exactly those that they take (exact), or "
+            "those of the log and at least twice what they take (twice).",
             json_schema_extra=_GROUP,
         ),
     ] = "log"
@@ -154,13 +154,13 @@ class TraceOptions:
     boot: Annotated[
         str | None,
         Field(
-            description="Time a node boots and its power meanwhile, without --platform; default 0 s and 0 J.",
+            description="Time and power of booting a node, without --platform; default 0 s and 0 J.",
             examples=["S:W"],
             json_schema_extra=_GROUP,
         ),
     ] = None
     shutdown: Annotated[
-        str | None, Field(description="Likewise for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
+        str | None, Field(description="The same for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
     ] = None
 
     def __post_init__(self) -> None:
@@ -209,5 +209,5 @@ def _time_and_power(name: str, text: str) -> tuple[float, float]:
     if SMALLEST <= time_s <= LARGEST and 0 <= watts <= LARGEST:
         return time_s, watts
     raise InputError(
-        f"{name} is {text!r}; S:W is legal, a time greater than 0 s and a power of at least 0 W, as 120:150."
+        f"{name} is {text!r}; S:W is allowed, a time greater than 0 s and a power of at least 0 W, as 120:150."
     )

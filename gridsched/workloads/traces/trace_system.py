@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
@@ -100,7 +100,7 @@ def trace_system(
         if n_nodes > MAX_NODES:
             raise InputError(
                 f"{path}: a machine of {n_nodes:,} nodes by its header; at most {MAX_NODES:,} are "
-                "legal. Say how many processors a node has (--procs-per-node), or --nodes."
+                "legal. Give the number of processors of a node (--procs-per-node), or --nodes."
             )
         idle_w, busy_w = NODE_POWER_W
         platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")
@@ -133,11 +133,11 @@ def trace_system(
         fate = "are killed when they have (--walltime kill)"
         if walltime == "ignore":
             fate = "go on to their ends, and are taken to have asked for as long (--walltime ignore)"
-        note = f"{late:,} job{'s' if late > 1 else ''} ran longer than asked for: they {fate}"
+        note = f"{counted(late, 'job')} ran longer than asked for: they {fate}"
         jobs = replace(jobs, notes=(*jobs.notes, note))
     system, missing = _rigid_system(jobs, platform, columns, kills=walltime == "kill")
     if missing:
-        note = f"{missing:,} dependencies on jobs that are left out or come later: nobody waits for them"
+        note = f"{missing:,} dependencies on jobs that are left out or come later: no job waits for them"
         jobs = replace(jobs, notes=(*jobs.notes, note))
     return TraceSystem(system, jobs)
 

@@ -168,7 +168,7 @@ def test_wear_of_the_machine_types_that_are_on(scheduler):
     ],
 )
 def test_parameters_out_of_range(scheduler, parameters):
-    """Which parameter, what is legal, what was found."""
+    """Which parameter, what is allowed, what was found."""
     (name,) = parameters
     with pytest.raises(InputError, match=rf"{name!r} of {scheduler}.*number"):
         run(example(scheduler, parameters=parameters))
@@ -412,7 +412,7 @@ def test_mapping_events_take_the_place_of_wakes():
 
 @pytest.mark.parametrize("parameters", [{"replan": 2}, {"prices": "tomorrow"}])
 def test_bad_parameters(parameters):
-    """Which parameter, what is legal, what was found."""
+    """Which parameter, what is allowed, what was found."""
     (name,) = parameters
     with pytest.raises(InputError, match=f"{name!r} of lp_rolling"):
         run(rolling_example(prices((0.0, 1.0, 1.0)), (0.0, 1), parameters=parameters))

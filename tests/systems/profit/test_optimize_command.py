@@ -171,14 +171,14 @@ def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
         (("profit", "--price", 3, "--prices", "p.csv"), "know no time of day"),
         (("profit", "--price", 300, "--power-cap-w", 0), "power cap must be positive"),
         (("profit", "--price", 300, "--r-min", 1), "finish at most 0.0625"),
-        (("profit", "--price", 300, "--pstate", 1), "P-state 1 is wanted; legal are 0 to 0"),
+        (("profit", "--price", 300, "--pstate", 1), "P-state 1 is wanted; allowed are 0 to 0"),
         (("pareto", "--workload", "g.toml"), "--workload excludes --etc"),
         (("pareto", "--points", 1), "--points"),
         (("pareto", "-o", "front.txt"), "writes .json, .csv or .parquet"),
     ],
 )
 def test_bad_options_are_refused(refused, example, words, message):
-    """In one line that says what is legal."""
+    """In one line that says what is allowed."""
     command, *others = words
     assert message in refused("optimize", command, *example, *others)
 
@@ -202,7 +202,7 @@ def test_too_many_sizes_are_refused(refused, write):
     lines = "\n".join(f"{k},{k}.5" for k in range(1, 33_400))
     bag = write("w.csv", f"id,flops\n{lines}\n")
     message = refused("optimize", "pareto", "--platform", PLATFORM, "--workload", bag)
-    assert "100,197 pairs; the programmes take at most 100,000" in message
+    assert "100,197 pairs; the linear programs accept at most 100,000" in message
 
 
 def test_commands_start_without_what_few_need():

@@ -239,7 +239,7 @@ def test_tables_serve_other_tasks_of_the_types(tmp_path: Path):
     ],
 )
 def test_task_types_that_do_not_fit_are_refused(tmp_path: Path, capsys, types, message):
-    """One line: which entry, what was found, what is legal."""
+    """One line: which entry, what was found, what is allowed."""
     for name, text in TABLES.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "t.csv").write_text("task_type,least_cores,most_cores\n" + types)

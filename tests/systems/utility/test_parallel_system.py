@@ -323,7 +323,7 @@ def test_priorities_of_single_tasks_and_plateaus():
     ],
 )
 def test_keys_that_contradict_each_other_are_refused(changes, message):
-    """Which key, what was found, what is legal."""
+    """Which key, what was found, what is allowed."""
     with pytest.raises(InputError, match=message):
         checked_parameters({"kind": "parallel", **SMALL, **changes}, "p.toml")
 

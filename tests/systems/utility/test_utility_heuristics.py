@@ -242,7 +242,7 @@ def test_seed_of_random_mapping():
     ],
 )
 def test_bad_parameters_are_refused(name: str, parameters: dict, message: str):
-    """The message names scheduler, parameter, what is legal and what was found."""
+    """The message names scheduler, parameter, what is allowed and what was found."""
     with pytest.raises(InputError, match=message):
         run(b6_scenario(name, parameters=parameters))
 
