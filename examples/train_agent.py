@@ -11,7 +11,7 @@ import numpy as np
 
 from gridsched import Cluster, Host, LoggedRunTimes, Platform, PState, Scenario, learning, make_tasks, run
 
-ITERATIONS, CANDIDATES, BEST, EPISODES = 10, 16, 4, 3
+ITERATIONS, CANDIDATES, BEST, EPISODES = 8, 12, 3, 2
 UNSEEN = range(1000, 1020)
 
 

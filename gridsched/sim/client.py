@@ -200,8 +200,8 @@ def _packed(function: Callable[[], Any], where: str) -> bytes:
 
 def _understand(
     outcome: Outcome, timeout_s: float | None, where: str, set_up_line: str | None
-) -> tuple[Any, str, bool]:
-    """Return (result, log, whether it has loaded what is slow to load), or raise the error that an outcome means."""
+) -> tuple[Any, str, list[str]]:
+    """Return (result, log, slow packages that it had to load), or raise the error that an outcome means."""
     logged = outcome.log.splitlines()
     lines = [line for line in logged if line != set_up_line and not _NOISE.search(line)]
     if outcome.timed_out:

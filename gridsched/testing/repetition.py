@@ -151,20 +151,20 @@ def check_sees_no_future(scheduler: Scheduler, case: Case) -> None:
     times = np.unique(case.tasks.submit_time_s)[1:].tolist()
     if not times:
         return
-    whole = before(math.inf, case, scheduler.clone())
+    all_decided, all_seen = before(math.inf, case, scheduler.clone())
     for time in times:
-        decided, seen = ([what for now, what in each if now < time] for each in whole)
+        decided = [what for now, what in all_decided if now < time]
+        seen = [what for now, what in all_seen if now < time]
         tasks = with_other_future(case.tasks, time)
         name = f"{case.name}, others from {time:g} s on"
         other = replace(case, name=name, tasks=tasks, logged=_within_estimates(case.logged, tasks))
-        of_other = before(time, other, scheduler.clone())
-        decided_then, seen_then = ([what for _, what in each] for each in of_other)
-        for first, second in zip(seen, seen_then, strict=False):
+        decided_then, seen_then = before(time, other, scheduler.clone())
+        for first, (_, second) in zip(seen, seen_then, strict=False):
             if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
                 raise CheckFailed(
                     f"{differing[0]} shows before t = {time:g} s what is submitted from then on. Conceal it."
                 )
-        if decided_then != decided:
+        if [what for _, what in decided_then] != decided:
             raise CheckFailed(
                 f"what is submitted from t = {time:g} s on changes what it decides before. Use nothing of "
                 "tasks that have not arrived."
