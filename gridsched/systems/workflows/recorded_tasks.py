@@ -49,7 +49,22 @@ class Recorded:
 
 
 def number(value: object, where: str, what: str, most: float = LARGEST) -> float:
-    """Return a number >= 0 that a file gives as one or as a text; `InputError` names it by `where` and `what`."""
+    """Return a number >= 0 that a file gives as one or as a text.
+
+    Parameters
+    ----------
+    value : object
+        What the file gives.
+    where, what : str
+        Where it stands, and what it is; for messages.
+    most : float
+        Greater ones are refused.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
     try:
         found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
