@@ -126,7 +126,8 @@ def test_both_drivers_agree(switches, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"overtaking": "all"}, {"busy_w": 50.0}]
+    "parameters",
+    [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"overtaking": "all"}, {"busy_w": 50.0}],
 )
 def test_illegal_parameters_are_refused(parameters):
     """Each by its name."""

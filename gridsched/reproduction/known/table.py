@@ -11,13 +11,7 @@ from gridsched.reproduction.known import backfilling, carbon, energy_budgets, qu
 from gridsched.reproduction.known.cases import Case
 
 #: In the order of the table; a further room adds its own here.
-CASES: tuple[Case, ...] = (
-    *backfilling.CASES,
-    *real_slurm.CASES,
-    *energy_budgets.CASES,
-    *carbon.CASES,
-    *queues.CASES,
-)
+CASES: tuple[Case, ...] = (*backfilling.CASES, *real_slurm.CASES, *energy_budgets.CASES, *carbon.CASES, *queues.CASES)
 HEADER = ("what", "printed", "ours", "off by", "verdict")
 
 
