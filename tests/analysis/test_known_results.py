@@ -12,6 +12,7 @@ from gridsched.analysis.statistics import Interval
 from gridsched.cli.app import main
 from gridsched.errors import InputError
 from gridsched.reproduction.known.cases import AGREES, MISSES, SKIPPED, Case, Input, LogRun, Outcome, Row, outcomes
+from gridsched.reproduction.known.real_slurm import with_constraints
 from gridsched.reproduction.known.table import CASES, cells, chosen_cases, markdown
 
 #: Where inputs of others lie for tests; without it they skip.
@@ -129,6 +130,27 @@ def test_what_has_no_effect_is_refused(arguments, capsys):
     """One line, exit status 2."""
     assert main(["reproduce", *arguments]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_accounting_is_joined_with_what_was_asked_for(tmp_path):
+    """By the ids of jobs; a job of 0 s has 1 s, and one of which nothing is known is refused."""
+    accounting, requests = tmp_path / "jobs.sacct", tmp_path / "requests.csv"
+    accounting.write_text("JobID|Elapsed|User\n7|00:00:00|ann\n8|00:01:00|bob\n")
+    requests.write_text("job_id;constraint;mem\n8;CPU-N;\n7;;500\n")
+    joined = with_constraints(accounting, requests)
+    assert joined == "JobID|Elapsed|User|Constraints\n7|00:00:01|ann|\n8|00:01:00|bob|CPU-N\n"
+    requests.write_text("job_id;constraint;mem\n8;CPU-N;\n")
+    with pytest.raises(InputError, match="no job '7'"):
+        with_constraints(accounting, requests)
+
+
+def test_requests_of_at_least_twice_the_run(tmp_path):
+    """Of runs of 8, 5 and 1 s with requests of 9, 2 and 1 s; nobody is killed then."""
+    log = Input(made_log(tmp_path).name, "made by this test")
+    rows = (Row("tasks_killed", "killed", "0"), Row("mean_waiting_time_s", "mean wait", "6.6666667", "s"))
+    case = LogRun(log, "fcfs", trace=(("requests", "twice"),), settings=(("walltime", "kill"),)).case("made", "x", rows)
+    # the second waits for 8 s, the third, submitted at 1 s, for the second's 5 s: (0 + 8 + 12) / 3
+    assert [each.verdict for each in outcomes([case], tmp_path)] == [AGREES, AGREES]
 
 
 @pytest.mark.long

@@ -30,6 +30,7 @@ NOT_RUN = {
     "python examples/static_power.py",
     # inputs of others, or minutes: tests/analysis has the same, in part under 'long'
     "gridsched reproduce known --inputs '~/logs' -o known.md",
+    "gridsched reproduce known --inputs '~/logs' --only buffalo",
     "gridsched reproduce known --only queue",
     "make demo",
     "make test",

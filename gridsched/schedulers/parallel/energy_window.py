@@ -237,7 +237,7 @@ class EasyEnergyBudget(Scheduler):
             nodes = self._first(free, width)
             if nodes is None or not self._may_draw(width, now, run_s, int(np.count_nonzero(~free))):
                 break
-            yield from self._start(task, nodes, run_s, state, free, ends)
+            yield from self._start(task, nodes, run_s, state, free, ends, reserves=self.saves_)
             place += 1
         if place >= len(jobs):
             return
@@ -261,12 +261,20 @@ class EasyEnergyBudget(Scheduler):
             yield from self._start(task, nodes, run_s, state, free, ends)
 
     def _start(
-        self, task: int, nodes: Integers, run_s: float, state: State, free: Booleans, ends: dict[int, float]
+        self,
+        task: int,
+        nodes: Integers,
+        run_s: float,
+        state: State,
+        free: Booleans,
+        ends: dict[int, float],
+        *,
+        reserves: bool = False,
     ) -> Iterator[Decision]:
-        """Let a job start, or its nodes boot, and note what it takes."""
+        """Let a job start, or its nodes boot, and note what it takes of energy that was saved."""
         now, free[nodes] = state.now, False
         excess_w = self._excess_w(int(np.count_nonzero(~free)))
-        if self.saves_ and excess_w and self._touches(now, run_s):
+        if reserves and excess_w and self._touches(now, run_s):
             self.above_[task] = excess_w, now, now + run_s
         self.nodes_[task], ends[task] = nodes, now + run_s
         if state.nodes.free[nodes].all():

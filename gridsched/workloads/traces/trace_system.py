@@ -95,7 +95,8 @@ def trace_system(
         n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
             raise InputError(
-                f"{path}: the log does not say how many nodes its machine has; add --nodes N, or --platform FILE."
+                f"{path}: the log does not say how many nodes its machine has; add --nodes N, --platform FILE, or of "
+                "Slurm --slurm-conf FILE."
             )
         if n_nodes > MAX_NODES:
             raise InputError(
