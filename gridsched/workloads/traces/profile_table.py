@@ -76,7 +76,7 @@ def read_profiles(path: str | Path) -> dict[str, Profile]:
     InputError
         If the file cannot be read, or a key of it is wrong.
     """
-    content = parse_toml(read_text(path, MAX_BYTES), path)
+    content = parse_toml(read_text(path, MAX_BYTES), str(path))
     rows = content.pop("profile", None)
     if not isinstance(rows, list) or content or len(rows) > MOST_PROFILES:
         found = ", ".join(content) or "none"
