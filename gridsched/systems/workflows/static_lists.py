@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from abc import abstractmethod
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -52,7 +52,23 @@ class StaticList(Scheduler):
         self._place_all(graph, state.now)
         placed = [task for task in graph.tasks if task in self.table_.host]
         placed.sort(key=lambda task: (self.table_.start_s[task], task))
-        return [Assign(task, self.table_.host[task], self.pstate_.get(task)) for task in placed]
+        answer = [Assign(task, self.table_.host[task], self.pstate_.get(task)) for task in placed]
+        return answer if self.system_.rules.budget is None else self._admitted(answer, graph, state)
+
+    def _admitted(self, answer: list[Assign], graph: TaskGraph, state: State) -> Iterator[Decision]:
+        """Yield decisions on tasks all of whose others are queued: behind one that a budget puts off none may stand.
+
+        It could come to stand behind that, in the queue of one host, and both would wait for ever.
+        """
+        put_off: set[int] = set()
+        for decision in answer:
+            task = decision.task
+            if not any(edge.other in put_off for edge in graph.before[task]):
+                yield decision
+                if task in state.queue_tasks or task in state.running["task"]:
+                    continue
+            put_off.add(task)
+            self.table_.remove(task)
 
     @abstractmethod
     def _place_all(self, graph: TaskGraph, now: float) -> None:
