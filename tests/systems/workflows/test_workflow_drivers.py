@@ -132,13 +132,28 @@ def montage_tables(dax: Path, folder: Path) -> Path:
 
     Run times are seconds of a machine of 4.2 Gflop/s. Root and end are of 0 flop there, of 10 here.
     """
-    jobs = [each for each in ElementTree.parse(dax).getroot() if each.tag.endswith("job")]
+    top = list(ElementTree.parse(dax).getroot())
+    jobs = [each for each in top if each.tag.endswith("job")]
     flops = {"root": 10.0} | {job.get("id"): float(job.get("runtime")) * 4.2e9 for job in jobs} | {"end": 10.0}
-    uses = [(job.get("id"), each.get("link"), each.get("file"), each.get("size")) for job in jobs for each in job]
-    makers = {file: task for task, link, file, _ in uses if link == "output"}
-    taken = {file for _, link, file, _ in uses if link == "input"}
-    edges = [(task, makers.get(file, "root"), size, file) for task, link, file, size in uses if link == "input"]
-    edges += [("end", task, size, file) for task, link, file, size in uses if link == "output" and file not in taken]
+    makes, takes, size = {}, {}, {}
+    for job in jobs:
+        for uses in job:
+            task, file = job.get("id"), uses.get("file")
+            size[task, file] = uses.get("size")
+            (makes if uses.get("link") == "output" else takes).setdefault(file, []).append(task)
+    edges = [
+        (task, maker, size[task, file], file)
+        for file, takers in takes.items()
+        for task in takers
+        for maker in makes.get(file, ["root"])
+        if maker != task
+    ]
+    edges += [("end", task, size[task, file], file) for file in makes if file not in takes for task in makes[file]]
+    joined = {edge[:2] for edge in edges}
+    for child in top:
+        if child.tag.endswith("child"):
+            waits = [(child.get("ref"), parent.get("ref")) for parent in child]
+            edges += [(*pair, 0, "") for pair in waits if pair not in joined]
     (folder / "m.tasks.csv").write_text("id,flops\n" + "".join(f"{task},{work!r}\n" for task, work in flops.items()))
     rows = (f"{task},{on},{size},{file}-{task}\n" for task, on, size, file in edges)
     (folder / "m.edges.csv").write_text("task,on,bytes,file\n" + "".join(rows))
@@ -147,7 +162,7 @@ def montage_tables(dax: Path, folder: Path) -> Path:
 
 
 def test_min_min_of_simgrid(gridsched, shared_data, tmp_path):
-    """SimGrid's own Min-Min of Montage_25 takes 98.135796 s; ours by the same rule 98.1246 s, 0.011 s less.
+    """SimGrid's own Min-Min of Montage_25 takes 98.135796 s; ours by the same rule 98.1263 s, 0.0095 s less.
 
     SimGrid sends what stays on a host over a loopback; here it is there at once.
     """
