@@ -74,19 +74,19 @@ class StaticList(Scheduler):
     def _place_all(self, graph: TaskGraph, now: float) -> None:
         """Place each task of a graph into the timetable."""
 
-    def _ready(self, graph: TaskGraph, task: int, now: float, *, partly: bool = False) -> Floats | None:
-        """Return when the data of a task are at each host [s]; None if another of them has no place.
+    def _ready(self, graph: TaskGraph, task: int, now: float) -> Floats | None:
+        """Return when the data of a task are at each host [s]; None if another of them has no place."""
+        if any(edge.other not in self.table_.host for edge in graph.before[task]):
+            return None
+        return self._ready_by_those_placed(graph, task, now)
 
-        `partly`: those of others that have one.
-        """
+    def _ready_by_those_placed(self, graph: TaskGraph, task: int, now: float) -> Floats:
+        """Return when the data of a task are at each host that come from tasks with a place [s]."""
         ready = np.full(self.system_.n_hosts, now) + self._off_
         for edge in graph.before[task]:
-            if edge.other not in self.table_.host:
-                if partly:
-                    continue
-                return None
-            host = self.table_.host[edge.other]
-            np.maximum(ready, self.table_.end_s[edge.other] + graph.sent(edge, host), out=ready)
+            host = self.table_.host.get(edge.other)
+            if host is not None:
+                np.maximum(ready, self.table_.end_s[edge.other] + graph.sent(edge, host), out=ready)
         return ready
 
     def _place(self, graph: TaskGraph, task: int, now: float, weight_s: Floats | None = None) -> None:
@@ -230,7 +230,7 @@ class LookaheadHEFT(StaticList):
         table, ready, time = self.table_, self._ready(graph, task, now), graph.times_of(task)
         if ready is None:
             return
-        others = [self._ready(graph, child.other, now, partly=True) for child in children]
+        others = [self._ready_by_those_placed(graph, child.other, now) for child in children]
         best = (np.inf, np.inf, -1), (-1, -1, np.inf)
         for host in np.flatnonzero(np.isfinite(ready + time)).tolist():
             place = table.place_on(host, ready.item(host), time.item(host))
