@@ -139,11 +139,26 @@ def _power(platform: Platform, timeline: HostTimeline) -> TracePower:
         timeline.is_on,
         off_w[host],
     )
+    if timeline.computing is not None:
+        watts = np.where(timeline.is_busy, _mean_power(platform, timeline, idle_w), watts)
     for rows, own in ((timeline.is_booting, boot_w), (timeline.is_shutting_down, shutdown_w)):
         if rows.any():
             own_w = own[host]
             watts = np.where(rows, np.where(np.isnan(own_w), idle_w, own_w), watts)
     return TracePower(timeline, watts, idle_w)
+
+
+def _mean_power(platform: Platform, timeline: HostTimeline, idle_w: Floats) -> Floats:
+    """Return the mean power of hosts over what runs there [W]: by `host_power`, of hosts that compute a part of it.
+
+    While it computes at load x a host draws ``epsilon_w + x * (busy_w - epsilon_w)``, else `idle_w`; so the mean
+    follows from the share of the time in which it computes and from the mean load, whatever the load is when.
+    """
+    assert timeline.computing is not None
+    share, load = timeline.computing.T
+    epsilon_w = platform.epsilon_w[timeline.host, timeline.pstate]
+    busy_w = platform.busy_w[timeline.host, timeline.pstate]
+    return np.asarray(idle_w + share * (epsilon_w - idle_w) + load * (busy_w - epsilon_w))
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ VARIANTS = (
     ("easy_backfilling", {"backfill_order": "shortest", "estimate": "last_two_of_user(last='submitted', looks=True)"}),
     ("conservative_backfilling", {"backfill_order": "smallest", "order": "f1"}),
     ("easy_energy_budget", {"energy_reservation": "none", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
+    ("easy_energy_budget", {"overtaking": "power", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
     ("easy_energy_budget", {"begin_s": 5.0, "end_s": 50.0, "contiguous": False, "switches_off": True}),
 )
 #: those that are programs of their own are in systems/batsim

@@ -15,15 +15,21 @@ from gridsched.cli.options import command_group, option_name, with_options
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.json_files import json_text
+from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
+from gridsched.platform_io.hostlists import fold_hostlist
+from gridsched.platform_io.overrides import GivenPower, last_match, with_power
 from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
+from gridsched.platform_io.slurm_conf import read_slurm_conf
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_values import parse_quantity
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
+from gridsched.workloads.traces.partitions import partition_table
+from gridsched.workloads.traces.trace_options import NODE_POWER_W
 
 if TYPE_CHECKING:
     from gridsched.platform_io.tables import MachineTable
@@ -193,6 +199,70 @@ def from_table(
         typer.echo(json_text(_summary(platform, output, notes) | {"settled": _settled(machines)}), nl=False)
     elif not quiet:
         print_platform(console(), platform, output, notes)
+
+
+@platform_app.command("from-slurm")
+def from_slurm(
+    ctx: typer.Context,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES", help="slurm.conf, or what scontrol show node, show partition and show config print."
+        ),
+    ],
+    output: Annotated[str, typer.Option("-o", "--output", help="Platform file to write.")],
+    partitions: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Table of partitions to write; default: as the platform, with '.toml'."),
+    ] = None,
+    power: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[PATTERN=]W:W:W",
+            help="IDLE:EPSILON:BUSY in W for all nodes, or for those whose names fit the pattern; repeatable, the "
+            "last one counts.",
+        ),
+    ] = None,
+    speed: Annotated[str, typer.Option(help="Of a core, as 1Gf; default 1 Gflop/s, as for logs.")] = "1Gf",
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Write a SimGrid platform and a table of partitions from a Slurm machine's own files.
+
+    Nodes become hosts with their CPUs, memory, generic resources and features, in the order in which Slurm takes
+    them; nodes that are down are left out. Several files are read as one configuration.
+
+    Examples
+    --------
+    gridsched platform from-slurm examples/live_slurm.conf -o machine.xml
+
+    gridsched platform from-slurm examples/scontrol.txt --power 95:110:350 --power 'gpu*=180:200:900' -o machine.xml
+    """
+    table = Path(partitions) if partitions is not None else Path(output).with_suffix(".toml")
+    check_targets({"-o": [Path(output)], "--partitions": [table]}, [Path(each) for each in files], force=force)
+    conf = read_slurm_conf(*files)
+    idle_w, busy_w = NODE_POWER_W
+    try:
+        machine = conf.platform(idle_w=idle_w, busy_w=busy_w, speed=_quantity(speed, "speed"))
+    except ValueError as error:
+        raise InputError(f"--speed: {error}.") from None
+    given = GivenPower.read(power or ())
+    if given.is_none or given.clamps is not None:
+        raise InputError("--power: powers of nodes in W are allowed here, as 95:110:350 or 'gpu*=180:200:900'.")
+    typical = [host.name for host in machine.hosts if last_match(given.items, host.name) is None]
+    machine = with_power(machine, given)
+    write_platform(machine, output, command=command_line(ctx), force=force)
+    write_whole(table, partition_table(conf), force=force)
+    notes = [*conf.notes, *machine.warnings]
+    if typical:
+        notes.append(
+            f"{len(typical):,} of {len(machine):,} nodes ({fold_hostlist(typical)[:60]}) draw {idle_w:g} W idle and "
+            f"{busy_w:g} W busy here, as a typical node does; give their power by --power"
+        )
+    if not quiet:
+        print_platform(console(), machine, output, tuple(notes))
+        take = f"--jobs-take {'cores' if conf.shares_nodes else 'nodes'} --partitions {table}"
+        typer.echo(f"Wrote {table}: {counted(len(conf.partitions), 'partition')}. Use it with {take}.")
 
 
 @platform_app.command("add-power")

@@ -54,6 +54,9 @@ class Execution:
         False while its core waits for input files.
     is_cut : bool
         Its end is that of its requested time, at which it is killed; set by the driver, too.
+    computed : ndarray of float64, shape (hosts, 2), or None
+        Where tasks have profiles: seconds in which each host computed, and seconds that this would have
+        taken at its full speed, on all its cores; set by the driver.
     is_awaited, is_reported : bool
         For a driver that waits until a simulator has reported all ends of an instant.
     """
@@ -68,6 +71,7 @@ class Execution:
     is_awaited = False
     is_reported = False
     watts = 0.0
+    computed: Floats | None = None
 
     def __init__(self, task: int, host: int, pstate: int, start: float, estimated_end: float) -> None:
         self.task = task
@@ -195,6 +199,15 @@ def node_records(executions: Sequence[Execution]) -> dict[str, Integers]:
         "host_ids": np.concatenate([nothing, *sets]),
         "host_cores": np.concatenate([nothing, *cores]),
     }
+
+
+def computed_records(executions: Sequence[Execution]) -> Floats:
+    """Return `Trace.computed` of executions, by their start; empty where none has a profile."""
+    if not any(execution.computed is not None for execution in executions):
+        return np.zeros((0, 2))
+    starts = np.array([execution.start for execution in executions], dtype=np.float64)
+    in_order = [executions[k] for k in _by_start(starts).tolist()]
+    return np.concatenate([np.zeros((each.width, 2)) if each.computed is None else each.computed for each in in_order])
 
 
 def _by_start(starts: Floats) -> NDArray[np.intp]:

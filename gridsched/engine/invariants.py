@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,8 @@ from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TaskState, Trace
 from gridsched.policy.state import SharedNodesState
 
-_WAIT = (BLOCKED, WAITING, VIRTUAL, QUEUED, POSTPONED)
+#: Whether a task of each state waits.
+_WAITS = np.isin(np.arange(len(TaskState)), (BLOCKED, WAITING, VIRTUAL, QUEUED, POSTPONED))
 
 
 class Laws:
@@ -43,7 +45,7 @@ class Laws:
         new = self._tasks.submit_time_s[self._submitted : run.submitted]
         self._waited_s += self._waiting * (now - self._since) + float((now - new).sum())
         self._since, self._submitted = now, run.submitted
-        self._waiting = int(np.isin(run.states[: run.submitted], _WAIT).sum())
+        self._waiting = int(np.count_nonzero(_WAITS[run.states[: run.submitted]]))
 
     def check(self, trace: Trace) -> None:
         """Hold a run that is over to all that is known of any, see `gridsched.metrics.identities`.
@@ -66,8 +68,8 @@ class Laws:
                 raise AssertionError(f"{each.name}: {each.direct!r} {each.unit}, not {each.other!r}")
 
 
-#: What is compared, what it is, and what it must be.
-Comparison = tuple[str, Any, Any]
+#: What is compared (of what, where there are several), what it is, and what it must be.
+Comparison = tuple[str | tuple[str, object], Any, Any]
 
 
 def check_invariants(
@@ -93,6 +95,8 @@ def check_invariants(
     """
     for what, kept, expected in _compared(system, run, ready_times, powers, now):
         if kept != expected:
+            if isinstance(what, tuple):
+                what = f"{what[0]} {what[1]}"
             raise AssertionError(f"{what} at t = {now!r} s: {kept!r}, not {expected!r}")
 
 
@@ -123,9 +127,9 @@ def _of_run(run: RunState, now: float) -> Iterator[Comparison]:
     yield "executions", run.n_executing, len(executions)
     for each in executions:
         hosts = each.all_hosts
-        yield f"hosts of {each} on", [up[host] for host in hosts], [True] * len(hosts)
+        yield ("hosts that are on of", each), [up[host] for host in hosts], [True] * len(hosts)
         if each.has_begun:
-            yield f"P-states of {each}", {run.pstate[host] for host in hosts}, {each.pstate}
+            yield ("P-states of", each), {run.pstate[host] for host in hosts}, {each.pstate}
     yield from _of_hosts(run, executions, up)
     yield from _of_reservations(run)
     if run.replicates:
@@ -134,25 +138,26 @@ def _of_run(run: RunState, now: float) -> Iterator[Comparison]:
 
 
 def _of_tasks(run: RunState, executions: list[Execution]) -> Iterator[Comparison]:
-    def ids(*states: int) -> set[int]:
-        return set(np.flatnonzero(np.isin(run.states, states)).tolist())
-
+    # a look at each task costs less than several at all of a short array
+    of: dict[int, set[int]] = defaultdict(set)
+    unfinished = np.flatnonzero(run.states < FINISHED)
+    for task, state in zip(unfinished.tolist(), run.states[unfinished].tolist(), strict=True):
+        of[state].add(task)
     queued = {task for queue in run.fixed for task, _ in queue}
     queued.update(run.reservations.view().task.tolist())
     plans = run.virtual.tasks, run.place_holders.tasks, run.common
     planned = {int(task) for plan in plans for task in plan}
-    mappable, n_tasks = ids(WAITING, VIRTUAL), len(run.states)
-    yield "to submit", ids(TaskState.NOT_SUBMITTED), set(range(run.submitted, n_tasks))
-    yield "blocked tasks", ids(BLOCKED), run.held - ids(QUEUED, VIRTUAL)
-    yield "running tasks that wait for others", run.held & ids(RUNNING), set()
-    yield "planned tasks", run.n_virtual, len(ids(VIRTUAL))
-    yield "planned tasks that are in no plan", ids(VIRTUAL) - planned, set()
-    yield "running tasks", ids(RUNNING), {each.task for each in executions}
-    yield "queued tasks", ids(QUEUED), queued - ids(RUNNING)
-    postponed = np.flatnonzero(run.states == POSTPONED).tolist()
-    yield "postponed tasks", sorted(run.postponed), postponed
+    mappable = of[WAITING] | of[VIRTUAL]
+    yield "to submit", of[TaskState.NOT_SUBMITTED], set(range(run.submitted, len(run.states)))
+    yield "blocked tasks", of[BLOCKED], run.held - of[QUEUED] - of[VIRTUAL]
+    yield "running tasks that wait for others", run.held & of[RUNNING], set()
+    yield "planned tasks", run.n_virtual, len(of[VIRTUAL])
+    yield "planned tasks that are in no plan", of[VIRTUAL] - planned, set()
+    yield "running tasks", of[RUNNING], {each.task for each in executions}
+    yield "queued tasks", of[QUEUED], queued - of[RUNNING]
+    yield "postponed tasks", sorted(run.postponed), sorted(of[POSTPONED])
     yield "mappable", set(run.mappable().tolist()), mappable
-    yield "next waiting", run.next_waiting(n_tasks), sorted(mappable)
+    yield "next waiting", run.next_waiting(len(run.states)), sorted(mappable)
 
 
 def _of_queues(run: RunState) -> Iterator[Comparison]:
@@ -220,7 +225,7 @@ def _of_reservations(run: RunState) -> Iterator[Comparison]:
     made = run.reservations.between(-math.inf, math.inf)
     for each in made:
         conflict = run.resources.conflict(each.task, each.nodes, each.parts, each.start, each.end, _Without(run, each))
-        yield f"what takes the hosts of the reservation of task {each.task}", conflict, None
+        yield ("what takes the hosts of the reservation of task", each.task), conflict, None
 
 
 class _Without(Reservations):

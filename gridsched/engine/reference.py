@@ -10,6 +10,7 @@ import heapq
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -142,7 +143,17 @@ class Calendar:
         return time, finished
 
 
-def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace:
+class KeepsEnds(Protocol):
+    """Whoever says what ends next: `Calendar`, or another in its place."""
+
+    def take(self, command: Command) -> None:
+        """Begin what a command says."""
+
+    def next_instant(self, timer: float) -> tuple[float, list[Execution | Transfer]]:
+        """Return the next instant [s], of which a timer [s] may be, and what ends in it."""
+
+
+def simulate(controller: Controller, run_times: RunTimes | None = None, calendar: KeepsEnds | None = None) -> Trace:
     """Run a prepared controller to its end.
 
     Parameters
@@ -151,6 +162,8 @@ def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace
         Fresh; it is used up.
     run_times : RunTimes, optional
         True durations; default the estimates.
+    calendar : KeepsEnds, optional
+        Default: a `Calendar`, by the run times.
 
     Returns
     -------
@@ -162,7 +175,7 @@ def simulate(controller: Controller, run_times: RunTimes | None = None) -> Trace
         As the controller does.
     """
     validate_if_asked(controller)
-    calendar = Calendar(run_times, controller.system.platform)
+    calendar = Calendar(run_times, controller.system.platform) if calendar is None else calendar
     while not controller.done:
         now, finished = calendar.next_instant(controller.next_timer)
         if now == float("inf"):

@@ -110,8 +110,11 @@ class _Description:
     carbon: Signal | None = None
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
+    link_bytes: dict[str, Annotated[float, Field(ge=0, le=LARGEST_RESULT)]] = field(default_factory=dict)
 
 
+#: The columns of `Trace.computed`.
+_COMPUTED = ("computing_s", "full_speed_s")
 #: Records of parallel tasks; the last where they share nodes.
 _NODE_SETS = ("host_offsets", "host_ids", "host_cores")
 #: What only platforms have whose nodes jobs share; archives of others are as they were before.
@@ -124,6 +127,7 @@ _ATTRIBUTES = "attributes."
 _NAMES = {
     "description",
     "load",
+    *_COMPUTED,
     *_RECORDS,
     *_NODE_SETS,
     *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
@@ -200,6 +204,8 @@ def archive_bytes(export: Export) -> bytes:
     }
     if len(trace.load):
         arrays["load"] = trace.load
+    if len(trace.computed):
+        arrays |= dict(zip(_COMPUTED, np.ascontiguousarray(trace.computed.T), strict=True))
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     arrays |= {f"{_ATTRIBUTES}{name}": each.codes for name, each in tasks.attributes.items()}
     if utility is not None:
@@ -220,6 +226,8 @@ def archive_bytes(export: Export) -> bytes:
     }
     if not tasks.share_nodes:
         del description["resources"]
+    if trace.link_bytes:
+        description["link_bytes"] = trace.link_bytes
     stream = io.BytesIO()
     text = as_bytes(json_text(description, exact=True))
     np.savez_compressed(stream, description=np.frombuffer(text, np.uint8), **arrays)
@@ -313,7 +321,18 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     records |= {name: getattr(description, name) for name in _OF_TRACE}
     notes = {name.removeprefix(_NOTES): np.float64 for name in arrays if name.startswith(_NOTES)}
     load = arrays.get("load", np.zeros(0)).astype(np.float64)
-    trace = Trace(platform, _tasks(description, arrays), **records, notes=_cast(arrays, _NOTES, notes), load=load)
+    computed = np.zeros((0, 2))
+    if _COMPUTED[0] in arrays:
+        computed = np.stack(list(_cast(arrays, "", dict.fromkeys(_COMPUTED, np.float64)).values()), axis=1)
+    trace = Trace(
+        platform,
+        _tasks(description, arrays),
+        **records,
+        notes=_cast(arrays, _NOTES, notes),
+        load=load,
+        computed=computed,
+        link_bytes=description.link_bytes,
+    )
     check_trace(trace)
     hosts = {host.name for host in platform.everyone}
     strangers = set(description.plugin_j or ()) - hosts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from gridsched.errors import InputError
 from gridsched.export import batsim_files
 from gridsched.export.archive import Export, archive_bytes, as_json, read_archive
 from gridsched.export.batsim_files import Columns
+from gridsched.export.ro_crate import CRATE, PROVENANCE, crate_text
 from gridsched.export.trace_events import trace_events_text
 from gridsched.files.csv_files import csv_text, interval_set
 from gridsched.files.json_files import json_text
@@ -24,27 +26,29 @@ from gridsched.power import trace_power
 
 #: The archive; the file that makes a folder an export.
 MARKER = "trace.npz"
-FILES = frozenset(
-    {
-        "jobs.csv",
-        "hosts.csv",
-        "machine_states.csv",
-        "pstate_changes.csv",
-        "consumed_energy.csv",
-        "schedule.json",
-        "executions.csv",
-        "host_energy.csv",
-        "provenance.json",
-        "platform.json",
-        "tasks.csv",
-        "host_changes.csv",
-        "timing.json",
-        "trace_events.json",
-        MARKER,
-    }
-)
 #: Written where there was an energy budget.
 PERIODS_FILE = "periods.csv"
+#: What each file of a folder holds.
+HOLDS = {
+    "jobs.csv": "jobs, as Batsim writes them",
+    "hosts.csv": "hosts, their speeds and powers",
+    "machine_states.csv": "numbers of hosts in each state over time, as Batsim writes them",
+    "pstate_changes.csv": "changes of P-states, as Batsim writes them",
+    "consumed_energy.csv": "energy [J] and power [W] over time, as Batsim writes them",
+    "schedule.json": "totals of the schedule, with Batsim's names",
+    "executions.csv": "every execution of every task: host, P-state, begin, end, energy",
+    "host_energy.csv": "energy of each host [J] by SimGrid's plugin and by the model, and its parts",
+    PROVENANCE: "versions, inputs with SHA-256, parameters, seed, command",
+    "platform.json": "the platform as it was used",
+    "tasks.csv": "tasks, and how each ended",
+    "host_changes.csv": "P-state and switch of each host, and their changes",
+    "timing.json": "wall times of the run [s]",
+    "trace_events.json": "the run in Trace Event Format, for Perfetto",
+    MARKER: "the archive from which the run is read back",
+    # where there was an energy budget
+    PERIODS_FILE: "periods of the energy budget",
+}
+FILES = frozenset(HOLDS) - {PERIODS_FILE} | {CRATE}
 #: What is told of each host's energy.
 _PARTS = ("busy_j", "idle_j", "boot_j", "shutdown_j", "off_j", "above_idle_j", "wasted_j")
 #: Its `check` refuses, before a run, a folder that `write_export` would refuse.
@@ -105,11 +109,13 @@ def write_export(
     contents |= {
         "schedule.json": json_text(batsim_files.schedule_values(trace, energy), exact=True),
         "platform.json": json_text(as_json(trace.platform), exact=True),
-        "provenance.json": json_text(provenance, exact=True),
+        PROVENANCE: json_text(provenance, exact=True),
         "timing.json": json_text(trace.timing, exact=True),
         "trace_events.json": trace_events_text(trace, power),
         MARKER: archive_bytes(Export(trace, plugin_j, provenance, workload_name)),
     }
+    held = {name: HOLDS[name] for name in HOLDS if name in contents}
+    contents[CRATE] = crate_text(held, provenance, published=datetime.now(UTC).date())
     EXPORT.write(directory, contents, force=force)
 
 

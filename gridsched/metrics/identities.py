@@ -97,7 +97,7 @@ def _why_not_by_busy_time(trace: Trace) -> str:
     state = first.pstates[int(changes["pstate"][0])]
     if first.cores > 1 and state.epsilon_w != state.idle_w:
         return "a host draws more as soon as one of its cores computes"
-    if len(trace.load) or trace.platform.profiles.speeds:
+    if len(trace.load) or len(trace.computed) or trace.platform.profiles.speeds:
         return "tasks have loads, or hosts speeds, of their own"
     return ""
 

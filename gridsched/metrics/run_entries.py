@@ -19,6 +19,8 @@ LINKS = Condition("links with power", lambda run: run.links_j is not None, usual
 DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
 OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.profiles.states), usual=False)
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
+PROFILES = Condition("jobs with profiles", lambda run: bool(len(run.trace.computed)), usual=False)
+LINKS_CROSSED = Condition("jobs that send", lambda run: bool(run.trace.link_bytes), usual=False)
 USERS = Condition(
     "parallel tasks whose log names users",
     lambda run: run.is_parallel and "user" in run.trace.tasks.attributes,
@@ -304,6 +306,32 @@ _PARALLEL = (
         is_detail=True,
     ),
 )
+_PROFILES = (
+    less(
+        "not_computing_time_s",
+        "node-seconds of jobs with profiles beyond what their nodes needed to compute at full speed: they sent, waited "
+        "for messages or other nodes, or were in a delay",
+        lambda run: run_metrics.not_computing_time_s(run.trace),
+        condition=PROFILES,
+        words="time not computing",
+    ),
+    less(
+        "sent_bytes_busiest_link",
+        "bytes over the link that carried most of what parts of jobs sent each other",
+        lambda run: max(run.trace.link_bytes.values()),
+        condition=LINKS_CROSSED,
+        words="bytes over the busiest link",
+        is_detail=True,
+    ),
+    metric(
+        "busiest_link",
+        "the link that carried most",
+        lambda run: max(run.trace.link_bytes, key=run.trace.link_bytes.__getitem__),
+        condition=LINKS_CROSSED,
+        form="text",
+        is_detail=True,
+    ),
+)
 _METERED = (
     less(
         "energy_relative_difference",
@@ -320,4 +348,4 @@ _METERED = (
         is_detail=True,
     ),
 )
-RUN_ENTRIES = (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_METERED)
+RUN_ENTRIES = (*_ENERGY, *_RUN, *_OUTAGES, *_PARALLEL, *_PROFILES, *_METERED)

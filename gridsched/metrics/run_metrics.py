@@ -35,6 +35,13 @@ def makespan_s(trace: Trace) -> float:
     return float(finish.max() - trace.tasks.submit_time_s.min())
 
 
+def not_computing_time_s(trace: Trace) -> float:
+    """Node-seconds beyond what nodes needed to compute at full speed [s], of jobs with profiles (`Trace.computed`)."""
+    execution, _ = trace.placed()
+    lasted = (trace.executions["end"] - trace.executions["start"])[execution]
+    return float(np.maximum(lasted - trace.computed[:, 1], 0.0).sum())
+
+
 def busy_time_s(trace: Trace) -> float:
     """Time cores (or nodes) spent executing, over all executions, cancelled ones too [s]."""
     length = trace.executions["end"] - trace.executions["start"]

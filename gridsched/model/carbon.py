@@ -12,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
-from gridsched.model.records import KeyName, check_record
+from gridsched.model.records import KeyName, check_record, number_or_text
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.series import Series, SiteSeries, site_signal
 from gridsched.model.signals import CARBON, J_PER_KWH, Signal
@@ -24,17 +24,18 @@ class Carbon:
 
     Attributes
     ----------
-    intensity : SiteSeries or path, optional
-        [g/kWh], for hosts by patterns of their names or clusters' names. A path names a CSV file,
-        which is read with the scenario. Hosts without a row have the platform's
-        property ``carbon_intensity``.
+    intensity : SiteSeries, float or path, optional
+        [g/kWh], for hosts by patterns of their names or clusters' names, or one number for all hosts and
+        times. A path names a CSV file, which is read with the scenario. Hosts without a row have the
+        platform's property ``carbon_intensity``.
     period_s : float or None
         After which the first row holds again [s]; infinite: the last row holds for ever. None: the
         last row lasts as long as the one before it, and a run that is longer is refused.
     pue : float
         Power usage effectiveness: power drawn from the grid over power of the hosts, at least 1.
     columns : str or None
-        Names of the columns of an hourly table: ``time=NAME,value=NAME[,host=NAME][,zone=ZONE]``.
+        Names of the columns of an hourly table: ``time=NAME,value=NAME[,host=NAME][,zone=ZONE]``, or who made
+        it (`gridsched.workloads.signal_csv.PRESETS`).
     fill : {"hold"} or None
         What holds where hours of such a table are missing: the hour before. None: it is refused.
     forecast : SiteSeries or path, optional
@@ -49,13 +50,12 @@ class Carbon:
     """
 
     intensity: Annotated[
-        SiteSeries | str | Path | None,
+        SiteSeries | float | str | Path | None,
         KeyName("carbon"),
         Field(
-            description=(
-                "Carbon intensity by time and host (.csv: host,time_s,g_per_kwh); a run then counts its grams of CO2."
-            ),
-            examples=["FILE"],
+            description="Carbon intensity: one number [g/kWh], or by time and host (.csv: host,time_s,g_per_kwh); a "
+            "run then counts its grams of CO2.",
+            examples=["FILE|NUMBER"],
         ),
     ] = None
     period_s: Annotated[
@@ -78,7 +78,8 @@ class Carbon:
         str | None,
         KeyName("carbon_columns"),
         Field(
-            description="Columns of an hourly table: time=NAME,value=NAME[,host=NAME][,zone=ZONE].",
+            description="Columns of an hourly table: time=NAME,value=NAME[,host=NAME][,zone=ZONE], or its source: "
+            "electricity_maps, electricity_maps_direct, neso, watttime.",
             examples=["KEY=NAME,..."],
         ),
     ] = None
@@ -104,7 +105,12 @@ class Carbon:
     ] = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "intensity", number_or_text(self.intensity))
         check_record(self, Carbon, "Carbon: ")
+        if isinstance(self.intensity, int | float) and not (
+            0 <= self.intensity <= LARGEST and not isinstance(self.intensity, bool)
+        ):
+            raise InputError(f"carbon is {self.intensity}; an intensity of 0 g/kWh or more, or a file, is allowed.")
         for series in (self.intensity, self.forecast):
             if isinstance(series, SiteSeries):
                 series.check_period(self.period_s, "carbon_period_s")
@@ -131,7 +137,7 @@ def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
     if carbon is None and not platform.carbon_intensity:
         return None
     settings = Carbon() if carbon is None else carbon
-    assert not isinstance(settings.intensity, str | Path), "the scenario has been loaded"
+    assert not isinstance(settings.intensity, str | float | Path), "the scenario has been loaded"
     constant = {name: Series.constant(value) for name, value in platform.carbon_intensity}
     missing = "carbon intensity", "--carbon", ", and it has no property carbon_intensity [g/kWh]"
     return site_signal(

@@ -42,6 +42,16 @@ class KeyName:
     name: str
 
 
+def number_or_text(value: object) -> object:
+    """Return the number that a text or an integer is; anything else as it is."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 @dataclass(frozen=True)
 class Key:
     """One key of a record.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,8 +17,13 @@ from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
+from gridsched.model.job_profiles import Profile, check_profiles
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
+
+if TYPE_CHECKING:
+    from gridsched.model.host_times import HostTimes
+    from gridsched.model.staged_files import StagedFiles
 
 #: No task is wider.
 MOST_NODES = 10**9
@@ -42,6 +47,7 @@ _COLUMNS = (
     "demand",
     "anywhere",
     "partition",
+    "profile",
 )
 
 
@@ -122,11 +128,19 @@ class Tasks:
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
+    profile : ndarray of int64, shape (tasks,), or None
+        Which of `profiles` each task has, -1 for those that just compute `flops` on each part.
+    profiles : tuple of Profile
+        What parts of tasks compute and send to each other.
     labels : ndarray of int64 or of str, shape (tasks,)
         The ids of the workload file; shown to people, never used for decisions. They are texts where any is
         no whole number.
     nominal_heterogeneity : float or None
         The spread requested from the generator (algorithms A6.2), if the workload has it.
+    host_times : HostTimes or None
+        Time of each on each host, instead of flops over speed.
+    staged : StagedFiles or None
+        Files that lie on a host from the start, and which tasks read them.
     are_serial : bool
         Whether every task is declared as one part of one core.
     name : str
@@ -151,7 +165,11 @@ class Tasks:
     dependencies: Dependencies | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
+    profile: Integers | None = None
+    profiles: tuple[Profile, ...] = ()
     nominal_heterogeneity: float | None = None
+    host_times: HostTimes | None = None
+    staged: StagedFiles | None = None
     are_serial: bool = True
     name: str = field(default="tasks", compare=False)
 
@@ -210,6 +228,8 @@ class Tasks:
             columns["utility"] = self.utility.taken(ids)
         columns["attributes"] = {name: each.taken(ids) for name, each in self.attributes.items()}
         columns["dependencies"] = None  # of the numbers before
+        columns["staged"] = None  # likewise
+        columns["host_times"] = None if self.host_times is None else self.host_times.taken(ids)
         return replace(self, **columns)
 
     @property
@@ -219,8 +239,14 @@ class Tasks:
 
     @property
     def send_data(self) -> bool:
-        """Whether any task makes data for another, which cross the network between their hosts."""
-        return self.dependencies is not None and bool(self.dependencies.size_bytes.any())
+        """Whether any task makes data for another, or reads what lies on a host: these cross the network."""
+        sizes = (each.size_bytes for each in (self.dependencies, self.staged) if each is not None)
+        return any(bool(each.any()) for each in sizes)
+
+    @property
+    def have_profiles(self) -> bool:
+        """Whether any task has a profile."""
+        return self.profile is not None and bool((self.profile >= 0).any())
 
     @property
     def heterogeneity(self) -> float:
@@ -262,6 +288,8 @@ class ArrivedTasks:
         some = object.__new__(Tasks)
         vars(some).update(vars(self._tasks))
         vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
+        vars(some)["staged"] = None if some.staged is None else some.staged.first(count)
+        vars(some)["host_times"] = None  # estimates have those of the tasks that have arrived
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
             vars(some)["input_files"] = some.input_files[:count]
@@ -297,7 +325,11 @@ def make_tasks(
     dependencies: Dependencies | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
+    profile: ArrayLike | None = None,
+    profiles: Sequence[Profile] = (),
     nominal_heterogeneity: float | None = None,
+    host_times: HostTimes | None = None,
+    staged: StagedFiles | None = None,
     name: str = "tasks",
 ) -> Tasks:
     """Check, sort by submission time (stable) and freeze a bag of tasks.
@@ -338,8 +370,15 @@ def make_tasks(
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
+    profile : array_like of int, optional
+        Which of `profiles` each task has; -1: none.
+    profiles : sequence of Profile
     nominal_heterogeneity : float, optional
         The spread the sizes were drawn with, in [0, 1].
+    host_times : HostTimes, optional
+        Times by host in the order of `flops`.
+    staged : StagedFiles, optional
+        Of tasks that stand in order of submission.
     name : str
         Where the tasks come from; used in messages.
 
@@ -379,6 +418,9 @@ def make_tasks(
         columns["demand"] = _demands(demand, ids, name, len(resources))
         columns["anywhere"] = np.array(np.broadcast_to(False if anywhere is None else anywhere, n), dtype=np.bool_)
         columns["partition"] = np.array(np.broadcast_to(0 if partition is None else partition, n), dtype=np.int64)
+    if profile is not None:
+        columns["profile"] = np.array(np.broadcast_to(profile, n), dtype=np.int64)
+        check_profiles(tuple(profiles), columns["profile"], columns.get("width", np.ones(n, dtype=np.int64)), name)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
     for each in (types, utility, *(attributes or {}).values()):
         if each is not None and len(each) != n:
@@ -388,6 +430,8 @@ def make_tasks(
     order = np.argsort(submit, kind="stable")
     if dependencies is not None and not dependencies.are_of(order):
         raise InputError(f"{name}: dependencies are of tasks in order of submission, by their positions.")
+    if staged is not None and not ((order == np.arange(n)).all() and int(staged.task.max(initial=-1)) < n):
+        raise InputError(f"{name}: files are of tasks in order of submission, by their positions.")
     default = {
         "width": constant(1, (n,)),
         "demand": constant(1, (n, 1)),
@@ -404,7 +448,10 @@ def make_tasks(
         dependencies=dependencies,
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
+        profiles=tuple(profiles),
         nominal_heterogeneity=nominal_heterogeneity,
+        host_times=None if host_times is None else host_times.taken(order),
+        staged=staged,
         name=name,
         resources=resources if demand is not None else (CORES,) if width is None else (WHOLE_NODE,),
         are_serial=width is None and demand is None,

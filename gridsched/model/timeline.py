@@ -36,6 +36,9 @@ class HostTimeline:
         the rows ``first`` to ``last - 1``.
     cores : ndarray of int64, shape (placements,), or None
         Cores of each placement; None where each has one.
+    computing : ndarray of float64, shape (rows, 2), or None
+        Where tasks have profiles (`Trace.computed`): share of the time in which the host computes, and mean
+        load, over the whole of what runs there; None where whatever runs computes all the time.
     """
 
     host: Integers
@@ -51,6 +54,7 @@ class HostTimeline:
     last: Integers
     speed_share: Floats | None = None
     cores: Integers | None = None
+    computing: Floats | None = None
 
     @property
     def duration_s(self) -> Floats:
@@ -259,7 +263,21 @@ def _timeline(
         last=last,
         speed_share=speed_share,
         cores=cores,
+        computing=_computing(trace, execution, placements, first, last, len(time)) if len(trace.computed) else None,
     )
+
+
+def _computing(
+    trace: Trace, execution: Integers, placements: Integers, first: Integers, last: Integers, n_rows: int
+) -> Floats:
+    """Return `HostTimeline.computing`: each host has one placement at a time."""
+    lasted = (trace.executions["end"] - trace.executions["start"])[execution]
+    shares = trace.computed[placements] / np.where(lasted > 0, lasted, 1.0)[:, None]
+    rows = np.zeros((n_rows, 2))
+    spans = last - first
+    within = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
+    rows[within] = np.repeat(shares, spans, axis=0)
+    return rows
 
 
 def _mean_rate(

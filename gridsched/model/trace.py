@@ -133,6 +133,12 @@ class Trace:
         Tasks took the time that was estimated; False where the run had `RunTimes` of its own.
     load : ndarray of float64, shape (tasks,)
         Share of its nodes' range of power that each task drew; empty where that was the whole.
+    computed : ndarray of float64, shape (placements, 2)
+        Where tasks have profiles, of everything that ran on a host, as `placed` has them: seconds in which the
+        host computed for it, and seconds that this would have taken at the host's full speed. Empty where
+        whatever runs computes at full speed, or at `load`.
+    link_bytes : dict of str to float
+        Bytes that crossed each link of the platform, where tasks have profiles.
     transfers : ndarray of `TRANSFER`
         Data between tasks that have arrived, in order of their begin.
     notes : dict of str to ndarray of float64, shape (tasks,)
@@ -160,6 +166,8 @@ class Trace:
     notes: dict[str, Floats] = field(default_factory=dict)
     load: Floats = field(default_factory=lambda: np.zeros(0))
     carbon: Signal | None = None
+    computed: Floats = field(default_factory=lambda: np.zeros((0, 2)))
+    link_bytes: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
@@ -248,6 +256,10 @@ class Trace:
         """
         runs = self.executions
         speed = self.platform.speed[runs["host"], runs["pstate"]]
+        if len(self.computed):
+            execution, host = self.placed()
+            speeds = self.platform.speed[host, runs["pstate"][execution]] * self.platform.cores[host]
+            return np.asarray(np.bincount(execution, self.computed[:, 1] * speeds, len(runs)), dtype=np.float64)
         done = self._full_speed_s() * speed
         whole = runs["outcome"] == ExecutionEnd.FINISHED
         each = np.where(whole & self.as_estimated, self.tasks.flops[runs["task"]], done)
@@ -296,6 +308,8 @@ def check_trace(trace: Trace) -> None:
     legal = (runs["end"] >= runs["start"]) & (runs["end"] <= LARGEST_RESULT)
     _check("executions", "end", legal, runs, "finite and not before the start")
     _check_node_sets(trace)
+    if len(trace.computed):
+        _check_computed(trace)
     _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
     legal = trace.times_postponed >= 0
     _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
@@ -335,6 +349,17 @@ def _check_node_sets(trace: Trace) -> None:
     within[offsets[:-1]] = False
     if (ids[1:] <= ids[:-1])[within[1:]].any() or (ids[offsets[:-1]] != runs["host"]).any():
         raise InputError("host_ids: the hosts of an execution ascend from its own host.")
+
+
+def _check_computed(trace: Trace) -> None:
+    """Raise `InputError` unless hosts computed no longer than executions had them, and no more than at full speed."""
+    execution, _ = trace.placed()
+    if trace.computed.shape != (len(execution), 2):
+        raise InputError(f"computed has shape {trace.computed.shape}; {(len(execution), 2)} is needed.")
+    lasted = (trace.executions["end"] - trace.executions["start"])[execution] * (1 + 1e-6) + 1e-6
+    computing, full = trace.computed.T
+    legal = (computing >= 0) & (computing <= lasted) & (full >= 0) & (full <= lasted)
+    _check("computed", "seconds", legal, {"seconds": computing}, "at least 0 s, and no longer than the execution")
 
 
 def _check(records: str, column: str, legal: Booleans, values: Any, need: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import product
 
 from gridsched.errors import InputError
@@ -46,7 +46,7 @@ def expand_hostlist(text: str) -> list[str]:
     """
     names: dict[str, None] = {}
     n_names = 0
-    for item in _items(text):
+    for item in split_hostlist(text):
         parts = _parts(item.strip(), text)
         count = 1
         for ranges in parts:
@@ -58,14 +58,69 @@ def expand_hostlist(text: str) -> list[str]:
     return list(names)
 
 
-def _items(text: str) -> Iterator[str]:
-    """Yield what stands between the commas outside brackets."""
-    begin = 0
+def fold_hostlist(names: Iterable[str]) -> str:
+    """Return a short host list that `expand_hostlist` expands to these names.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Without brackets or commas.
+
+    Returns
+    -------
+    str
+        Names that differ in their last number alone share brackets; groups in the order of their first names.
+
+    Examples
+    --------
+    >>> fold_hostlist(["node08", "node10", "node09", "login"])
+    'node[08-10],login'
+    """
+    numbers: dict[tuple[str, str, int], set[int]] = {}
+    for name in names:
+        before, digits, after = _LAST_NUMBER.fullmatch(name).groups()  # type: ignore[union-attr]
+        # 10 has no leading zero and goes with 9; 010 goes with 009
+        padded = len(digits) if digits.startswith("0") and digits != "0" else 0
+        numbers.setdefault((before, after, padded), set()).add(int(digits or -1))
+    _join_padded(numbers)
+    return ",".join(_folded(before, after, padded, found) for (before, after, padded), found in numbers.items())
+
+
+#: A name and its last number, which may be missing and has at most as many digits as a range may have.
+_LAST_NUMBER = re.compile(r"(.*?)([0-9]{0,18})([^0-9]*)")
+
+
+def _join_padded(numbers: dict[tuple[str, str, int], set[int]]) -> None:
+    """Put numbers without a leading zero with padded ones of as many digits, as 10 with 08 and 09."""
+    for before, after, padded in [key for key in numbers if key[2]]:
+        plain = numbers.get((before, after, 0), set())
+        wide = {number for number in plain if len(str(number)) == padded}
+        numbers[before, after, padded] |= wide
+        plain -= wide
+    for key in [key for key, found in numbers.items() if not found]:
+        del numbers[key]
+
+
+def _folded(before: str, after: str, padded: int, numbers: set[int]) -> str:
+    if numbers == {-1}:
+        return before + after
+    texts, left = [], sorted(numbers)
+    while left:
+        first = last = left.pop(0)
+        while left and left[0] == last + 1:
+            last = left.pop(0)
+        texts.append(f"{first:0{padded}}" if first == last else f"{first:0{padded}}-{last:0{padded}}")
+    return f"{before}{texts[0]}{after}" if len(numbers) == 1 else f"{before}[{','.join(texts)}]{after}"
+
+
+def split_hostlist(text: str) -> list[str]:
+    """Return the items of a host list, which commas outside brackets separate."""
+    items, begin = [], 0
     for match in _BRACKETS_OR_COMMA.finditer(text):
         if match[0] == ",":
-            yield text[begin : match.start()]
+            items.append(text[begin : match.start()])
             begin = match.end()
-    yield text[begin:]
+    return [*items, text[begin:]]
 
 
 #: First and last number of a range, and how many digits each has at least.

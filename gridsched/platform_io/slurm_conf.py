@@ -1,5 +1,6 @@
-"""Slurm's configuration, ``slurm.conf``: nodes, partitions, and how the queue is scheduled.
+"""Slurm's configuration: nodes, partitions, and how the queue is scheduled.
 
+It is read from ``slurm.conf``, or from what ``scontrol show node``, ``show partition`` and ``show config`` print.
 Lines of other things are passed over and counted; no other file is read (``Include``).
 """
 
@@ -25,6 +26,7 @@ MAX_CONF_BYTES = 16 << 20
 MOST_NODES, MOST_PARTITIONS = 1_000_000, 1000
 #: What is kept of the other lines, for schedulers (`Platform.queue_settings`).
 SETTINGS = (
+    "AccountingStorageEnforce",
     "FairShareDampeningFactor",
     "MaxNodeCount",
     "PriorityCalcPeriod",
@@ -62,6 +64,8 @@ _OF_COST = ("bf_max_time", "bf_yield_interval", "bf_yield_sleep", "max_sched_tim
             "sched_min_interval")  # fmt: skip
 #: Flags of PriorityFlags that count.
 PRIORITY_FLAGS = ("ACCRUE_ALWAYS", "FAIR_TREE", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
+#: Values of AccountingStorageEnforce of which each has users charged for the ends of jobs, since limits need them.
+CHARGING_ENDS = ("all", "limits", "safe")
 _NODE_KEYS = ("cpus", "procs", "sockets", "boards", "socketsperboard", "corespersocket", "threadspercore", "realmemory",
               "gres", "feature", "features", "weight", "state")  # fmt: skip
 #: Keys of nodes that change nothing here: where they are, and what they have beside.
@@ -71,6 +75,10 @@ _PARTITION_KEYS = ("nodes", "default", "maxtime", "maxnodes", "prioritytier", "p
 _PARTITION_REST = ("defaulttime", "defmempercpu", "defmempernode", "shared", "oversubscribe")
 #: States of nodes and partitions that run nothing.
 _NOT_THERE = ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "UNAVAIL", "INACTIVE")
+#: What ``scontrol`` prints of each node or partition, and no ``slurm.conf`` has.
+_OF_SCONTROL = re.compile(r"(?:^|\s)(?:CPUAlloc|CPUTot|TotalNodes)=\d")
+#: Marks that ``scontrol`` puts behind a state: it does not respond, is powered down, will boot, ...
+_MARKS = "*~#!%$@^-+"
 _PAIR = re.compile(r"""([^\s=#]+)\s*=\s*("[^"]*"|'[^']*'|\S*)""")
 _GRES = re.compile(r"([A-Za-z]\w{0,39})(?::[A-Za-z][\w.-]{0,98})?(?::no_consume)?(?::(\d{1,9})(K?))?(?:\(.*\))?")
 _TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
@@ -201,12 +209,15 @@ def _described(host: Host, node: ConfNode) -> Host:
     )
 
 
-def read_slurm_conf(path: str | Path) -> SlurmConf:
-    """Read a ``slurm.conf``.
+def read_slurm_conf(*paths: str | Path) -> SlurmConf:
+    """Read a ``slurm.conf``, or several files that together are one.
 
     Parameters
     ----------
-    path : path
+    *paths : path
+        Files that Slurm reads, or that hold what ``scontrol show node``, ``show partition`` and ``show config``
+        print. Of a configuration without ``SelectType`` that comes from ``scontrol`` it is assumed, with a note, that
+        jobs share nodes by cores and memory.
 
     Raises
     ------
@@ -217,10 +228,26 @@ def read_slurm_conf(path: str | Path) -> SlurmConf:
     ----------
     .. [1] SchedMD, https://slurm.schedmd.com/slurm.conf.html
     """
-    reader = _Reader(str(path))
-    for number, line in _lines(read_text(path, MAX_CONF_BYTES)):
-        reader.take(number, line)
+    reader = _Reader(", ".join(map(str, paths)))
+    for path in paths:
+        text = read_text(path, MAX_CONF_BYTES)
+        is_printed = _OF_SCONTROL.search(text) is not None
+        for number, line in _records(text) if is_printed else _lines(text):
+            reader.take(str(path), number, line, is_printed=is_printed)
     return reader.conf()
+
+
+def _records(text: str) -> Iterator[tuple[int, str]]:
+    """Yield what ``scontrol`` prints of each node or partition as one line, with the number of its first."""
+    begun, first = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line[:1].isspace():
+            if begun:
+                yield first, begun
+            begun, first = "", number
+        begun = f"{begun} {line.strip()}".strip()
+    if begun:
+        yield first, begun
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -239,6 +266,13 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield first, begun
 
 
+def _as_configured(values: Mapping[str, str]) -> dict[str, str]:
+    """Return what ``scontrol`` prints of a node or partition under the keys of ``slurm.conf``."""
+    names = {"cputot": "cpus", "availablefeatures": "feature"}
+    known = (*_NODE_KEYS, *_PARTITION_KEYS)
+    return {names.get(key, key): value for key, value in values.items() if key in names or key in known}
+
+
 class _Reader:
     """What has been read of a file so far."""
 
@@ -251,15 +285,19 @@ class _Reader:
         self._unknown = Counter[str]()
         self._keys: dict[str, None] = {}
         self._absent = 0
+        self._is_printed = self._is_assumed = False
 
-    def take(self, number: int, line: str) -> None:
-        """Take a line."""
-        self._where = f"{self._path}, line {number}"
+    def take(self, path: str, number: int, line: str, *, is_printed: bool) -> None:
+        """Take a line of a file, or of what ``scontrol`` prints."""
+        self._where = f"{path}, line {number}"
+        self._is_printed |= is_printed
         pairs = [(key, value.strip("\"'")) for key, value in _PAIR.findall(line)]
         first = pairs[0][0] if pairs else line.split()[0]
         kind = first.lower()
         if kind in self._defaults:
-            name, values = pairs[0][1], {key.lower(): value for key, value in pairs[1:]}
+            name, values = pairs[0][1], {key.lower(): value for key, value in pairs[1:] if value != "(null)"}
+            if is_printed:
+                values = _as_configured(values)
             if name.upper() == "DEFAULT":
                 self._defaults[kind] |= values
             elif kind == "nodename":
@@ -274,7 +312,7 @@ class _Reader:
             self._unknown[first[:40]] += 1
 
     def _take_nodes(self, text: str, values: Mapping[str, str]) -> None:
-        if values.get("state", "UNKNOWN").upper() in _NOT_THERE:
+        if any(state.strip(_MARKS) in _NOT_THERE for state in values.get("state", "").upper().split("+")):
             self._absent += len(expand_hostlist(text))
             return
         self._note_keys(values, (*_NODE_KEYS, *_NODE_REST))
@@ -337,6 +375,9 @@ class _Reader:
             raise InputError(f"{self._path}: no {what}; a slurm.conf with both is needed.")
         if len(self._partitions) > MOST_PARTITIONS:
             raise InputError(f"{self._path}: more than {MOST_PARTITIONS:,} partitions; at most so many are read.")
+        if self._is_printed and "SelectType" not in self._settings:
+            self._settings |= {"SelectType": "select/cons_tres", "SelectTypeParameters": "CR_Core_Memory"}
+            self._is_assumed = True
         nodes = sorted(self._nodes.values(), key=lambda node: (node.weight, _as_sorted(node.name)))
         if self._settings.get("SelectTypeParameters", "").upper().find("MEMORY") < 0:
             # memory is no consumable resource then
@@ -393,6 +434,11 @@ class _Reader:
             parts.append(f"{len(self._keys):,} keys of nodes and partitions ({', '.join(list(self._keys)[:5])})")
         if self._absent:
             parts.append(f"{counted(self._absent, 'node that is', 'nodes that are')} down or to come")
+        if self._is_assumed:
+            yield (
+                f"{self._path}: no SelectType (scontrol show config): jobs are assumed to share nodes by cores and "
+                "memory"
+            )
         if parts:
             yield f"{self._path}: passed over are {'; '.join(parts)}"
 

@@ -58,6 +58,7 @@ def check_loaded(scenario: LoadedScenario) -> None:
     _check_walltime(scenario)
     _check_network(scenario)
     _check_profiles(scenario)
+    _check_job_profiles(scenario)
     _check_energy(scenario)
     _check_cores(scenario.platform)
     _check_mapping_events(scenario)
@@ -80,11 +81,12 @@ def _check_walltime(scenario: LoadedScenario) -> None:
     if scenario.walltime == "ignore":
         return
     name, why = scenario.tasks.name, None
-    if scenario.tasks.requested_time_s is None or scenario.run_times is None:
+    takes_just_these = scenario.run_times is None and not scenario.runs_profiles
+    if scenario.tasks.requested_time_s is None or takes_just_these:
         why = "its tasks have no requested times, or take just these"
     elif scenario.platform.profiles.speeds:
         why = f"host {scenario.platform.profiles.speeds[0][0]!r} has a speed profile, by which nothing is known to end"
-    elif scenario.uses_network:
+    elif scenario.uses_network and not scenario.runs_profiles:
         why = "messages take time that no job asked for; leave them out by --network none"
     if why is not None:
         raise InputError(f"{name}: --walltime kill is not possible in this run: {why}.")
@@ -96,7 +98,8 @@ def _check_network(scenario: LoadedScenario) -> None:
             f"{scenario.tasks.name}: tasks have input or output bytes, and make data for others, too; one network "
             "run has one of them. Leave the input and output bytes out, or use --network none."
         )
-    if scenario.driver == "reference" and scenario.network == "platform" and not scenario.tasks.send_data:
+    knows_ways = scenario.tasks.send_data or scenario.tasks.have_profiles
+    if scenario.driver == "reference" and scenario.network == "platform" and not knows_ways:
         raise InputError("The reference driver has no network; use --driver simgrid.")
     if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
         raise InputError(
@@ -143,6 +146,48 @@ def _check_profiles(scenario: LoadedScenario) -> None:
             )
     if scenario.power_cap_w is not None:
         _check_cap_on_profiles(scenario)
+
+
+#: SimGrid's options that say which models there are; its model of parallel tasks has all of them.
+_MODELS = ("host/model", "network/model", "cpu/model")
+
+
+def _check_job_profiles(scenario: LoadedScenario) -> None:
+    """Refuse what does not go with jobs whose parts compute and send as their profiles say."""
+    if not scenario.runs_profiles:
+        return
+    tasks, platform = scenario.tasks, scenario.platform
+    for item in scenario.cfg:
+        key, _, value = item.partition(":")
+        if key in _MODELS and (key, value) != ("host/model", "ptask_L07"):
+            raise InputError(
+                f"{tasks.name}: --cfg={item}: jobs with profiles run on SimGrid's model of parallel tasks "
+                "(host/model:ptask_L07) alone. Leave the option out, or the profiles (--network none)."
+            )
+        if key == "host/solver" and value == "maxmin":
+            raise InputError(
+                f"{tasks.name}: --cfg={item}: SimGrid's model of parallel tasks does not take this solver; "
+                "fairbottleneck is the default one."
+            )
+    named = {host.name for host in platform.everyone}
+    missing = sorted(frozenset().union(*(each.storages for each in tasks.profiles)) - named)
+    why = None
+    if not tasks.take_whole_nodes and (platform.cores > 1).any():
+        why = "jobs with profiles take whole nodes, and here nodes have several cores that jobs share"
+    elif platform.profiles.speeds:
+        why = f"host {platform.profiles.speeds[0][0]!r} has a speed profile, which no parallel task follows"
+    elif scenario.is_metered:
+        why = "jobs with profiles draw by what they compute, and --power measured says something else"
+    elif scenario.budget is not None or scenario.power_cap_w is not None:
+        why = (
+            "what jobs with profiles draw is known when they have ended, and a budget or a cap on power needs it before"
+        )
+    elif tasks.has_bytes or tasks.send_data:
+        why = "tasks with profiles have input or output bytes, or make data for others, too; one run has one of them"
+    elif missing:
+        why = f"a profile names the storage host {missing[0]!r}, which {platform.name} does not have"
+    if why is not None:
+        raise InputError(f"{tasks.name}: {why}. Change that, or leave the profiles out by --network none.")
 
 
 def _check_cap_on_profiles(scenario: LoadedScenario) -> None:

@@ -36,7 +36,7 @@ from gridsched.power import kept_power
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.sim.client import simulate, simulate_reference
-from gridsched.sim.lone_transfers import network_between
+from gridsched.sim.lone_transfers import network_between, ways_between
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.version import __version__
 
@@ -242,7 +242,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
         trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
         plugin_j, log, links_j, grams = None, "", None, None
     else:
-        has_sets = takes_sets(prepared.tasks, scheduler.traits)
+        has_sets = takes_sets(prepared.tasks, scheduler.traits) or prepared.runs_profiles
         with _platform_file(prepared, has_sets=has_sets) as platform_file:
             outcome = simulate(prepared, scheduler, platform_file.resolve())
         trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
@@ -286,6 +286,11 @@ def check(scenario: Scenario) -> None:
 
 def _with_ways(scenario: LoadedScenario) -> LoadedScenario:
     """Return the scenario with how long data take between its hosts, if its tasks make any for each other."""
+    if scenario.runs_profiles and scenario.driver == "reference" and scenario.ways is None:
+        with _platform_file(scenario, has_sets=True) as file:
+            names = [host.name for host in scenario.platform.hosts]
+            storages = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
+            return replace(scenario, ways=ways_between(file.resolve(), [*names, *sorted(storages - set(names))]))
     if not scenario.sends_data or scenario.between_hosts is not None:
         return scenario
     with _platform_file(scenario, has_sets=False) as file:

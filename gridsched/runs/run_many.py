@@ -19,7 +19,7 @@ from gridsched.energy import HostEnergyRow, compare_energy
 from gridsched.errors import GridschedError, InputError, SimulationError
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.runs.run import RunResult, check, run
-from gridsched.sim.client import SimulationServer, server
+from gridsched.sim.client import server, use_server
 from gridsched.sim.scenario import Scenario
 
 # ----------------------
@@ -204,16 +204,21 @@ def _at_once(
 ) -> None:
     """Tell what becomes of each scenario, with its place, as they end; up to `count` at a time.
 
-    To start a server and to import there what runs need takes as long as many small runs: the
-    others follow when the first has worked for `_LONG_S`, if runs are left by then.
+    To start a server and to import there what runs need takes as long as many small runs: the first is
+    this thread's own, which stays for what comes after; the others follow when it has worked for
+    `_LONG_S`, if runs are left by then.
     """
-    servers: list[SimulationServer] = []
+    own = server()
+    servers = [own]
     first, is_over = Lock(), Event()
+    long_s = own.worked_s + _LONG_S
 
     def start() -> None:
-        if not first.acquire(blocking=False):
-            while sum(each.worked_s for each in servers) < _LONG_S and not is_over.wait(_PAUSE_S):
-                pass
+        if first.acquire(blocking=False):
+            use_server(own)
+            return
+        while own.worked_s < long_s and not is_over.wait(_PAUSE_S):
+            pass
         if not is_over.is_set():
             servers.append(server())
 
@@ -230,5 +235,5 @@ def _at_once(
         pool.shutdown(wait=False, cancel_futures=True)
         is_over.set()
         pool.shutdown()
-        for each in servers:
+        for each in servers[1:]:
             each.close()

@@ -32,7 +32,7 @@ from pydantic import (
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_bytes, is_file_name
-from gridsched.model.records import complaint, given_keys, gravest, key_name, keys_of, with_fields
+from gridsched.model.records import complaint, given_keys, gravest, key_name, keys_of, number_or_text, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
@@ -76,6 +76,14 @@ class FileReference(Section):
 InputPath = Annotated[str | FileReference, WithJsonSchema({"type": "string"})]
 
 
+#: One number for all times, or a file of them: a text that is a number is one.
+NumberOrInputPath = Annotated[
+    float | str | FileReference,
+    BeforeValidator(number_or_text),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]}),
+]
+
+
 class PlatformFile(Section):
     """A SimGrid platform file."""
 
@@ -85,10 +93,18 @@ class PlatformFile(Section):
 def _keys_as_fields(record: type, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the keys of a record as fields; a path is typed as a file's name or content."""
     return {
-        name: (InputPath | None if Path in typing.get_args(key.annotation) else key.annotation, key.info)
+        name: (_file_type(key.annotation) or key.annotation, key.info)
         for name, key in keys_of(record).items()
         if name not in without
     }
+
+
+def _file_type(annotation: Any) -> Any:
+    """Return the type of a key that names a file; None for another key."""
+    types = typing.get_args(annotation)
+    if Path not in types:
+        return None
+    return NumberOrInputPath | None if float in types else InputPath | None
 
 
 @with_fields(_keys_as_fields(TraceOptions))
@@ -285,6 +301,7 @@ class RunSpec(Section):
         seed, replicate : int
         """
         plain = {key: value for key, value in _plain(settings).items() if key in Settings.model_fields}
+        plain |= {key: number_or_text(plain[key]) for key in _numbers_or_files() if key in plain}
         return cls.model_construct(
             platform=_section(PlatformFile, platform) or NoPlatform(),
             workload=_section(WorkloadFile, workload, **_plain({"files": files, **trace})),
@@ -388,6 +405,12 @@ def file_keys(section: Section) -> list[str]:
 def _file_keys(section: type[Section]) -> tuple[str, ...]:
     fields = section.model_fields.items()
     return tuple(key for key, field in fields if FileReference in members_of(field.annotation))
+
+
+@cache
+def _numbers_or_files() -> tuple[str, ...]:
+    """Return the keys of runs that take a number for all times, or a file."""
+    return tuple(key for key in _file_keys(Settings) if float in members_of(Settings.model_fields[key].annotation))
 
 
 def with_tuples(value: Any) -> Any:

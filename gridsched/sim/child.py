@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.engine import Controller, reference, takes_sets
+from gridsched.engine.fluid_calendar import FluidCalendar
+from gridsched.engine.profile_runs import ProfileRuns
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
@@ -19,8 +21,9 @@ from gridsched.sim.maestro import MaestroSession
 from gridsched.sim.metered_session import MeteredSession
 from gridsched.sim.network import NetworkSession
 from gridsched.sim.outcome import Records
+from gridsched.sim.parallel_tasks import ParallelTaskSession
 from gridsched.sim.scenario import LoadedScenario
-from gridsched.sim.session import Session
+from gridsched.sim.session import Session, flops_of
 from gridsched.sim.transfers import TransferSession
 from gridsched.sim.world import World
 
@@ -31,9 +34,10 @@ PARALLEL_TASKS = "host/model:ptask_L07"
 
 
 def choose_way(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> str:
-    """Choose how to run: ``"network"``, ``"lead"`` or ``"maestro"``.
+    """Choose how to run: ``"parallel tasks"``, ``"transfers"``, ``"network"``, ``"lead"`` or ``"maestro"``.
 
-    Messages need worker actors. Sets of nodes, cancellation, switched hosts, deployment files and
+    Jobs with profiles, and tasks that make data for others, have a way each. Messages
+    need worker actors. Sets of nodes, cancellation, switched hosts, deployment files and
     SimGrid's tracing (whose file is complete only if the simulation ends by itself) need a leading
     actor; the scenario's `way` can ask for it. The rest runs in the maestro.
 
@@ -50,6 +54,8 @@ def choose_way(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> s
     InputError
         If `way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
     """
+    if scenario.runs_profiles:
+        return "parallel tasks"
     if scenario.sends_data:
         return "transfers"
     if scenario.uses_network and scenario.is_metered:
@@ -110,10 +116,21 @@ def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
-        return reference.simulate(controller, scenario.durations)
+        if not scenario.runs_profiles:
+            return reference.simulate(controller, scenario.durations)
+        return _simulate_profiles(scenario, controller)
     finally:
         if was_enabled:
             gc.enable()
+
+
+def _simulate_profiles(scenario: LoadedScenario, controller: Controller) -> Trace:
+    """Run a scenario whose jobs have profiles with the reference driver."""
+    assert scenario.ways is not None  # as `run` has found
+    runs = ProfileRuns(scenario.system, scenario.tasks, flops_of(scenario.system, scenario.tasks, scenario.run_times))
+    calendar = FluidCalendar(runs, scenario.platform, scenario.ways)
+    trace = reference.simulate(controller, scenario.run_times, calendar)
+    return replace(trace, link_bytes=runs.link_bytes, as_estimated=False)
 
 
 def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> Records:
@@ -139,27 +156,30 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     check_precision(scenario)
     has_sets, is_metered = takes_sets(scenario.tasks, scheduler.traits), scenario.is_metered
     way = choose_way(scenario, scheduler.traits, has_sets=has_sets)
-    run_times = scenario.durations
+    run_times = scenario.run_times if scenario.runs_profiles else scenario.durations  # there a deadline kills
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
+    takes_several = has_sets or scenario.runs_profiles
     world = World(
         scenario.platform,
         platform_file,
         pstates=scenario.system.first_pstates.tolist(),
         hosts_off=scenario.ids_off,
-        cfg=(*scenario.cfg, PARALLEL_TASKS) if has_sets and not is_metered else scenario.cfg,
+        cfg=(*scenario.cfg, PARALLEL_TASKS) if takes_several and not is_metered else scenario.cfg,
         log=scenario.log,
-        uses_network=scenario.uses_network,
+        uses_network=scenario.uses_network and not scenario.runs_profiles,
         wattages=scenario.wattages,
         carbon=scenario.system.carbon if scenario.meters_carbon else None,
     )
     controller = make_controller(scenario, scheduler)  # a policy that ends its process is not the platform's
     reference.validate_if_asked(controller)
+    link_bytes: dict[str, float] = {}
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
         kinds: dict[str, type[Session]] = {
             "network": NetworkSession,
             "transfers": TransferSession,
+            "parallel tasks": ParallelTaskSession,
             "lead": MeteredSession if is_metered else LeadSession,
             "maestro": MaestroSession,
         }
@@ -167,12 +187,15 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
-    trace = controller.trace(horizon, as_estimated=run_times is None)
+        if isinstance(session, ParallelTaskSession):
+            link_bytes = session.link_bytes
+    trace = controller.trace(horizon, as_estimated=run_times is None and not scenario.runs_profiles)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:
         fields["load"] = run_times.load
-    if reference.validates() and way != "network":  # there messages take time, too
+    fields["link_bytes"] = link_bytes
+    if reference.validates() and way not in ("network", "parallel tasks"):  # there messages take time, too
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = world.carbon_meter
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)

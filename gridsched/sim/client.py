@@ -44,6 +44,8 @@ _PACKAGE = __name__.partition(".")[0]
 _OF_RUNS = ("numpy.random", "gridsched.sim.child")
 #: With fewer tasks, of all its runs together, a scheduler does without compiled loops, or nearly so.
 _FEW_TASKS = 100
+#: A slow package that the server loads better where it loads compiled loops.
+_LOADED_WITH_LOOPS = "numba"
 #: A server that is closed may take so long to end [s].
 _CLOSING_S = 5.0
 _NOISE = re.compile(r"Configuration change: Set |No core dump was generated")
@@ -60,6 +62,8 @@ class SimulationServer(AnsweringProcess):
         self.owner = os.getpid()
         #: module of schedulers -> tasks of the runs that have used it
         self._tasks_by_module: Counter[str] = Counter()
+        #: slow packages that runs had to load
+        self._loaded: set[str] = set()
 
     def __enter__(self) -> SimulationServer:
         return self
@@ -87,16 +91,36 @@ class SimulationServer(AnsweringProcess):
             raise MissingDependency(HOW_TO_INSTALL)
         where = f"SimGrid on {platform_file.name}"
         run = partial(child.simulate, scenario, scheduler, platform_file)
-        modules = self.modules_for_all(scheduler, len(scenario.tasks))
-        records, log = self.call(run, scenario.timeout_s, where, set_up_line=IS_SET_UP, modules=modules)
+        records, log = self.run(run, scenario, scheduler, where, IS_SET_UP)
         trace = Trace(platform=scenario.platform, tasks=scenario.tasks, **records.fields)
         return SimulationOutcome(trace, records.plugin_j, log, records.links_j, records.grams)
+
+    def run(
+        self,
+        function: Callable[[], Any],
+        scenario: LoadedScenario,
+        scheduler: Scheduler,
+        where: str,
+        set_up_line: str | None = None,
+    ) -> tuple[Any, str]:
+        """Call a function, as `call` does, that runs a scheduler once.
+
+        What the run had to load that is slow to load, the server loads before the next one.
+        """
+        modules = (*_OF_RUNS, *self.modules_for_all(scheduler, len(scenario.tasks)))
+        outcome = self.outcome(function, scenario.timeout_s, where, modules)
+        result, log, loaded = _understand(outcome, scenario.timeout_s, where, set_up_line)
+        if loaded:
+            self._tasks_by_module.update(dict.fromkeys(modules_of(scheduler), _FEW_TASKS))
+            self._loaded.update(loaded)
+        return result, log
 
     def modules_for_all(self, scheduler: Scheduler, n_tasks: int) -> Sequence[str]:
         """Return what the server is to import, and to compile: nothing for runs that are small even together."""
         modules = modules_of(scheduler)
         self._tasks_by_module.update(dict.fromkeys(modules, n_tasks))
-        return [each for each in modules if self._tasks_by_module[each] >= _FEW_TASKS]
+        ready = [each for each in modules if self._tasks_by_module[each] >= _FEW_TASKS]
+        return [*ready, *sorted(self._loaded - {_LOADED_WITH_LOOPS})]
 
     def call(
         self,
@@ -135,7 +159,8 @@ class SimulationServer(AnsweringProcess):
             What the function raised, or a `SimulationError` for a crash or time-out.
         """
         outcome = self.outcome(function, timeout_s, where, (*_OF_RUNS, *modules))
-        return _understand(outcome, timeout_s, where, set_up_line)
+        result, log, _ = _understand(outcome, timeout_s, where, set_up_line)
+        return result, log
 
     def outcome(
         self, function: Callable[[], Any], timeout_s: float | None, where: str, modules: Iterable[str] = ()
@@ -173,8 +198,10 @@ def _packed(function: Callable[[], Any], where: str) -> bytes:
         ) from None
 
 
-def _understand(outcome: Outcome, timeout_s: float | None, where: str, set_up_line: str | None) -> tuple[Any, str]:
-    """Return (result, log), or raise the error that an outcome means."""
+def _understand(
+    outcome: Outcome, timeout_s: float | None, where: str, set_up_line: str | None
+) -> tuple[Any, str, bool]:
+    """Return (result, log, whether it has loaded what is slow to load), or raise the error that an outcome means."""
     logged = outcome.log.splitlines()
     lines = [line for line in logged if line != set_up_line and not _NOISE.search(line)]
     if outcome.timed_out:
@@ -204,7 +231,7 @@ def _understand(outcome: Outcome, timeout_s: float | None, where: str, set_up_li
         if name == "SimulationError" and (reason := _complaint(lines, default="")):
             text = f"{text} SimGrid printed: {reason}"
         raise getattr(errors, name)(text)
-    return rest[0], "\n".join(lines)
+    return rest[0], "\n".join(lines), rest[1]
 
 
 def _timed_out(where: str, timeout_s: float | None) -> SimulationError:
@@ -275,6 +302,11 @@ def server() -> SimulationServer:
     return own
 
 
+def use_server(own: SimulationServer) -> None:
+    """Let this thread ask the server of another one, which does not ask it meanwhile."""
+    _own.server = own
+
+
 def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> SimulationOutcome:
     """Run a scenario on this thread's own server; see `gridsched.sim.child.simulate`."""
     return server().simulate(scenario, scheduler, platform_file)
@@ -301,7 +333,5 @@ def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler, *, is_apa
             return child.simulate_reference(scenario, scheduler)
     run = partial(child.simulate_reference, scenario, scheduler)
     trace: Trace
-    own = server()
-    modules = own.modules_for_all(scheduler, len(scenario.tasks))
-    trace, _ = own.call(run, scenario.timeout_s, "The reference driver", modules=modules)
+    trace, _ = server().run(run, scenario, scheduler, "The reference driver")
     return replace(trace, platform=scenario.platform, tasks=scenario.tasks)

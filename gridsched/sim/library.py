@@ -206,6 +206,17 @@ class EnergyPlugin:
         by_name, consumed = self._functions
         return {name: consumed(by_name(name.encode())) for name in names}
 
+    def update_all(self) -> None:
+        """Charge all hosts up to the present time at their loads of this instant, as yet; of hosts alone.
+
+        Call it from an actor. It costs 0.1 to 0.2 us a host.
+        """
+        self._update()
+
+    @cached_property
+    def _update(self) -> Callable[[], None]:
+        return c_function(f"sg_{self._kind}_energy_update_all")
+
     @cached_property
     def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return (

@@ -22,8 +22,9 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.model.network import Network
+from gridsched.model.ways import Way, Ways
 from gridsched.platform_io.simgrid_options import new_name
-from gridsched.platform_io.simgrid_view import Route
+from gridsched.platform_io.simgrid_view import Inspection, Route
 from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
 from gridsched.sim.inspection import inspect_platform
 
@@ -152,21 +153,10 @@ def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str
         If there are too many hosts, SimGrid cannot be asked or refuses the file, there is no way between two of
         them, or its model is none of those with a formula.
     """
-    if len(hosts) > MAX_HOSTS:
-        raise InputError(
-            f"{platform_file.name}: {len(hosts):,} hosts, and ways for data of tasks are looked for between at most "
-            f"{MAX_HOSTS}. Use fewer, or send no data (--network none)."
-        )
     model = LinkModel.of_file(platform_file, cfg)
     pairs = [(a, b) for a in hosts for b in hosts if a != b]
-    seen = inspect_platform(platform_file, pairs)
-    if seen.status != "loaded":
-        raise InputError(
-            f"{platform_file.name}: SimGrid finds the ways of data between tasks, and it is {seen.status}: "
-            f"{seen.message.rstrip('.')}. To send no data, use --network none."
-        )
+    seen = _seen(platform_file, hosts, pairs)
     ways = {(way.source, way.target): way for way in seen.routes}
-    _refuse_without_way(platform_file, pairs, ways)
     link_bandwidth = {link.name: link.bandwidth for link in seen.links}
     unshared = frozenset(link.name for link in seen.links if link.sharing_policy == "FATPIPE")
     wireless = {link.name for link in seen.links if link.sharing_policy == "WIFI"}
@@ -183,6 +173,49 @@ def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str
         latency[cell] = model.latency_s(way)
         bandwidth[cell] = model.bandwidth(way, ways[b, a], link_bandwidth, unshared)
     return Network(latency, bandwidth)
+
+
+def ways_between(platform_file: Path, hosts: Sequence[str]) -> Ways:
+    """Return the ways between hosts, and from each to itself, as SimGrid finds them.
+
+    Parameters
+    ----------
+    platform_file : Path
+        SimGrid XML.
+    hosts : sequence of str
+        Their names.
+
+    Raises
+    ------
+    InputError
+        If there are too many hosts, SimGrid cannot be asked or refuses the file, or there is no way.
+    """
+    seen = _seen(platform_file, hosts, [(a, b) for a in hosts for b in hosts])
+    gamma = _number(platform_file, _options_of(platform_file), "network/TCP-gamma", _GAMMA_BYTES)
+    return Ways(
+        {(way.source, way.target): Way(way.links, way.latency_s) for way in seen.routes if way.links is not None},
+        {link.name: link.bandwidth for link in seen.links},
+        frozenset(link.name for link in seen.links if link.sharing_policy == "FATPIPE"),
+        gamma,
+    )
+
+
+def _seen(platform_file: Path, hosts: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Inspection:
+    """Return a file as SimGrid sees it, with the ways between pairs of some hosts."""
+    if len(hosts) > MAX_HOSTS:
+        raise InputError(
+            f"{platform_file.name}: {len(hosts):,} hosts, and ways for data of tasks are looked for between at most "
+            f"{MAX_HOSTS}. Use fewer, or send no data (--network none)."
+        )
+    seen = inspect_platform(platform_file, pairs)
+    if seen.status != "loaded":
+        raise InputError(
+            f"{platform_file.name}: SimGrid finds the ways of data between tasks, and it is {seen.status}: "
+            f"{seen.message.rstrip('.')}. To send no data, use --network none."
+        )
+    ways = {(way.source, way.target): way for way in seen.routes}
+    _refuse_without_way(platform_file, [(a, b) for a, b in pairs if a != b], ways)
+    return seen
 
 
 def _refuse_without_way(

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon, carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
+from gridsched.model.host_times import HostTimesEstimates
 from gridsched.model.network import Network
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_record, key_info
@@ -24,6 +25,7 @@ from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
+from gridsched.model.ways import Ways
 from gridsched.platform_io.overrides import GivenPower, pstates_of, read_pstates, wattage_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
@@ -270,11 +272,14 @@ class LoadedScenario(Scenario):
     between_hosts : Network or None
         How long data that tasks make for each other take between hosts; None: as SimGrid finds the ways on the
         platform (`gridsched.sim.lone_transfers`).
+    ways : Ways or None
+        The ways between hosts, for jobs with profiles on the reference driver; None: those that SimGrid finds.
     """
 
     platform: Platform
     tasks: Tasks
     between_hosts: Network | None = None
+    ways: Ways | None = None
 
     @classmethod
     def of_system(cls, whole: SystemWorkload, **others: Any) -> LoadedScenario:
@@ -302,14 +307,21 @@ class LoadedScenario(Scenario):
 
     @property
     def uses_network(self) -> bool:
-        """Whether anything crosses the platform's network: inputs and results, or data between tasks."""
+        """Whether anything crosses the platform's network: inputs and results, data between tasks, or within them."""
         tasks = self.tasks
-        return tasks.has_bytes or tasks.send_data if self.network is None else self.network == "platform"
+        if self.network is not None:
+            return self.network == "platform"
+        return tasks.has_bytes or tasks.send_data or tasks.have_profiles
+
+    @property
+    def runs_profiles(self) -> bool:
+        """Whether parts of tasks compute and send as their profiles have it, as SimGrid's parallel tasks."""
+        return self.uses_network and self.tasks.have_profiles
 
     @property
     def has_messages(self) -> bool:
         """Whether inputs and results cross the platform's network, from the master and to it."""
-        return self.uses_network and not self.tasks.send_data
+        return self.uses_network and not self.tasks.send_data and not self.tasks.have_profiles
 
     @property
     def sends_data(self) -> bool:
@@ -382,6 +394,8 @@ def make_system(scenario: LoadedScenario) -> System:
         estimates = scenario.estimates
     elif scenario.types is not None:
         estimates = scenario.types.estimates(tasks)
+    elif tasks.host_times is not None:
+        estimates = HostTimesEstimates(scenario.platform, tasks)
     elif tasks.requested_time_s is not None:
         estimates = RequestedTimes(scenario.platform, tasks, scenario.place)
     else:

@@ -16,6 +16,7 @@ import os
 import pickle
 import select
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -36,6 +37,8 @@ from gridsched.sim.processes import Begun, Channel, Outcome, ProcessLog
 COMPILING_S = 900.0
 #: What became of a run is said so long after its time-out, or the server is taken for stopped [s].
 _GRACE_S = 10.0
+#: Packages that take longer to load than a small run takes.
+_SLOW_TO_LOAD = ("numba", "scipy.optimize")
 _PAUSE, _GO = b"(", b")"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -256,13 +259,15 @@ def _pin_to_free_cpu() -> None:
 
 
 def _outcome(function: bytes) -> bytes:
-    """Return ("result", what it returned), ("error", class name, line) or ("raised", line).
+    """Return ("result", what it returned, what it had to load), ("error", class name, line) or ("raised", line).
 
     The user's own policy may raise anything, and give back what cannot be sent.
     """
     outcome: tuple[Any, ...]
     try:
-        return pickle.dumps(("result", cloudpickle.loads(function)()), pickle.HIGHEST_PROTOCOL)
+        result = cloudpickle.loads(function)()
+        loaded = [name for name in _SLOW_TO_LOAD if name in sys.modules]
+        return pickle.dumps(("result", result, loaded), pickle.HIGHEST_PROTOCOL)
     except BaseException as raised:  # noqa: BLE001
         error = error_of_policy(raised)
         is_ours = isinstance(raised, GridschedError) or not isinstance(error, SimulationError)

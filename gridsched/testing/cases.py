@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from gridsched.model.stochastic import Distributions, GammaTimes, StochasticType
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, TypedEstimates, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
-from gridsched.policy.base import Scheduler
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.testing.parallel_cases import (
     DEPENDENT_PARALLEL_CASES,
     DEPENDENT_PARALLEL_UTILITY_CASES,
@@ -353,7 +353,11 @@ def cases_for(scheduler: Scheduler) -> tuple[Case, ...]:
 
     A policy that plans once, at the start, knows nothing of tasks that arrive or are free later.
     """
-    traits = scheduler.traits
+    return _cases_for(scheduler.traits)
+
+
+@cache
+def _cases_for(traits: Traits) -> tuple[Case, ...]:
     if traits.parallel:
         if traits.needs_utility:
             return PARALLEL_UTILITY_CASES + DEPENDENT_PARALLEL_UTILITY_CASES

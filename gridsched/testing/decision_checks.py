@@ -24,14 +24,14 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 from gridsched.testing.cases import cases_for, on_each_case
-from gridsched.testing.playing import Case, CheckFailed, play
+from gridsched.testing.playing import Case, CheckFailed, play, trace_of
 from gridsched.testing.repetition import public_values
 
 
 @on_each_case
 def check_final_states(scheduler: Scheduler, case: Case) -> None:
     """Every task ends in one final state, and starts once unless the policy replicates."""
-    trace = play(case, scheduler.clone())
+    trace = trace_of(case, scheduler)
     finishes = np.bincount(trace.of_outcome(ExecutionEnd.FINISHED)["task"], minlength=len(case.tasks))
     starts = np.bincount(trace.executions["task"], minlength=len(case.tasks))
     for task, state in enumerate(trace.final_state.tolist()):
@@ -49,7 +49,7 @@ def check_final_states(scheduler: Scheduler, case: Case) -> None:
 @on_each_case
 def check_legal_places(scheduler: Scheduler, case: Case) -> None:
     """Tasks run on existing hosts and P-states, that are on, one task for each core, after what they wait for."""
-    trace = play(case, scheduler.clone())
+    trace = trace_of(case, scheduler)
     for problem in illegal_places(trace, case.system().estimates) + early_starts(trace):
         raise CheckFailed(problem)
 
@@ -139,7 +139,7 @@ def check_all_hosts_off(scheduler: Scheduler) -> None:
 @on_each_case
 def check_budget(scheduler: Scheduler, case: Case) -> None:
     """No period draws more than its budget, but for what began before it."""
-    for period in play(case, scheduler.clone()).periods:
+    for period in trace_of(case, scheduler).periods:
         drawn = period["consumed_j"] - period["carried_over_j"]
         if drawn > period["budget_j"] * (1 + 1e-9):
             raise CheckFailed(
@@ -193,7 +193,7 @@ def check_lower_bounds(scheduler: Scheduler, case: Case) -> None:
     """No makespan and no energy lies below what physics allows."""
     # the bounds go by flops and speeds, or by types; where the truth is another, none holds
     if case.estimates is None and case.estimates_of is None and case.run_times is None:
-        for problem in below_bounds(play(case, scheduler.clone()), scheduler.traits, case.pstate, case.types):
+        for problem in below_bounds(trace_of(case, scheduler), scheduler.traits, case.pstate, case.types):
             raise CheckFailed(problem)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,7 +27,7 @@ from gridsched.testing.cases import (
     on_each_case,
 )
 from gridsched.testing.parallel_cases import UTILITY_WITHOUT_TIES, WITHOUT_TIES
-from gridsched.testing.playing import Case, CheckFailed, Watched, play
+from gridsched.testing.playing import Case, CheckFailed, Watched, play, trace_of
 
 #: No two sizes, speeds or powers are equal, nor are any sums of run times.
 _NO_TIES = Case(
@@ -78,8 +80,7 @@ def _without_ties(scheduler: Scheduler) -> Case:
 @on_each_case
 def check_same_seed(scheduler: Scheduler, case: Case) -> None:
     """The same seed gives the same run, to the last bit."""
-    first, second = (play(case, scheduler.clone(), seed=7) for _ in range(2))
-    if not same_run(first, second):
+    if not same_run(trace_of(case, scheduler), play(case, scheduler.clone())):
         raise CheckFailed(
             "two runs with the same seed differ. Draw from the rng that prepare() gets and from nothing "
             "else; do not rely on the order of a set."
@@ -89,8 +90,8 @@ def check_same_seed(scheduler: Scheduler, case: Case) -> None:
 def check_seed_irrelevant(scheduler: Scheduler) -> None:
     """Without the trait `uses_rng` the seed changes nothing."""
     for case in (*cases_for(scheduler), _without_ties(scheduler)):
-        runs = [play(case, scheduler.clone(), seed=seed) for seed in (0, 1, 2)]
-        if not all(same_run(runs[0], other) for other in runs[1:]):
+        first = trace_of(case, scheduler)
+        if not all(same_run(first, play(case, scheduler.clone(), seed=seed)) for seed in (1, 2)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: the seed changes the result; set Traits(uses_rng=True)."
             )
@@ -100,7 +101,7 @@ def check_reuse(scheduler: Scheduler) -> None:
     """An instance that was used before decides like a fresh one: prepare() forgets."""
     used = scheduler.clone()
     for case in (*cases_for(scheduler), *reversed(cases_for(scheduler))):
-        if not same_run(play(case, used), play(case, scheduler.clone())):
+        if not same_run(play(case, used), trace_of(case, scheduler)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: an instance that ran before decides "
                 "otherwise than a fresh one. Set everything it remembers anew in prepare()."
@@ -110,7 +111,7 @@ def check_reuse(scheduler: Scheduler) -> None:
 def check_host_order(scheduler: Scheduler) -> None:
     """Without ties the order of the hosts in the platform changes nothing."""
     whole = _without_ties(scheduler)
-    expected = by_name(play(whole, scheduler.clone()))
+    expected = by_name(trace_of(whole, scheduler))
     n = len(whole.platform)
     for order in (range(n)[::-1], (*range(1, n), 0)):
         other = _in_order(whole, order)
@@ -147,12 +148,17 @@ def check_sees_no_future(scheduler: Scheduler, case: Case) -> None:
     """What is submitted later changes nothing seen or decided before; only its number is known."""
     if case.estimates is not None:  # they belong to the very tasks of the case
         return
-    for time in np.unique(case.tasks.submit_time_s)[1:].tolist():
-        decided, seen = before(time, case, scheduler.clone())
+    times = np.unique(case.tasks.submit_time_s)[1:].tolist()
+    if not times:
+        return
+    whole = before(math.inf, case, scheduler.clone())
+    for time in times:
+        decided, seen = ([what for now, what in each if now < time] for each in whole)
         tasks = with_other_future(case.tasks, time)
         name = f"{case.name}, others from {time:g} s on"
         other = replace(case, name=name, tasks=tasks, logged=_within_estimates(case.logged, tasks))
-        decided_then, seen_then = before(time, other, scheduler.clone())
+        of_other = before(time, other, scheduler.clone())
+        decided_then, seen_then = ([what for _, what in each] for each in of_other)
         for first, second in zip(seen, seen_then, strict=False):
             if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
                 raise CheckFailed(
@@ -180,30 +186,37 @@ class _Looking(Watched):
         super().prepare(system, rng)
 
 
-def before(time: float, case: Case, scheduler: Scheduler) -> tuple[list[str], list[dict[str, object]]]:
-    """Return in words what the scheduler decided before `time` [s], and what it could see then.
+class _Enough(BaseException):
+    """What happens from the time on is of no interest; no error of a run, which would be caught."""
 
-    What it could see is the `public_values` of state, system and estimates.
+
+def before(
+    time: float, case: Case, scheduler: Scheduler
+) -> tuple[list[tuple[float, str]], list[tuple[float, dict[str, object]]]]:
+    """Return in words what the scheduler decided before `time` [s], and what it could see then, each with its instant.
+
+    What it could see is the `public_values` of state, system and estimates. The run ends at `time`.
     """
-    decided: list[str] = []
-    seen: list[dict[str, object]] = []
+    decided: list[tuple[float, str]] = []
+    seen: list[tuple[float, dict[str, object]]] = []
 
     def around(state: State, ask: Callable[[], Iterable[Decision]]) -> Iterable[Decision]:
-        if state.now < time:
-            seen.append(
-                public_values({"state": state, "system": looking.system, "estimates": looking.system.estimates})
-            )
+        if state.now >= time:
+            raise _Enough
+        values = public_values({"state": state, "system": looking.system, "estimates": looking.system.estimates})
+        seen.append((state.now, values))
         answer = ask()
-        return answer if answer is None or state.now >= time else noted(answer, state.now)
+        return answer if answer is None else noted(answer, state.now)
 
     def noted(answer: Iterable[Decision], now: float) -> Iterator[Decision]:
-        decided.append(f"{now!r}")
+        decided.append((now, f"{now!r}"))
         for decision in answer:
-            decided.append(f"{now!r}: {decision!r}")
+            decided.append((now, f"{now!r}: {decision!r}"))
             yield decision
 
     looking = _Looking(scheduler, around)
-    play(case, looking)
+    with contextlib.suppress(_Enough):
+        play(case, looking)
     return decided, seen
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from gridsched.errors import InputError
@@ -55,7 +54,7 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
 
 
 def check_kind(path: str | Path) -> None:
-    """Refuse a file that is no workload by its name, or a log under the name of a bag of tasks.
+    """Refuse a file that is no workload by its name and content.
 
     Raises
     ------
@@ -67,9 +66,9 @@ def check_kind(path: str | Path) -> None:
         return
     said = foreign_file(path)
     if suffix == ".csv":
-        head = next(numbered_lines(Path(path)), (1, ""))[1]
-        if set(JOB).intersection(names := re.split(r"[|,]", head)) and "Submit" in names:
-            said = "is the output of sacct; as 'sacct -P' prints it, with | between columns, it is read as *.sacct."
+        names = next(numbered_lines(Path(path)), (1, ""))[1].split(",")
+        if set(JOB).intersection(names) and "Submit" in names:
+            said = "is sacct's output with commas between columns; as 'sacct -P' prints it, with |, it is read."
     elif said is None:
         said = f"a workload is a .csv (tasks), a .toml (generator) or a trace ({endings()})."
     if said is not None:

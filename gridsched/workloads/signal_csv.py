@@ -10,9 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from zoneinfo import ZoneInfo, available_timezones
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, did_you_mean
 from gridsched.files.csv_files import Format, Number, Table, Text
 from gridsched.files.input_files import read_text
 from gridsched.model.carbon import Carbon
@@ -24,6 +25,40 @@ from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 
 INTENSITY = "g_per_kwh"
+#: A pound for each MWh in grams for each kWh.
+_LB_PER_MWH = 0.45359237
+
+
+class Preset(NamedTuple):
+    """How somebody publishes tables of carbon intensity with time stamps.
+
+    Attributes
+    ----------
+    time, value : tuple of str
+        What the columns may be called, whatever the case.
+    zone : str
+        Of stamps that have none.
+    unit : float
+        Of the values [g/kWh].
+    """
+
+    time: tuple[str, ...]
+    value: tuple[str, ...]
+    zone: str = "UTC"
+    unit: float = 1.0
+
+
+_MAPS_TIME = ("Datetime (UTC)",)
+_MAPS = "Carbon intensity gCO₂eq/kWh"
+#: Sources of such tables by the names that `Carbon.columns` takes.
+PRESETS = {
+    "electricity_maps": Preset(
+        _MAPS_TIME, (f"{_MAPS} (Life cycle)", f"{_MAPS} (LCA)", f"{_MAPS} (life cycle assessment)")
+    ),
+    "electricity_maps_direct": Preset(_MAPS_TIME, (f"{_MAPS} (direct)",)),
+    "neso": Preset(("datetime", "from"), ("actual",)),
+    "watttime": Preset(("point_time", "timestamp"), ("value", "MOER"), unit=_LB_PER_MWH),
+}
 _EVERYONE = "*"
 #: What columns of tables with time stamps are called.
 _STAMPS, _INTENSITIES = (
@@ -31,6 +66,8 @@ _STAMPS, _INTENSITIES = (
     re.compile(r"carbon intensity|co2|co₂|g/kwh", re.I),
 )
 _NUMBER = Number()
+#: A stamp as ENTSO-E's tables have it, alone or as the begin of an interval.
+_DAY_FIRST = re.compile(r"^(\d\d)[./](\d\d)[./](\d{4}) (\d\d:\d\d(?::\d\d)?)(?: - .*)?$")
 
 
 def read_site_series(path: str | Path, value: str) -> SiteSeries:
@@ -78,6 +115,9 @@ def with_carbon_read(carbon: Carbon | None) -> Carbon | None:
     InputError
         Naming file, line and column of the first bad value, or a setting that has no effect.
     """
+    if carbon is not None and isinstance(carbon.intensity, float):
+        constant = SiteSeries((_EVERYONE,), (Series.constant(carbon.intensity),))
+        carbon = replace(carbon, intensity=constant)
     if carbon is not None and isinstance(carbon.forecast, str | Path):
         carbon = replace(carbon, forecast=read_site_series(carbon.forecast, INTENSITY))
     if carbon is None or not isinstance(carbon.intensity, str | Path):
@@ -103,10 +143,24 @@ def _refuse_time_stamps(path: str | Path) -> None:
     # a comma would part the option's own keys
     is_sure = all(name is not None and "," not in name for name in guessed)
     columns = f"'time={guessed[0]},value={guessed[1]}'" if is_sure else "time=NAME,value=NAME"
+    known = [source for source, preset in PRESETS.items() if preset_columns(preset, present) is not None]
+    columns = " or ".join(known) or columns
     raise InputError(
         f"{path}: no column 'time_s'; the header is host,time_s,{INTENSITY}. For a table with time stamps, name its "
         f"columns by --carbon-columns {columns} (in a study carbon_columns); it has {', '.join(present)}."
     )
+
+
+def preset_columns(preset: Preset, present: Sequence[str]) -> dict[str, str] | None:
+    """Return the columns of a preset as a table calls them; None where it lacks one."""
+    folded = {name.casefold(): name for name in present}
+    found = [
+        next((folded[name.casefold()] for name in names if name.casefold() in folded), None)
+        for names in (preset.time, preset.value)
+    ]
+    if found[0] is None or found[1] is None:
+        return None
+    return {"time": found[0], "value": found[1], "zone": preset.zone}
 
 
 def _header(path: str | Path, text: str) -> list[str]:
@@ -133,11 +187,20 @@ class _HourlyTable:
 
     def __init__(self, path: Path, carbon: Carbon) -> None:
         self._fills = carbon.fill == "hold"
-        names = _named_columns(carbon.columns or "")
-        self._zone = _zone(names)
-        self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start", self._zone)
         text = read_text(path)
         present = _header(path, text)
+        source = PRESETS.get(carbon.columns or "")
+        self._unit = 1.0 if source is None else source.unit
+        names = _named_columns(carbon.columns or "") if source is None else preset_columns(source, present)
+        if names is None:
+            assert source is not None
+            raise InputError(
+                f"{path}: a table of {carbon.columns} has the columns {' or '.join(map(repr, source.time))} and "
+                f"{' or '.join(map(repr, source.value))}; this one has {', '.join(present)}. Name its columns by "
+                "carbon_columns."
+            )
+        self._zone = _zone(names)
+        self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start", self._zone)
         for name in (name for key, name in names.items() if key != "zone"):
             if name not in present:
                 raise InputError(f"{path}: no column {name!r} (carbon_columns); its columns are {', '.join(present)}.")
@@ -148,7 +211,8 @@ class _HourlyTable:
     @staticmethod
     def _stamp(text: str, owner: str, zone: tzinfo | None) -> datetime:
         try:
-            stamp = datetime.fromisoformat(text)
+            # ENTSO-E prints the begin and the end, and the day first
+            stamp = datetime.fromisoformat(_DAY_FIRST.sub(r"\3-\2-\1T\4", text))
         except ValueError:
             raise InputError(f"{owner} is {text!r}; it must be a time stamp, as 2026-01-31T00:00+01:00.") from None
         if stamp.tzinfo is None:
@@ -164,14 +228,20 @@ class _HourlyTable:
         """Return the series of each host, from the run's begin on."""
         table = self._table
         hosts = table[self._host] if self._host else [_EVERYONE] * len(table)
-        stamps, values = [], []
+        stamps, values = list[float](), list[float]()
+        last: dict[str, float] = {}
         for row, text in enumerate(table[self._time]):
             try:
-                stamps.append(self._stamp(text, "", self._zone).timestamp())
+                stamp = self._stamp(text, "", self._zone)
+                at = stamp.timestamp()
+                if at <= last.get(hosts[row], -math.inf):  # the hour that a clock shows twice
+                    at = stamp.replace(fold=1).timestamp()
+                last[hosts[row]] = at
+                stamps.append(at)
             except InputError as error:
                 raise table.fail(row, self._time, str(error).partition("; ")[2].rstrip(".")) from None
             try:
-                values.append(_NUMBER.read(table[self._value][row]))
+                values.append(_NUMBER.read(table[self._value][row]) * self._unit)
             except ValueError as error:
                 raise table.fail(row, self._value, str(error)) from None
         start = min(stamps) if self._start is None else self._start.timestamp()
@@ -207,7 +277,8 @@ def _named_columns(text: str) -> Mapping[str, str]:
     names = {key.strip(): name.strip() for key, _, name in (item.partition("=") for item in text.split(","))}
     if not {"time", "value"} <= set(names) <= {"time", "value", "host", "zone"} or not all(names.values()):
         raise InputError(
-            f"carbon_columns is {text!r}; it must read time=NAME,value=NAME[,host=NAME][,zone=UTC or +HH:MM]."
+            f"carbon_columns is {text!r}; it must read time=NAME,value=NAME[,host=NAME][,zone=ZONE], with a zone as "
+            f"UTC, +01:00 or Europe/Berlin, or be one of {', '.join(PRESETS)}."
         )
     return names
 
@@ -217,11 +288,14 @@ def _zone(names: Mapping[str, str]) -> tzinfo | None:
     text = names.get("zone", "UTC" if "UTC" in names["time"] else None)
     if text is None or text == "UTC":
         return None if text is None else UTC
+    if text in available_timezones():
+        return ZoneInfo(text)
     try:
         return datetime.strptime(text, "%z").tzinfo
     except ValueError:
         raise InputError(
-            f"carbon_columns has the zone {text!r}; it must be UTC, or hours and minutes as +01:00."
+            f"carbon_columns has the zone {text!r}; UTC, hours and minutes as +01:00, or a name as Europe/Berlin "
+            f"is allowed. {did_you_mean(text, available_timezones())}".rstrip()
         ) from None
 
 

@@ -445,15 +445,14 @@ def test_known_files_that_are_not_read(refused, write, ex_a, tmp_path, name, con
     check_words(refused(*arguments), name, [what])
 
 
-@pytest.mark.parametrize("separator", ["|", ","])
 @pytest.mark.parametrize("options", [[], ["--nodes", "4"]])
-def test_the_output_of_sacct_under_the_name_of_a_bag(refused, write, ex_a, separator, options):
-    """Its header says what it is, and the message how to call it."""
-    text = "JobIDRaw|Submit|Start|End|AllocNodes\n1|0|1|2|1\n".replace("|", separator)
+def test_the_output_of_sacct_with_commas(refused, write, ex_a, options):
+    """Its header says what it is, and the message which output is read."""
+    text = "JobIDRaw,Submit,Start,End,AllocNodes\n1,0,1,2,1\n"
     check_words(
         refused("run", *([] if options else ex_a[:2]), "--workload", write("w.csv", text), *options),
         "w.csv",
-        ["sacct", ".sacct"],
+        ["sacct", "sacct -P"],
     )
 
 

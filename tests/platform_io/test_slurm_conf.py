@@ -124,3 +124,44 @@ def test_constraints_that_are_not_understood(text):
     assert understood([text, "fine"]).keys() == {"fine"}
     with pytest.raises(InputError, match="onstraint"):
         Constraint(text)
+
+
+# ---------------------------------------------------------------------- what scontrol prints
+
+SCONTROL = Path(__file__).resolve().parents[2] / "examples" / "scontrol.txt"
+
+
+def test_what_scontrol_prints_is_read():
+    """CPUs, memory, features and resources of nodes that are up; partitions with their limits and factors."""
+    found = read_slurm_conf(SCONTROL)
+    assert [(node.name, node.cores, dict(node.resources), node.features) for node in found.nodes] == [
+        ("n1", 24, {"memory_mb": 128_000}, ("ib", "rome")),
+        ("n2", 24, {"memory_mb": 128_000}, ("ib", "rome")),
+        ("gpu1", 32, {"memory_mb": 512_000, "gpu": 4}, ("ib", "milan")),
+    ]
+    batch, short, gpu = found.partitions
+    assert (batch.nodes, batch.max_time_s, batch.max_nodes, batch.is_default) == (("n1", "n2"), 172_800, None, True)
+    assert (short.max_time_s, short.max_nodes, short.tier, short.job_factor) == (1800, 1, 5, 10)
+    assert gpu.nodes == ("gpu1",)
+    assert found.shares_nodes
+    assert any("SelectType" in note for note in found.notes)
+    assert any("1 nodes" in note for note in found.notes)
+
+
+def test_one_record_a_line_is_the_same(tmp_path):
+    """As `scontrol -o` prints it, nodes and partitions in files of their own."""
+    records = [" ".join(record.split()) for record in SCONTROL.read_text().split("\n\n")]
+    nodes, partitions = tmp_path / "nodes", tmp_path / "partitions"
+    nodes.write_text("\n".join(record for record in records if record.startswith("NodeName")))
+    partitions.write_text("\n".join(record for record in records if record.startswith("PartitionName")))
+    whole, parts = read_slurm_conf(SCONTROL), read_slurm_conf(nodes, partitions)
+    assert (parts.nodes, parts.partitions) == (whole.nodes, whole.partitions)
+
+
+def test_its_configuration_says_how_nodes_are_shared(tmp_path):
+    """`scontrol show config` has names, blanks, and values."""
+    config = tmp_path / "config"
+    config.write_text("SelectType              = select/linear\nPriorityWeightAge       = 1000\n")
+    found = read_slurm_conf(SCONTROL, config)
+    assert not found.shares_nodes
+    assert found.settings["PriorityWeightAge"] == "1000"

@@ -276,13 +276,11 @@ def test_trailing_commas_of_electricity_maps(tmp_path: Path, header_commas: str)
 def test_a_table_with_time_stamps_asks_for_its_columns(tmp_path: Path):
     """The first message names the option, and what it would be for this file; that is then read."""
     path = tmp_path / "hours.csv"
-    path.write_text(
-        HOURLY.replace("Carbon intensity", "Carbon Intensity gCO₂eq/kWh (direct)").replace("03:00", "01:00")
-    )
+    path.write_text(HOURLY.replace("Carbon intensity", "Carbon Intensity gCO₂eq/kWh of X").replace("03:00", "01:00"))
     with pytest.raises(InputError, match="--carbon-columns") as caught:
         with_carbon_read(Carbon(path))
     columns = str(caught.value).partition("--carbon-columns '")[2].partition("'")[0]
-    assert columns == "time=Datetime (UTC),value=Carbon Intensity gCO₂eq/kWh (direct)"
+    assert columns == "time=Datetime (UTC),value=Carbon Intensity gCO₂eq/kWh of X"
     assert len(with_carbon_read(Carbon(path, columns=columns)).intensity.series[0].value) == 4
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="--carbon-columns time=NAME,value=NAME"):
@@ -378,3 +376,89 @@ def test_a_free_site_is_no_unit_of_a_budget(tmp_path):
                 *SITES_AND_DAY, "wq", budget=EnergyBudget(money=1.0, prices=path, period_s=1e5), driver="reference"
             )
         )
+
+
+# ---------------------------------------------------------------------- as people have it
+
+
+def test_one_number_is_for_all_hosts_and_times():
+    """A number, or a text that is one: 3.6 MJ at 250 g/kWh are 250 g."""
+    for number in (250, 250.0, "250"):
+        table = with_carbon_read(Carbon(number)).intensity
+        assert table == SiteSeries(("*",), (Series((0.0,), (250.0,)),))
+
+
+@pytest.mark.parametrize("given", ["-1", -1.0, "nan", "inf", True])
+def test_numbers_that_are_no_intensity(given):
+    """Below 0, infinite, no number."""
+    with pytest.raises(InputError, match="carbon"):
+        Carbon(given)
+
+
+PUBLISHED = {
+    "electricity_maps": (
+        "Datetime (UTC),Country,Zone name,Zone id,Carbon intensity gCO₂eq/kWh (direct),"
+        "Carbon intensity gCO₂eq/kWh (Life cycle),Data estimated,\n"
+        "2024-01-01 00:00:00,X,X,X,100,150,false,\n2024-01-01 01:00:00,X,X,X,200,250,false,\n",
+        (150.0, 250.0),
+        3600.0,
+    ),
+    "electricity_maps_direct": (
+        "Datetime (UTC),Carbon Intensity gCO₂eq/kWh (direct)\n2024-01-01 00:00:00,100\n2024-01-01 01:00:00,200\n",
+        (100.0, 200.0),
+        3600.0,
+    ),
+    "neso": (
+        "datetime,forecast,actual,index\n2024-01-01T00:00Z,1,60,low\n2024-01-01T00:30Z,2,70,low\n",
+        (60.0, 70.0),
+        1800.0,
+    ),
+    "watttime": (
+        "timestamp,MOER,MOER version,frequency\n2024-01-01 00:00:00+00:00,1000,3.2,300\n"
+        "2024-01-01 00:05:00+00:00,2000,3.2,300\n",
+        (453.59237, 907.18474),
+        300.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("source", PUBLISHED)
+def test_tables_of_known_sources(tmp_path: Path, source: str):
+    """The source alone is named; WattTime's pounds for each MWh are 0.45359237 g for each kWh."""
+    text, values, step_s = PUBLISHED[source]
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    table = with_carbon_read(Carbon(path, columns=source)).intensity
+    assert table.series[0].time_s == (0.0, step_s)
+    assert table.series[0].value == pytest.approx(values, rel=1e-15)
+    with pytest.raises(InputError, match=source):
+        with_carbon_read(Carbon(path))
+
+
+def test_a_source_whose_columns_are_missing_is_refused(tmp_path: Path):
+    """With the columns that it needs, and those that are there."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match=r"MOER.*a, b"):
+        with_carbon_read(Carbon(path, columns="watttime"))
+
+
+@pytest.mark.parametrize("stamp", ["{0:02}.03.2026 {1:02}:00 - x", "{0:02}/03/2026 {1:02}:00:00 - x"])
+def test_days_come_first_and_zones_have_names(tmp_path: Path, stamp: str):
+    """ENTSO-E's intervals on the day on which Berlin's clocks skip an hour: 23 hours, each 3,600 s."""
+    path = tmp_path / "t.csv"
+    hours = [hour for hour in range(24) if hour != 2]
+    rows = [stamp.format(29, hour) + f",{hour}" for hour in hours]
+    path.write_text("\n".join(["MTU (CET/CEST),g", *rows]))
+    columns = "time=MTU (CET/CEST),value=g,zone=Europe/Berlin"
+    table = with_carbon_read(Carbon(path, columns=columns)).intensity
+    assert table.series[0].time_s == tuple(3600.0 * k for k in range(23))
+
+
+def test_an_hour_that_comes_twice(tmp_path: Path):
+    """On the day on which clocks are put back the second 02:00 is an hour after the first."""
+    path = tmp_path / "t.csv"
+    hours = [0, 1, 2, 2, 3]
+    path.write_text("\n".join(["time,g", *(f"2026-10-25 {hour:02}:00,{k}" for k, hour in enumerate(hours))]))
+    table = with_carbon_read(Carbon(path, columns="time=time,value=g,zone=Europe/Berlin")).intensity
+    assert table.series[0].time_s == tuple(3600.0 * k for k in range(5))

@@ -41,6 +41,21 @@ def test_the_head_takes_what_was_saved():
     assert starts(JOBS)[1] > 107
 
 
+@pytest.mark.parametrize(
+    ("share", "overtaking", "start_s"), [(0.85, "energy", 102), (0.85, "power", 200), (0.95, "power", 102)]
+)
+def test_what_overtakes_leaves_the_head_its_energy(share, overtaking, start_s):
+    """Two nodes are busy until 150 s, when the head takes all four for 50 s; a third job needs one for 10 s.
+
+    At a share of 0.85 the cap is 680 W. The head needs 120 W above it, 6,000 J. Until it starts the budget gives
+    8,640 J more than the two nodes draw from 102 s on, 180 J were saved, and the third job needs 1,500 J: by energy it
+    may overtake. By power the cap is lower by 6,000 J in 48 s, and three nodes draw 650 W. At 0.95 it is 760 W, lower
+    by 2,000 J in 48 s: 718 W.
+    """
+    jobs = [(0, 150, 2, 150), (101, 50, 4, 50), (102, 10, 1, 10)]
+    assert starts(jobs, budget_share=share, overtaking=overtaking) == [0, 150, start_s]
+
+
 def test_outside_the_window_nothing_is_limited():
     """Jobs whose requests do not touch it, and a budget that is never short."""
     jobs = [(0, 50, 4, 50), (0, 49, 4, 49), (200, 50, 4, 50)]
@@ -111,7 +126,8 @@ def test_both_drivers_agree(switches, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "parameters", [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"busy_w": 50.0}]
+    "parameters",
+    [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"overtaking": "all"}, {"busy_w": 50.0}],
 )
 def test_illegal_parameters_are_refused(parameters):
     """Each by its name."""

@@ -237,8 +237,45 @@ def test_accounts_share_in_the_configuration(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("enforced", "begins"),
+    [
+        ("", [0, 30, 200, 210]),
+        ("AccountingStorageEnforce=associations,qos\n", [0, 30, 200, 210]),
+        ("AccountingStorageEnforce=associations,limits\n", [0, 30, 210, 200]),
+        ("AccountingStorageEnforce=safe\n", [0, 30, 210, 200]),
+    ],
+)
+def test_ends_are_charged_where_limits_are_enforced(tmp_path, enforced, begins):
+    """Ann had all nodes from 0 to 30 s, between two computations of priorities: charged or not. Bob had nothing."""
+    conf = (
+        "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nPriorityCalcPeriod=1\n"
+        f"PriorityFlags=FAIR_TREE\n{enforced}"
+    )
+    jobs = [
+        (0, 30, 4, 4, 16, "normal", "ann", "a"),
+        (1, 170, 4, 4, 16, "normal", "cy", "c"),
+        (70, 10, 1, 4, 16, "normal", "ann", "a"),
+        (71, 10, 1, 4, 16, "normal", "bob", "b"),
+    ]
+    assert starts(tmp_path, jobs, conf) == begins
+
+
+def test_what_runs_when_priorities_are_computed_is_charged(tmp_path):
+    """At 60 s ann is charged for her job, and not for what it has until 90 s: bob, who had nothing, is first."""
+    conf = "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nPriorityCalcPeriod=1\n"
+    jobs = [
+        (0, 90, 4, 4, 16, "normal", "ann", "a"),
+        (1, 110, 4, 4, 16, "normal", "cy", "c"),
+        (130, 10, 1, 4, 16, "normal", "ann", "a"),
+        (131, 10, 1, 4, 16, "normal", "bob", "b"),
+    ]
+    assert starts(tmp_path, jobs, conf) == [0, 90, 210, 200]
+
+
+@pytest.mark.parametrize(
     ("parameters", "words"),
     [
+        ({"order": "multifactor(charges_ends=False, PriorityCalcPeriod=0)"}, "charges_ends"),
         ({"bf_interval": 0}, "bf_interval"),
         ({"bf_window": 1.5}, "bf_window"),
         ({"poll_s": -1.0}, "poll_s"),

@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,12 +22,21 @@ from gridsched.files.output_files import is_alive
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.preparation import prepare
 from gridsched.runs.run import run
+from gridsched.runs.run_many import run_many
 from gridsched.sim import processes
+from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import SimulationServer, modules_of, server
 from gridsched.sim.scenario import MAX_TIMEOUT_S, Scenario
+from gridsched.testing.cases import cases_for
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
+
+
+def loaded_packages() -> set[str]:
+    """Return the names of all modules that this process has."""
+    return set(sys.modules)
 
 
 def raise_value_error(state) -> None:
@@ -397,6 +408,38 @@ def test_few_tasks_let_nothing_be_compiled_before_a_fork():
         imported = [bool(own.modules_for_all(scheduler, 5)) for _ in range(25)]
     assert not any(imported[:6])
     assert imported[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [
+        pytest.param("max_util", "numba", marks=pytest.mark.systems("utility")),
+        pytest.param("lp_max_profit", "scipy.optimize", marks=pytest.mark.systems("profit")),
+    ],
+)
+def test_what_a_run_had_to_load_is_loaded_before_the_next(name, package):
+    """A small run of a scheduler that needs a slow package pays for it; those after it do not."""
+    scheduler = make_scheduler(name)
+    case = next(case for case in cases_for(scheduler) if len(case.tasks) > 2)
+    scenario = prepare(case.scenario(scheduler))
+    with SimulationServer() as own:
+        assert list(own.modules_for_all(scheduler, 0)) == []
+        for _ in range(2):
+            own.run(partial(simulate_reference, scenario, scheduler), scenario, scheduler, "A run")
+        imported = own.modules_for_all(scheduler, 0)
+        there, _ = own.call(loaded_packages, modules=imported)
+    assert type(scheduler).__module__ in imported
+    assert package in there
+
+
+def test_runs_at_once_use_and_leave_this_threads_server():
+    """The next comparison finds it, with all that it has imported."""
+    own, scenario = server(), Scenario(ex_a(), make_tasks(SIZES), "wq")
+    for _ in range(2):
+        first, second = run_many([scenario, replace(scenario, scheduler="mct")], workers=2)
+        assert first.trace.final_state.tolist() == second.trace.final_state.tolist()
+        assert server() is own
+        assert own.is_alive
 
 
 def test_a_message_has_a_mark_and_a_deadline():

@@ -7,11 +7,11 @@ from typing import Any
 
 from gridsched.analysis.texts import markdown_row
 from gridsched.errors import InputError, did_you_mean
-from gridsched.reproduction.known import backfilling, carbon, energy_budgets, queues
+from gridsched.reproduction.known import backfilling, carbon, energy_budgets, queues, real_slurm
 from gridsched.reproduction.known.cases import Case
 
 #: In the order of the table; a further room adds its own here.
-CASES: tuple[Case, ...] = (*backfilling.CASES, *energy_budgets.CASES, *carbon.CASES, *queues.CASES)
+CASES: tuple[Case, ...] = (*backfilling.CASES, *real_slurm.CASES, *energy_budgets.CASES, *carbon.CASES, *queues.CASES)
 HEADER = ("what", "printed", "ours", "off by", "verdict")
 
 

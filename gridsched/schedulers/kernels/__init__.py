@@ -43,7 +43,10 @@ kernel, inner, interpreted_at_first = _OWN.kernel, _OWN.inner, _OWN.interpreted_
 
 #: Module whose import says that a group of kernels will be used -> what calls these.
 _CALLED_ONCE: dict[str, Callable[[], None]] = {}
-_CORE = tuple(f"gridsched.schedulers.kernels.{name}" for name in ("batch", "slurm_passes", "availability"))
+_CORE = tuple(
+    f"gridsched.schedulers.kernels.{name}"
+    for name in ("availability_of_nodes", "batch", "slurm_passes", "availability")
+)
 _warm: set[str] = set()
 
 

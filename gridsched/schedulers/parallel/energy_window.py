@@ -31,6 +31,10 @@ class EasyEnergyBudget(Scheduler):
         ``head``: the head of the queue may take energy that was saved, and reserves what it needs; jobs that
         overtake it may take neither its nodes nor its energy (energyBud). ``none``: nobody may; the budget is a
         cap on power at its mean rate (PC).
+    overtaking : {"energy", "power"}
+        What jobs that overtake a head with reserved energy are held to: ``energy``, what becomes available until
+        the head starts, and neither what runs nor the head needs; ``power``, the cap, lowered by what is reserved
+        over the time until the head starts (reducePC).
     idle_w, busy_w : float
         What the scheduler takes a node to draw that idles, and one that computes [W].
     monitored_s : float
@@ -50,8 +54,8 @@ class EasyEnergyBudget(Scheduler):
     excess within the window is saved, and not reserved by others. Where it cannot start, its start is the first end
     of a running job at which nodes and energy are enough, or later, when the idle machine has saved it; with ``none``
     not before the window's end. Others, in order, may overtake where they do not delay it: on nodes that it does not
-    need or until it starts; with ``head`` they may draw, before it starts, what becomes available and neither what
-    runs nor the head needs.
+    need or until it starts. With ``head`` they leave it its energy, in one of two ways (`overtaking`): idle nodes save
+    it, since others may draw no more in all, or since the cap is lower until then.
 
     References
     ----------
@@ -70,6 +74,7 @@ class EasyEnergyBudget(Scheduler):
         begin_s: float = 172_800.0,
         end_s: float = 432_000.0,
         energy_reservation: str = "head",
+        overtaking: str = "energy",
         idle_w: float = 100.0,
         busy_w: float = 203.12,
         monitored_s: float = 600.0,
@@ -81,6 +86,7 @@ class EasyEnergyBudget(Scheduler):
         self.begin_s = begin_s
         self.end_s = end_s
         self.energy_reservation = energy_reservation
+        self.overtaking = overtaking
         self.idle_w = idle_w
         self.busy_w = busy_w
         self.monitored_s = monitored_s
@@ -100,6 +106,7 @@ class EasyEnergyBudget(Scheduler):
         check_number(self._id, "begin_s", self.begin_s, lambda x: 0 <= x < math.inf, "at least 0 s")
         check_number(self._id, "end_s", self.end_s, lambda x: self.begin_s < x < math.inf, "after begin_s")
         check_choice(self._id, "energy_reservation", self.energy_reservation, ["head", "none"])
+        check_choice(self._id, "overtaking", self.overtaking, ["energy", "power"])
         check_number(self._id, "idle_w", self.idle_w, lambda x: 0 <= x < math.inf, "at least 0 W")
         check_number(self._id, "busy_w", self.busy_w, lambda x: self.idle_w < x < math.inf, "greater than idle_w")
         check_number(self._id, "monitored_s", self.monitored_s, lambda x: 0 < x < math.inf, "greater than 0 s")
@@ -131,10 +138,20 @@ class EasyEnergyBudget(Scheduler):
         """Return how much of a time lies in the window [s]."""
         return max(min(end_s, self.end_s) - max(begin_s, self.begin_s), 0.0)
 
-    def _excess_w(self, used: int) -> float:
-        """Return what all draw above the cap while so many nodes compute [W], 0 but for rounding."""
-        excess = self._power_w(used) - self.cap_w_
+    def _above_w(self, used: int, cap_w: float) -> float:
+        """Return what all draw above a cap while so many nodes compute [W], 0 but for rounding."""
+        excess = self._power_w(used) - cap_w
         return excess if excess > 1e-9 * self.cap_w_ else 0.0
+
+    def _excess_w(self, used: int) -> float:
+        """Return the same above the cap of the budget's mean [W]."""
+        return self._above_w(used, self.cap_w_)
+
+    def _lowered_w(self, now: float, head_s: float, need_j: float) -> float:
+        """Return by how much the cap is lower until the head starts, so that idle nodes save its energy [W]."""
+        if not self.saves_ or not now < head_s < math.inf:
+            return 0.0
+        return (need_j + self.saved_j_ - self._free_j()) / (head_s - now)
 
     def _touches(self, begin_s: float, run_s: float) -> bool:
         return begin_s < self.end_s and begin_s + run_s >= self.begin_s
@@ -227,18 +244,19 @@ class EasyEnergyBudget(Scheduler):
         _, width, run_s = jobs[place]
         head_s, kept, need_j = self._head(width, run_s, now, free, ends)
         left_j = self._left_j(now, head_s, free, ends) - max(need_j - self._free_j(), 0.0)
+        cap_w = self.cap_w_ - self._lowered_w(now, head_s, need_j)
         for task, width, run_s in jobs[place + 1 :]:
             if not free.any():
                 return
             nodes = self._first(free if now + run_s <= head_s else free & ~kept, width)
             if nodes is None:
                 continue
-            if self.saves_:
+            if self.saves_ and self.overtaking == "energy":
                 added_j = width * (self.busy_w - self.idle_w) * self._overlap_s(now, min(now + run_s, head_s))
                 if added_j > left_j + 1e-9 * abs(left_j):
                     continue
                 left_j -= added_j
-            elif not self._may_draw(width, now, run_s, int(np.count_nonzero(~free))):
+            elif self._touches(now, run_s) and self._above_w(int(np.count_nonzero(~free)) + width, cap_w):
                 continue
             yield from self._start(task, nodes, run_s, state, free, ends)
 

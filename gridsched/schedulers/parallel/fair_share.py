@@ -180,6 +180,9 @@ class FairShare:
     shares : mapping of str to int
         Of users by name, or of one in one account as ``account/user``; ``/user`` is under the root.
     account_shares : mapping of str to int
+    charges_ends : bool
+        Whether users are charged for all that their jobs have, else when priorities are computed anew, for jobs
+        that run then.
     """
 
     def __init__(
@@ -190,7 +193,9 @@ class FairShare:
         by_account: bool,
         shares: Mapping[str, int],
         account_shares: Mapping[str, int],
+        charges_ends: bool = True,
     ) -> None:
+        self._charges_ends = charges_ends
         self._half_life_s, self._dampening, self._is_tree = half_life_s, dampening, is_tree
         self._by_account, self._shares, self._account_shares = by_account, shares, account_shares
         #: places of users in accounts; the first is that of jobs of which no user is told
@@ -198,6 +203,8 @@ class FairShare:
         #: of each user, and the nodes (or cores) that each has now
         self._usage: Floats = np.zeros(1)
         self._nodes: Floats = np.zeros(1)
+        #: jobs that run, where they are charged later: since when that is due [s], and their nodes (or cores)
+        self._held: dict[int, tuple[float, float]] = {}
         #: usage that factors go by
         self._settled: Floats = np.zeros(1)
         #: place of the user of each task
@@ -214,8 +221,18 @@ class FairShare:
     def _place(self, account: str, user: str) -> int:
         return self._places.setdefault((account, user), len(self._places))
 
-    def observe(self, state: State, owner: str) -> None:
-        """Charge users for the nodes that their jobs had since the last look."""
+    def observe(self, state: State, owner: str, computed_s: float) -> None:
+        """Charge users for the nodes that their jobs had since the last look.
+
+        Parameters
+        ----------
+        state : State
+        owner : str
+            Which parameter asks for users, for messages.
+        computed_s : float
+            When priorities were computed anew for the last time, maybe now [s]; jobs that ran then have been charged
+            until then.
+        """
         users = attribute_of(state, "user", owner)
         self._known = users.known
         if self._by_account:
@@ -236,16 +253,30 @@ class FairShare:
             kept = 0.5 ** (lasts_s / self._half_life_s)
             self._usage = self._usage * kept
             charged = self._nodes * (1.0 - kept) * self._half_life_s / math.log(2)
+        running = state.running
+        if not self._charges_ends:
+            charged = self._charge_held(set(running["task"].tolist()), computed_s, state.now, n_users)
         usage = np.zeros(n_users)
         usage[: len(self._usage)] = self._usage
         usage[: len(charged)] += charged
         self._usage = usage
-        running = state.running
         self._nodes = np.bincount(self.user[running["task"]], running["width"], n_users).astype(np.float64)
+
+    def _charge_held(self, running: set[int], computed_s: float, now: float, n_users: int) -> Floats:
+        """Return what users are charged for jobs that ran when priorities were computed anew."""
+        charged = np.zeros(n_users)
+        for task, (since_s, width) in self._held.items():
+            if since_s < computed_s and (computed_s < now or task in running):
+                charged[self.user[task]] += width * (computed_s - since_s)
+                self._held[task] = computed_s, width
+        self._held = {task: held for task, held in self._held.items() if task in running}
+        return charged
 
     def started(self, tasks: Integers, width: Integers) -> None:
         """Let users have the nodes of their jobs from now on."""
         np.add.at(self._nodes, self.user[tasks], width)
+        if not self._charges_ends:
+            self._held |= {task: (self._last_s, float(each)) for task, each in zip(tasks.tolist(), width, strict=True)}
 
     def settle(self) -> None:
         """Let factors go by the usage until now."""

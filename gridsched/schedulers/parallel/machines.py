@@ -15,7 +15,7 @@ from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import NodesState, SharedNodesState, State
 from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
-from gridsched.schedulers.parallel.predictors import read_only
+from gridsched.schedulers.parallel.predictors import for_kernels, read_only
 
 
 class CountedNodes:
@@ -97,7 +97,8 @@ class CountedNodes:
         if end is None:
             end = nodes.estimated_end
         else:
-            freed = read_only(state.running["width"].copy())
+            freed = state.running["width"]
+        queue, end, freed = for_kernels(queue), for_kernels(end), for_kernels(freed)
         count = starts_now(self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ())
         return self._on_first_nodes(starts[:count], nodes, size) if count else []
 
@@ -224,7 +225,8 @@ class EachNode(CountedNodes):
             jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._place,
             pool, down, down_s, self._places, self._n_places,
         )  # fmt: skip
-        width = jobs.width if self._shares else size
+        width = for_kernels(jobs.width if self._shares else size)
+        queue, rows = for_kernels(queue), for_kernels(rows)
         count = starts_now(self._reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
         decisions, begin = [], 0
         for task, n in zip(starts[:count].tolist(), self._n_places[:count].tolist(), strict=True):

@@ -131,6 +131,14 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def for_kernels(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a contiguous view or copy of an array that cannot be written to.
+
+    For each way in which the arrays of one call may lie numba would compile a kernel again.
+    """
+    return read_only(np.ascontiguousarray(array)[:])
+
+
 class PredictedQueue:
     """Run times of the jobs of one run as a predictor has them, and corrected as they pass.
 

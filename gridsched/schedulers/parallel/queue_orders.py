@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -190,6 +190,10 @@ class MultifactorPriority(QueueOrder):
         0: whenever the queue is looked at.
     first_calc_s : float
         When, on the clock of the run [s], one of these periods ends; the others follow.
+    charges_ends : bool
+        Whether users are charged for all that their jobs have. Slurm does so where ``AccountingStorageEnforce`` has
+        ``limits`` (``safe`` and ``all`` do); else it charges jobs that run when priorities are computed anew, and
+        nothing for what a job has after that. Needs `PriorityCalcPeriod`.
     MaxNodeCount : int
         Number of nodes that the size is compared with, where it is set: Slurm 22.05 counts those that may come.
     shares : dict of str to int
@@ -224,7 +228,7 @@ class MultifactorPriority(QueueOrder):
         `gridsched.schedulers.parallel.fair_share`; an account's users are those who have submitted
         a job there, and those in `shares`. Usage is node-seconds (of shared nodes core-seconds),
         each of which counts 2^(-t / half-life) after t seconds: exactly, where Slurm sums every
-        PriorityCalcPeriod;
+        PriorityCalcPeriod (see `charges_ends` for what it leaves out);
     partition, quality of service
         the number of the job's over the largest.
 
@@ -246,6 +250,7 @@ class MultifactorPriority(QueueOrder):
     PriorityFlags: str = "NO_FAIR_TREE"
     PriorityCalcPeriod: str | int = 0
     first_calc_s: float = 0.0
+    charges_ends: bool = True
     MaxNodeCount: int = 0
     by_account: bool = False
     account_shares: dict[str, int] = field(default_factory=dict)
@@ -277,13 +282,24 @@ class MultifactorPriority(QueueOrder):
             raise InputError("Parameter 'PriorityMaxAge' of multifactor is 0; it must be longer.")
         self.calc_period_s_ = slurm_time_s("multifactor", "PriorityCalcPeriod", self.PriorityCalcPeriod)
         check_number("multifactor", "first_calc_s", self.first_calc_s, math.isfinite, "a finite number of seconds")
+        check_choice("multifactor", "charges_ends", self.charges_ends, [True, False])
+        if not (self.charges_ends or self.calc_period_s_):
+            raise InputError(
+                "Parameter 'charges_ends' of multifactor is False; it needs PriorityCalcPeriod, when jobs are charged."
+            )
         flags = [each.strip().upper() for each in str(self.PriorityFlags).split(",") if each.strip()]
         for flag in flags:
             check_choice("multifactor", "PriorityFlags", flag, PRIORITY_FLAGS)
         self.is_relative_ = "SMALL_RELATIVE_TO_TIME" in flags
         is_tree = "FAIR_TREE" in flags and "NO_FAIR_TREE" not in flags
         self.fair_share_ = FairShare(
-            self.half_life_s_, self.FairShareDampeningFactor, is_tree, self.by_account, self.shares, self.account_shares
+            self.half_life_s_,
+            self.FairShareDampeningFactor,
+            is_tree,
+            self.by_account,
+            self.shares,
+            self.account_shares,
+            self.charges_ends,
         )
         #: of each job since it was last computed, and when [s]
         self.priority_, self.computed_s_ = np.empty(0), -math.inf
@@ -297,7 +313,8 @@ class MultifactorPriority(QueueOrder):
         """Charge users for the nodes that their jobs had since the last look."""
         if not self.PriorityWeightFairshare:
             return
-        self.fair_share_.observe(state, "PriorityWeightFairshare")
+        computed_s = self.next_calc_s(state.now) - self.calc_period_s_ if self.calc_period_s_ else state.now
+        self.fair_share_.observe(state, "PriorityWeightFairshare", computed_s)
         if not self.calc_period_s_ or self._is_due(state.now):
             self.fair_share_.settle()
 
@@ -328,6 +345,8 @@ class MultifactorPriority(QueueOrder):
         is_due = self._is_due(jobs.now)
         if is_due or is_new.any() or not math.isfinite(self.computed_s_):
             rows = slice(None) if is_due else is_new
+            # that of a submission was computed then, whenever the queue is looked at
+            jobs = jobs if is_due else replace(jobs, submit_time_s=np.full(len(jobs.ids), jobs.now))
             self.priority_[jobs.ids[rows]] = self._priorities(jobs)[rows]
             if is_due or not math.isfinite(self.computed_s_):
                 self.computed_s_ = jobs.now

@@ -13,7 +13,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
-from gridsched.platform_io.slurm_conf import CLOCK, PRIORITY_FLAGS
+from gridsched.platform_io.slurm_conf import CHARGING_ENDS, CLOCK, PRIORITY_FLAGS
 from gridsched.policy.base import Traits, check_choice, check_number, check_whole_number
 from gridsched.policy.decisions import Allocate, Decision, WakeAt
 from gridsched.policy.state import State
@@ -21,6 +21,7 @@ from gridsched.schedulers.kernels.availability import ALL
 from gridsched.schedulers.kernels.slurm_passes import Machine, Running, Starts, backfill_pass, main_pass
 from gridsched.schedulers.parallel.backfilling import ParallelQueue, check_one_cluster
 from gridsched.schedulers.parallel.machines import EachNode
+from gridsched.schedulers.parallel.predictors import for_kernels
 from gridsched.schedulers.parallel.queue_orders import MultifactorPriority, QueueOrder, read_order
 from gridsched.schedulers.wrapping import read_call
 
@@ -227,6 +228,8 @@ class Slurm(ParallelQueue):
             flags = [each for each in values.get("PriorityFlags", "").upper().split(",") if each in PRIORITY_FLAGS]
             values["PriorityFlags"] = ",".join(flags if "NO_FAIR_TREE" in flags else [*flags, "FAIR_TREE"])
             values["by_account"] = True
+            enforced = {each.strip() for each in self.settings_.get("AccountingStorageEnforce", "").lower().split(",")}
+            values["charges_ends"] = not enforced.isdisjoint(CHARGING_ENDS)
             values["partitions"] = {name: factor for name, factor in self.partition_factors_.items() if factor}
         return MultifactorPriority(**values)
 
@@ -372,7 +375,7 @@ class SlurmNodes(EachNode):
         ahead = self._down_s[1] > now
         down, down_s = self._down[ahead], np.compress(ahead, self._down_s, axis=1)
         left, ends, rows, pool = self._what_runs(state, None, down[down_s[0] <= now])
-        width = jobs.width if self._shares else self._widths(state)
+        width = for_kernels(jobs.width if self._shares else self._widths(state))
         self._now = Machine(
             jobs.demand, jobs.anywhere, width, limit_s, jobs.partition, self._hosts, self._offsets, self._whole,
             self._weight, down, down_s,

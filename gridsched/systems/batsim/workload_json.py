@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,25 @@ from gridsched.errors import InputError, counted
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
+from gridsched.model.job_profiles import Delay, ParallelWork, Profile
+from gridsched.model.job_profiles import Sequence as SequenceOfProfiles
+from gridsched.workloads.traces.job_table import NO_TIME, NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
 from gridsched.workloads.traces.log_lines import whole_text
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 KNOWN = "delays, parallel tasks, and sequences of them"
-NO_TIME = "profile that only moves bytes, whose time is the network's"
 #: Sequences within sequences go no deeper.
 _DEEPEST = 50
 
 
 def read_with_options(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    """Read a workload, as `read_batsim`, refusing options that do not fit it."""
+    """Read a workload with its profiles, as `read_batsim`, refusing options that do not fit it."""
     options.refuse({"nodes_from"}, path, "in Batsim's JSON 'res' is the number of nodes")
-    return read_batsim(path, speed=speed)
+    return _read(path, speed)
 
 
 def read_batsim(path: str | Path, *, speed: float) -> JobTable:
-    """Read a workload of Batsim, plain or compressed by gzip.
+    """Read a workload of Batsim, plain or compressed by gzip, as what its jobs compute.
 
     Parameters
     ----------
@@ -54,28 +55,45 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
     -----
     Profiles are known by their names in Batsim 5 and before. What they send and store is not
     simulated, and sequences and unequal amounts of work run as one delay; all of that is told. A job's
-    walltime is the time it asked for.
+    walltime is the time it asked for. With a platform runs keep the profiles (`read_with_options`).
     """
+    return _read(path, speed).without_profiles()
+
+
+def _read(path: str | Path, speed: float) -> JobTable:
+    """Read a workload with its profiles."""
     content = _content(path)
     rows, counts, profiles = JobRows(path), Counter[str](), _Profiles(content["profiles"])
+    numbers: dict[str, int] = {}
+    fitting = set[tuple[int, float]]()
     for place, job in enumerate(content["jobs"], start=1):
         try:
             work, width = profiles.work_of(job["profile"]), float(job["res"])
             run_s, walltime_s = work.seconds(width, speed), float(job.get("walltime", -1))
+            number = -2 if work.profile is None else numbers.setdefault(job["profile"], len(numbers))
+            if work.profile is not None and (number, width) not in fitting:
+                work.profile.check_width(int(width))
+                fitting.add((number, width))
             if work.moves_bytes and run_s == 0:
-                rows.drop(place, NO_TIME)
-                continue
-            rows.add(place, str(job["id"]), float(job["subtime"]), run_s, width, walltime_s)
+                if number < 0 or not walltime_s > 0:
+                    rows.drop(place, NO_TIME)
+                    continue
+                run_s = walltime_s  # in its place: only the network knows
+            rows.add(place, str(job["id"]), float(job["subtime"]), run_s, width, walltime_s, profile=number)
             counts["bytes"] += work.moves_bytes
             counts["sequence"] += work.is_sequence
             counts["unequal"] += work.is_unequal
         except _UnknownType as error:
             rows.drop(place, f"profile of type {str(error)[:40]!r}; {KNOWN} are known")
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, InputError, KeyError, TypeError, ValueError):
             rows.drop(place, NOT_OF_THE_FORMAT)
     needs = "most jobs lack id, subtime, res or a profile that is there."
     header = {"MaxProcs": str(content["nb_res"])} if "nb_res" in content else {}
-    return rows.table(needs, header=header, notes=_notes(counts), has_lines=False)
+    used = tuple(profile for name in numbers if (profile := profiles.work_of(name).profile) is not None)
+    table = rows.table(needs, header=header, has_lines=False, profiles=used)
+    if not used:
+        return replace(table, notes=_notes(counts))
+    return replace(table, notes_of_profiles=_notes(counts))
 
 
 def _content(path: str | Path) -> dict[str, Any]:
@@ -110,6 +128,8 @@ class _Work:
     n_nodes : frozenset of int
         Numbers of nodes that it is made for; empty: any.
     moves_bytes, is_sequence, is_unequal : bool
+    profile : Profile or None
+        All of that; None where a storage has a part in it.
     """
 
     delay_s: float = 0.0
@@ -119,6 +139,7 @@ class _Work:
     moves_bytes: bool = False
     is_sequence: bool = False
     is_unequal: bool = False
+    profile: Profile | None = None
 
     def seconds(self, width: float, speed: float) -> float:
         """Return how long it takes on `width` nodes of a speed [s]; `ValueError` if it is made for others."""
@@ -137,6 +158,7 @@ class _Work:
             moves_bytes=any(part.moves_bytes for part in parts),
             is_sequence=True,
             is_unequal=any(part.is_unequal for part in parts),
+            profile=_in_sequence([part.profile for part in parts], times),
         )
 
 
@@ -165,24 +187,31 @@ class _Profiles:
         return self._work[name]
 
     def delay(self, profile: Mapping[str, Any]) -> _Work:
-        return _Work(delay_s=float(profile["delay"]))
+        delay_s = float(profile["delay"])
+        return _Work(delay_s=delay_s, profile=Delay(delay_s) if delay_s >= 0 else None)
 
     def homogeneous(self, profile: Mapping[str, Any]) -> _Work:
-        amount, moves_bytes = float(profile.get("cpu", 0)), bool(profile.get("com"))
+        amount, size = float(profile.get("cpu", 0)), float(profile.get("com") or 0)
         if profile.get("generation_strategy") in _SPREAD:
-            return _Work(shared_flops=amount, moves_bytes=moves_bytes)
-        return _Work(flops=amount, moves_bytes=moves_bytes)
+            whole = ParallelWork(total_flops=amount, pattern="all_to_all", total_bytes=size)
+            return _Work(shared_flops=amount, moves_bytes=size > 0, profile=whole)
+        each = ParallelWork(flops=(amount,), pattern="all_to_all", message_bytes=size)
+        return _Work(flops=amount, moves_bytes=size > 0, profile=each)
 
     def homogeneous_total(self, profile: Mapping[str, Any]) -> _Work:
-        return self.homogeneous({**profile, "generation_strategy": _SPREAD[0]})
+        amount, size = float(profile.get("cpu", 0)), float(profile.get("com") or 0)
+        whole = ParallelWork(total_flops=amount, pattern="all_to_all", shared_bytes=size)
+        return _Work(shared_flops=amount, moves_bytes=size > 0, profile=whole)
 
     def parallel(self, profile: Mapping[str, Any]) -> _Work:
         amounts = [float(each) for each in profile.get("cpu") or ()]
+        sizes = [float(each) for each in profile.get("com") or ()]
         return _Work(
             flops=max(amounts, default=0.0),
             n_nodes=frozenset({len(amounts)} if amounts else ()),
-            moves_bytes=any(profile.get("com") or ()),
+            moves_bytes=any(sizes),
             is_unequal=len(set(amounts)) > 1,
+            profile=ParallelWork(flops=tuple(amounts), matrix=tuple(sizes)),
         )
 
     def storage(self, profile: Mapping[str, Any]) -> _Work:
@@ -191,6 +220,12 @@ class _Profiles:
     def sequence(self, profile: Mapping[str, Any]) -> _Work:
         times = int(profile.get("repeat", profile.get("nb", 1)))
         return _Work.sequence([self.work_of(name) for name in profile["seq"]], times)
+
+
+def _in_sequence(profiles: Sequence[Profile | None], times: int) -> Profile | None:
+    """Return profiles one after the other; None where one is not simulated."""
+    known = tuple(each for each in profiles if each is not None)
+    return SequenceOfProfiles(known, times) if len(known) == len(profiles) else None
 
 
 #: How the amounts of a profile are meant for all nodes together, in Batsim 5 and before.

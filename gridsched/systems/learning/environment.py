@@ -319,6 +319,11 @@ def _episode(
     controller: Controller, scenario: LoadedScenario, choice: Choice, meter: Meter
 ) -> Generator[Question, int, Trace]:
     """Yield the questions of a run, be sent the options that are taken, and return its trace."""
+    if scenario.runs_profiles:
+        raise InputError(
+            f"{scenario.tasks.name}: an environment knows no jobs that send to each other; leave the profiles out by "
+            "network='none'."
+        )
     states = simulate_with_answers(controller, scenario.run_times, meter.watch)
     try:
         state = next(states)

@@ -9,7 +9,7 @@ from pathlib import Path
 from gridsched.errors import InputError
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.sacct import read_sacct
+from gridsched.workloads.traces.sacct import is_sacct, read_sacct
 from gridsched.workloads.traces.swf import read_swf
 from gridsched.workloads.traces.tables import read_table
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -42,31 +42,41 @@ def written_endings() -> tuple[str, ...]:
 
 
 def format_of(path: str | Path) -> str | None:
-    """Return the format of a log by its file's name, None if that is no log's."""
+    """Return the format of a log, None if it is none: by its file's name, or sacct's output by its content."""
     found = _format_of(path)
     return None if found is None else found.name
 
 
 def _format_of(path: str | Path) -> JobFormat | None:
     name = Path(path).name.lower().removesuffix(".gz")
-    return next((each for end, each in FORMATS.items() if name.endswith(end)), None)
+    named = next((each for end, each in FORMATS.items() if name.endswith(end)), None)
+    if named in _CORE or name.endswith(".toml"):
+        return named
+    # people keep sacct's output under other names: as .csv, .json, .log, ...
+    return next(each for each in _CORE if each.name == "sacct") if is_sacct(path) else named
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether a file's name says that it is a log of parallel jobs."""
+    """Whether a file is a log of parallel jobs, by its name or as the output of sacct."""
     return format_of(path) is not None
 
 
-def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SPEED) -> JobTable:
+def read_jobs(
+    path: str | Path, options: TraceOptions, *, speed: float = NODE_SPEED, keeps_profiles: bool = False
+) -> JobTable:
     """Read a log of any format.
 
     Parameters
     ----------
     path : path
-        The format follows from the name (`FORMATS`), and may end with ``.gz``.
+        The format follows from the name (`FORMATS`), which may end with ``.gz``; sacct's output is known under
+        any name.
     options : TraceOptions
     speed : float
         Speed of a node, where work is told in flops [flop/s].
+    keeps_profiles : bool
+        Whether jobs keep what their parts compute and send; else they are what they compute
+        (`JobTable.without_profiles`).
 
     Returns
     -------
@@ -84,9 +94,12 @@ def read_jobs(path: str | Path, options: TraceOptions, *, speed: float = NODE_SP
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
     if kind != "table":
         options.refuse({"columns"}, path, "this format names its columns itself")
+        options.refuse({"profiles"}, path, "a table of jobs names profiles of a table, and this format none")
     if found is None:
         raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
     jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
+    if not keeps_profiles:
+        jobs = jobs.without_profiles()
     per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
     return jobs.distinct().on_nodes(per_node, _nodes_of_machine(jobs, options))
 
@@ -120,7 +133,7 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN names the column of the nodes")
-    return read_table(path, options.columns)
+    return read_table(path, options.columns, profiles=options.profiles, speed=speed)
 
 
 def check_written(path: str | Path) -> None:

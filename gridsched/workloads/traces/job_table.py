@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import interval_set
+from gridsched.model.job_profiles import Profile
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
 #: Longer ids of jobs that are no numbers are refused.
 LONGEST_ID = 100
+#: Why jobs are left out whose profiles are not simulated, or are.
+NO_TIME = "profile that only moves bytes, whose time is the network's"
+NO_REQUEST = "profile that moves bytes, and no requested time, which schedulers need"
+NO_STORAGE = "profile that has to do with a storage of Batsim, which is not simulated"
 #: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
@@ -98,6 +103,12 @@ class JobTable:
         empty where it is told of none.
     after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
         Who waits for whom, by lines.
+    profile : ndarray of int64, shape (jobs,)
+        Which of `profiles` each job has, -1 for none, -2 for one that is not simulated; empty where none has
+        any. Of jobs that only move bytes `run_time_s` is what they ask for, since only the network knows.
+    profiles : tuple of Profile
+    notes_of_profiles : tuple of str
+        What is not told by the other columns where profiles are not simulated.
     names : ndarray of str, shape (jobs,)
         Ids in the log where any is no whole number, as those of an array's tasks (``17_3``); else empty.
     """
@@ -116,6 +127,9 @@ class JobTable:
     power_w: Floats = field(default_factory=lambda: np.zeros(0))
     after: NDArray[np.void] = field(default_factory=NO_PAIRS.copy)
     names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
+    profile: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    profiles: tuple[Profile, ...] = ()
+    notes_of_profiles: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.job)
@@ -165,6 +179,32 @@ class JobTable:
     def nodes_of_header(self) -> int | None:
         """Size of the machine by the log's header: ``MaxProcs``, else ``MaxNodes``."""
         return self.size_of_machine()
+
+    def _that(self, holds: Callable[[Profile, int], bool]) -> Booleans:
+        """Return of which jobs something holds that is asked of profile and width, shape (jobs,)."""
+        kinds, kind = np.unique(np.stack([self.profile, self.width], axis=1), axis=0, return_inverse=True)
+        answers = [number >= 0 and holds(self.profiles[number], width) for number, width in kinds.tolist()]
+        return np.array(answers, dtype=bool)[kind.reshape(-1)]
+
+    @property
+    def send_bytes(self) -> bool:
+        """Whether parts of any job send bytes, as its profile has it."""
+        return bool(len(self.profile)) and bool(self._that(lambda profile, width: profile.moves_bytes(width)).any())
+
+    def without_profiles(self) -> JobTable:
+        """Return the jobs as what they compute, which is all that is told of them then; others are dropped."""
+        if not len(self.profile):
+            return self
+        rows = self._that(lambda profile, width: not profile.computing_s(width, 1.0))
+        table = replace(self.without(rows, NO_TIME), notes=(*self.notes, *self.notes_of_profiles))
+        return replace(table, profile=np.zeros(0, dtype=np.int64), profiles=(), notes_of_profiles=())
+
+    def with_profiles(self) -> JobTable:
+        """Return the jobs that can be run by their profiles; the others are dropped."""
+        unknown = np.isnan(self.requested_time_s)
+        rows = self._that(lambda profile, width: profile.moves_bytes(width)) & unknown
+        table = self.without(rows, NO_REQUEST)
+        return replace(table.without(table.profile == -2, NO_STORAGE), notes_of_profiles=())
 
     def that_fit(self, n_nodes: int) -> JobTable:
         """Return the jobs that a machine of `n_nodes` can run at all; the others are dropped."""
@@ -228,6 +268,7 @@ class JobTable:
             attributes={name: texts[rows] for name, texts in self.attributes.items()},
             power_w=self.power_w[rows] if len(self.power_w) else self.power_w,
             names=self.names[rows] if len(self.names) else self.names,
+            profile=self.profile[rows] if len(self.profile) else self.profile,
         )
 
 
@@ -261,6 +302,7 @@ class JobRows:
         self._times = array("d"), array("d"), array("d")
         self._width, self._power = array("d"), array("d")
         self._dropped: dict[str, list[int]] = {}
+        self._profile = array("q")
         self._count = 0
         self._names: dict[int, str] = {}
 
@@ -277,10 +319,12 @@ class JobRows:
         requested_s: float,
         texts: Sequence[str] = (),
         power_w: float = math.nan,
+        profile: int = -1,
     ) -> None:
         """Add a job; times in seconds, nan or negative where unknown; a text for each attribute.
 
-        Its mean power is that of all its nodes [W]; nan or not positive where unknown.
+        Its mean power is that of all its nodes [W]; nan or not positive where unknown. `profile` is as in
+        `JobTable`.
 
         If the id of any job is no whole number, all are numbered by their lines, and `JobTable.names` are
         their ids.
@@ -305,6 +349,7 @@ class JobRows:
             column.append(value)
         self._width.append(width)
         self._power.append(power_w)
+        self._profile.append(profile)
         for attribute, text in zip(self._texts.values(), texts, strict=False):
             attribute.append(intern(text))
         self._count += 1
@@ -315,7 +360,13 @@ class JobRows:
         self._count += 1
 
     def table(
-        self, needs: str, *, header: Mapping[str, str], notes: tuple[str, ...] = (), has_lines: bool = True
+        self,
+        needs: str,
+        *,
+        header: Mapping[str, str],
+        notes: tuple[str, ...] = (),
+        has_lines: bool = True,
+        profiles: tuple[Profile, ...] = (),
     ) -> JobTable:
         """Return the jobs that ran, in order of submission.
 
@@ -327,6 +378,8 @@ class JobRows:
         notes : tuple of str
         has_lines : bool
             Whether the numbers of rows are lines of the file.
+        profiles : tuple of Profile
+            Those that the rows name.
 
         Raises
         ------
@@ -356,6 +409,8 @@ class JobRows:
                 [self._names.get(k, job) for k, job in enumerate(map(str, self._job))] if self._names else [],
                 dtype=np.str_,
             ),
+            profile=np.array(self._profile if profiles else (), dtype=np.int64),
+            profiles=profiles,
         )
         power_w = np.array(self._power, dtype=np.float64)
         power_w[~((power_w > 0) & (power_w <= LARGEST_FIELD))] = np.nan

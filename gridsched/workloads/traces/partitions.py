@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import tomli_w
 from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
@@ -15,9 +16,9 @@ from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.limits import LARGEST, Positive
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.records import checked
-from gridsched.platform_io.hostlists import expand_hostlist
+from gridsched.platform_io.hostlists import expand_hostlist, fold_hostlist, split_hostlist
 from gridsched.platform_io.overrides import check_patterns
-from gridsched.platform_io.slurm_conf import SlurmConf
+from gridsched.platform_io.slurm_conf import ConfPartition, SlurmConf
 
 #: More partitions than this are refused.
 MOST_PARTITIONS = 1000
@@ -43,6 +44,8 @@ class PartitionKeys(BaseModel):
         Jobs of higher priority come first in the queue.
     default : bool
         Whether it is the first that is asked for jobs that name none.
+    job_factor : int
+        Slurm's ``PriorityJobFactor``.
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -55,6 +58,7 @@ class PartitionKeys(BaseModel):
     max_cores: Annotated[int | None, Field(ge=1)] = None
     priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
     default: bool = False
+    job_factor: Annotated[int, Field(ge=0, le=65_533)] = 1
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,25 @@ def partitions_of_conf(conf: SlurmConf, platform: Platform) -> list[NamedPartiti
     ]
 
 
+def partition_table(conf: SlurmConf) -> str:
+    """Return the partitions of a ``slurm.conf`` as the TOML table that `partitions_of` reads."""
+    return tomli_w.dumps({"partition": [_as_table(each) for each in conf.partitions]})
+
+
+def _as_table(each: ConfPartition) -> dict[str, Any]:
+    """Return the keys of a partition that are not as by default."""
+    keys = PartitionKeys(
+        name=each.name,
+        nodes=split_hostlist(fold_hostlist(each.nodes)),
+        max_time_s=each.max_time_s,
+        max_nodes=each.max_nodes,
+        priority=each.tier,
+        default=each.is_default,
+        job_factor=each.job_factor,
+    )
+    return keys.model_dump(exclude_defaults=True, exclude_none=True)
+
+
 def _keys(table: object, owner: str) -> PartitionKeys:
     if not isinstance(table, dict):
         raise InputError(f"{owner}it must be a table, as [[partition]] begins one.")
@@ -153,7 +176,15 @@ def _partition(keys: PartitionKeys, hosts: list[str], option: str, where: str) -
             if name not in id_of:
                 check_patterns(option if name == text else f"{option} {text!r}:", [(name, None)], hosts, where)
             ids.update([id_of[name]] if name in id_of else _fitting(name, hosts))
-    return Partition(keys.name, tuple(sorted(ids)), keys.max_time_s, keys.max_nodes, keys.max_cores, keys.priority)
+    return Partition(
+        keys.name,
+        tuple(sorted(ids)),
+        keys.max_time_s,
+        keys.max_nodes,
+        keys.max_cores,
+        keys.priority,
+        job_factor=keys.job_factor,
+    )
 
 
 def _fitting(pattern: str, hosts: list[str]) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""What Slurm's accounting tells of jobs: the output of ``sacct -P``, a table with bars.
+"""What Slurm's accounting has of jobs: the output of ``sacct -P``, a table with bars, or of ``sacct --json``.
 
 The first line names the columns, in any order; others than those below are passed over.
 """
@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gridsched.errors import InputError, counted, did_you_mean
-from gridsched.files.foreign_files import foreign_file
+from gridsched.files.foreign_files import foreign_file, head_of
 from gridsched.workloads.traces.dependencies import PART, option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.log_lines import numbered_lines
+from gridsched.workloads.traces.sacct_json import COLUMNS, is_json_of_sacct, json_rows
 
 #: Columns that tell the same, the first that a file has counts.
 JOB = ("JobIDRaw", "JobID")
@@ -76,7 +77,7 @@ def read_sacct(
     takes_outcomes: bool = True,
     tells_schedule: bool = False,
 ) -> JobTable:
-    """Read the output of ``sacct -P``, with or without ``-X``.
+    """Read the output of ``sacct -P``, with or without ``-X``, or of ``sacct --json``.
 
     Parameters
     ----------
@@ -112,23 +113,14 @@ def read_sacct(
     named = NAMED | (RESOURCES if tells_resources else {}) | (SCHEDULE if tells_schedule else {})
     rows = JobRows(path, tuple(named))
     parts = Counter[str]()
-    lines = numbered_lines(Path(path))
-    names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
+    names, source = (COLUMNS, json_rows(path)) if is_json_of_sacct(_head(path)) else _table_rows(path)
     texts = [next((each for each in columns if each in names), "") for columns in named.values()]
     job, nodes = _columns(path, names, nodes_from)
     tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
-    for number, text in lines:
-        values = text.split("|")
-        if not text:
-            continue
-        if len(values) > len(names) and CONSTRAINT in names:  # alternatives in it are joined by bars, too
-            at, more = names.index(CONSTRAINT), len(values) - len(names)
-            values[at : at + more + 1] = ["|".join(values[at : at + more + 1])]
-        if len(values) != len(names):
+    for number, cells in source:
+        if not cells:
             rows.drop(number, NOT_OF_THE_FORMAT)
-            continue
-        cells = dict(zip(names, values, strict=True))
-        if "." in cells[job]:
+        elif "." in cells[job]:
             rows.drop(number, STEP)
         elif cells.get("State", "").startswith(NOT_ENDED):
             rows.drop(number, GOING_ON)
@@ -156,6 +148,35 @@ def read_sacct(
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
     return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))
+
+
+def _table_rows(path: str | Path) -> tuple[Sequence[str], Iterator[tuple[int, Cells]]]:
+    """Return the columns of a table with bars, and its lines with their texts; a bad line has none."""
+    lines = numbered_lines(Path(path))
+    names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
+
+    def rows() -> Iterator[tuple[int, Cells]]:
+        for number, text in lines:
+            values = text.split("|")
+            if not text:
+                continue
+            if len(values) > len(names) and CONSTRAINT in names:  # alternatives in it are joined by bars, too
+                at, more = names.index(CONSTRAINT), len(values) - len(names)
+                values[at : at + more + 1] = ["|".join(values[at : at + more + 1])]
+            yield number, dict(zip(names, values, strict=True)) if len(values) == len(names) else {}
+
+    return names, rows()
+
+
+def is_sacct(path: str | Path) -> bool:
+    """Whether a file's content is sacct's output, as a table with bars or JSON; one that cannot be read is not."""
+    head = _head(path)
+    names = head.split("\n", 1)[0].strip().split("|")
+    return ("Submit" in names and not set(JOB).isdisjoint(names)) or is_json_of_sacct(head)
+
+
+def _head(path: str | Path) -> str:
+    return (head_of(path) or b"").decode(errors="replace").lstrip("\ufeff")
 
 
 def _notes(parts: Mapping[str, int]) -> tuple[str, ...]:

@@ -14,9 +14,11 @@ from gridsched.extras import load
 from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
+from gridsched.model.job_profiles import Profile
 from gridsched.workloads.traces.dependencies import KINDS
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.log_lines import MAX_BYTES, numbered_lines
+from gridsched.workloads.traces.profile_table import read_profiles
 from gridsched.workloads.traces.sacct import moment
 
 #: Columns that name things, and what they are called in `JobTable.attributes`.
@@ -24,7 +26,7 @@ NAMED = ("user", "group", "account", "queue", "partition", "qos", "constraint")
 NEEDED = ("id", "submit_time_s", "run_time_s", "nodes")
 #: Power of a job in one of these: of all nodes, of one node [W], or its energy [J].
 POWERS = ("power_w", "node_power_w", "energy_j")
-COLUMNS = (*NEEDED, "requested_time_s", "requested_time_min", *NAMED, *POWERS, *KINDS)
+COLUMNS = (*NEEDED, "requested_time_s", "requested_time_min", *NAMED, *POWERS, *KINDS, "profile")
 #: Maps of columns for tables of others: PM100 of Marconi100 (Antici et al. 2023; powers of the whole
 #: job every 20 s), F-DATA of Fugaku (Antici et al. 2024; mean power of the whole job).
 MAPS: Mapping[str, Mapping[str, str]] = {
@@ -87,7 +89,9 @@ def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
     return columns
 
 
-def read_table(path: str | Path, columns: str | None = None) -> JobTable:
+def read_table(
+    path: str | Path, columns: str | None = None, *, profiles: str | Path | None = None, speed: float = 1.0
+) -> JobTable:
     """Read jobs from ``.jobs.csv`` (plain or compressed by gzip) or ``.parquet``.
 
     Parameters
@@ -95,6 +99,10 @@ def read_table(path: str | Path, columns: str | None = None) -> JobTable:
     path : path
     columns : str, optional
         See `read_columns`; columns that it does not name are passed over.
+    profiles : path, optional
+        Table of the profiles that the column ``profile`` names; jobs that name one need no run time.
+    speed : float
+        Of a node, which says how long a profile computes [flop/s].
 
     Raises
     ------
@@ -110,16 +118,21 @@ def read_table(path: str | Path, columns: str | None = None) -> JobTable:
             raise InputError(f"{path}: no column {theirs or name!r} ({name}). {hint}--columns names it.")
     present = {name: theirs for name, theirs in column_of.items() if theirs in header}
     rows = JobRows(path, [name for name in NAMED if name in present])
+    known = _Profiles({} if profiles is None else read_profiles(profiles), speed)
     for number, cells in values:
         if cells is None:
             rows.drop(number, NOT_OF_THE_FORMAT)
             continue
         row = {name: cells.get(theirs) for name, theirs in present.items()}
         try:
-            _add(rows, number, row)
+            _add(rows, number, row, known)
+        except _NoProfile as error:
+            rows.drop(number, str(error))
         except (OverflowError, TypeError, ValueError):
             rows.drop(number, NOT_OF_THE_FORMAT)
-    return rows.table("most rows are not of the format; id, times [s] and nodes are needed.", header={})
+    return rows.table(
+        "most rows are not of the format; id, times [s] and nodes are needed.", header={}, profiles=known.used
+    )
 
 
 def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
@@ -149,13 +162,55 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
     write_whole(path, csv_text(columns), force=force)
 
 
-def _add(rows: JobRows, number: int, row: Mapping[str, Any]) -> None:
+class _NoProfile(Exception):
+    """A job names a profile that it cannot have."""
+
+
+class _Profiles:
+    """The profiles of a table, and those that jobs name.
+
+    Parameters
+    ----------
+    by_name : mapping of str to Profile
+    speed : float
+        Of a node [flop/s].
+    """
+
+    def __init__(self, by_name: Mapping[str, Profile], speed: float) -> None:
+        self._by_name, self._speed = by_name, speed
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def used(self) -> tuple[Profile, ...]:
+        """Those that jobs name."""
+        return tuple(self._by_name[name] for name in self._numbers)
+
+    def number_and_time(self, name: str, nodes: float, requested_s: float) -> tuple[int, float]:
+        """Return the number of a profile, and how long it computes; what was asked for where it only sends [s]."""
+        profile = self._by_name.get(name)
+        if profile is None:
+            hint = did_you_mean(name, self._by_name) or "--profiles FILE says which there are. "
+            raise _NoProfile(f"a profile {name[:40]!r} that no table has. {hint}".strip().rstrip("."))
+        try:
+            profile.check_width(int(nodes))
+        except InputError as error:
+            raise _NoProfile(f"the profile {name[:40]!r} does not fit: {error}") from None
+        return self._numbers.setdefault(name, len(self._numbers)), profile.computing_s(
+            int(nodes), self._speed
+        ) or requested_s
+
+
+def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles) -> None:
     job, run_time_s, nodes = _text(row["id"]), _number(row["run_time_s"]), _number(row["nodes"])
     requested = _number(row.get("requested_time_s"))
     if math.isnan(requested):
         requested = _MINUTE * _number(row.get("requested_time_min"))
     names = [_text(row[name]) for name in NAMED if name in row]
-    rows.add(number, job, _moment(row["submit_time_s"]), run_time_s, nodes, requested, names, _power(row))
+    profile = -1
+    if name := _text(row.get("profile")):
+        profile, run_time_s = profiles.number_and_time(name, nodes, requested)
+    submit_s = _moment(row["submit_time_s"])
+    rows.add(number, job, submit_s, run_time_s, nodes, requested, names, _power(row), profile)
     if not row.keys().isdisjoint(KINDS):
         rows.dependencies.name(number, job)
         for word in KINDS:

@@ -48,8 +48,12 @@ class TraceOptions:
     slurm_conf : path, optional
         The ``slurm.conf`` of the machine: nodes, partitions, and for `slurm` how its queue is
         scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it says so.
-    requests : {"log", "exact"}
-        What jobs have asked for: as the log says, or just what they take, as if users knew it.
+    profiles : path, optional
+        Table of profiles (.toml) that the column ``profile`` of a table of jobs names, see
+        `gridsched.workloads.traces.profile_table`.
+    requests : {"log", "exact", "twice"}
+        What jobs have asked for: as the log says; or just what they take, as if users knew it; or as the log
+        says and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
     boot, shutdown : str, optional
@@ -122,10 +126,20 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
-    requests: Annotated[
-        Literal["log", "exact"],
+    profiles: Annotated[
+        str | Path | None,
         Field(
-            description="Run times that jobs request: those of the log, or exactly those that they take (exact).",
+            description="Table of profiles (.toml): computation and messages of jobs' parts, named by the column "
+            "profile of a table of jobs (.jobs.csv, .parquet).",
+            examples=["FILE"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
+    requests: Annotated[
+        Literal["log", "exact", "twice"],
+        Field(
+            description="Run times that jobs request: those of the log, exactly those that they take (exact), or "
+            "those of the log and at least twice those that they take (twice).",
             json_schema_extra=_GROUP,
         ),
     ] = "log"
@@ -175,7 +189,7 @@ class TraceOptions:
     def given(self) -> dict[str, str | int]:
         """The options that are not the usual ones."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in ("partitions", "slurm_conf"):
+        for name in ("partitions", "slurm_conf", "profiles"):
             values[name] = None if values[name] is None else str(values[name])
         return {field.name: values[field.name] for field in fields(self) if values[field.name] != field.default}
 

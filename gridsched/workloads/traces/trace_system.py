@@ -45,6 +45,7 @@ def trace_system(
     *,
     place: str = "pack",
     walltime: str = "ignore",
+    network: str | None = None,
 ) -> TraceSystem:
     """Read a log, and make the machine that it runs on where none is given.
 
@@ -60,6 +61,9 @@ def trace_system(
     walltime : {"ignore", "kill"}
         What becomes of jobs that run longer than they asked for, see `Rules`; where they go on, what they
         asked for is as long as they run.
+    network : {"platform", "none"} or None
+        Whether jobs that have profiles are run by them, so that their bytes cross the platform's network; None:
+        if any sends bytes, and there is a platform.
 
     Returns
     -------
@@ -75,7 +79,11 @@ def trace_system(
     conf = None if options.slurm_conf is None else read_slurm_conf(options.slurm_conf)
     if conf is not None and conf.shares_nodes:
         options = replace(options, jobs_take="cores")
-    jobs = read_jobs(path, options, speed=speed)
+    jobs = read_jobs(path, options, speed=speed, keeps_profiles=True)
+    if len(jobs.profile) and network == "platform" and platform is None:
+        raise InputError(f"{path}: its jobs send bytes over the network of a platform; add --platform FILE.")
+    sends = network == "platform" or (network is None and platform is not None and jobs.send_bytes)
+    jobs = jobs.with_profiles() if sends and len(jobs.profile) else jobs.without_profiles()
     if conf is not None:
         jobs = replace(jobs, notes=(*jobs.notes, *conf.notes))
         options.refuse({"nodes"}, path, f"the nodes are those of {conf.path}")
@@ -116,6 +124,10 @@ def trace_system(
     if options.requests == "exact":
         exact_s = np.minimum(jobs.run_time_s, jobs.asked_s) if walltime == "kill" else jobs.run_time_s
         jobs = replace(jobs, requested_time_s=exact_s, notes=(*jobs.notes, "jobs ask for just what they take"))
+    elif options.requests == "twice":
+        twice_s = np.maximum(jobs.asked_s, 2.0 * jobs.run_time_s)
+        notes = (*jobs.notes, "jobs ask for at least twice what they take")
+        jobs = replace(jobs, requested_time_s=twice_s, notes=notes)
     late = int(np.count_nonzero(jobs.run_time_s > jobs.asked_s))
     if late:
         fate = "are killed when they have (--walltime kill)"
@@ -161,6 +173,8 @@ def _rigid_system(
         requested_time_s=estimate_s,
         attributes={name: texts.tolist() for name, texts in jobs.attributes.items()},
         dependencies=dependencies,
+        profile=jobs.profile if len(jobs.profile) else None,
+        profiles=jobs.profiles,
         name=jobs.name,
     )
     run_times = LoggedRunTimes(platform, jobs.run_time_s, jobs.power_w if len(jobs.power_w) else None)

@@ -1,0 +1,285 @@
+"""Executions by profiles: their steps on their hosts, and what they have computed and sent so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from math import inf
+from typing import Protocol
+
+import numpy as np
+
+from gridsched.arrays import Floats
+from gridsched.engine.execution import Execution
+from gridsched.engine.fair_shares import fair_rates
+from gridsched.model.job_profiles import Step
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
+from gridsched.model.ways import Way
+
+
+class KnowsWays(Protocol):
+    """Whoever knows the ways between hosts; see `gridsched.model.ways.Ways`."""
+
+    @property
+    def gamma_bytes(self) -> float:
+        """Most that is under way unacknowledged [byte]; 0: any."""
+
+    @property
+    def unshared(self) -> frozenset[str]:
+        """Links of which whoever sends has all."""
+
+    def way(self, source: str, target: str) -> Way:
+        """Return the way from one host to another, or to itself."""
+
+
+class _MessageWays:
+    """The ways of a step's messages between some hosts, whatever their sizes are.
+
+    Attributes
+    ----------
+    links : list of str
+        That any message crosses.
+    latency_s : ndarray of float64, shape (messages,)
+        [s]
+    """
+
+    def __init__(self, step: Step, hosts: Sequence[str], ways: KnowsWays) -> None:
+        numbers: dict[str, int] = {}
+        crossed: list[int] = []
+        counts, latencies = [], []
+        for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
+            links, latency_s = ways.way(hosts[source], hosts[target])
+            crossed += [numbers.setdefault(link, len(numbers)) for link in links]
+            counts.append(len(links))
+            latencies.append(latency_s)
+        self.links, self.latency_s = list(numbers), np.array(latencies)
+        self._crossed = np.array(crossed, dtype=np.int64)
+        self._message = np.repeat(np.arange(len(counts)), counts)
+        self._unshared = [(k, link) for k, link in enumerate(self.links) if link in ways.unshared]
+        self._of = step.source, step.target  # kept, so that no other arrays have their addresses
+
+    def bytes_by_link(self, size_bytes: Floats) -> tuple[dict[str, float], dict[str, float]]:
+        """Return `PlacedStep.link_bytes` and `takes` of messages of these sizes [byte]."""
+        sizes = size_bytes[self._message]
+        sums = np.bincount(self._crossed, sizes, len(self.links)).tolist()
+        link_bytes = dict(zip(self.links, sums, strict=True))
+        if not self._unshared:
+            return link_bytes, link_bytes
+        return link_bytes, link_bytes | {link: float(sizes[self._crossed == k].max()) for k, link in self._unshared}
+
+
+class PlacedStep:
+    """A step on its hosts.
+
+    Attributes
+    ----------
+    step : Step
+    latency_s : float
+        Until it begins: the longest of the ways that its messages take [s].
+    link_bytes, takes : dict of str to float
+        What it sends over each link, and what of that counts for its rate: of links that are not shared the
+        largest message [byte].
+    bound : float
+        The rate that it does not exceed for what is under way unacknowledged [1/s].
+    """
+
+    __slots__ = ("bound", "latency_s", "link_bytes", "step", "takes")
+
+    def __init__(self, step: Step, ways: _MessageWays | None, gamma_bytes: float) -> None:
+        self.step = step
+        self.latency_s, self.bound = 0.0, inf
+        self.link_bytes: dict[str, float] = {}
+        self.takes = self.link_bytes
+        if ways is not None:
+            self.latency_s = float(ways.latency_s.max())
+            self.link_bytes, self.takes = ways.bytes_by_link(step.size_bytes)
+            slowest = float((ways.latency_s * step.size_bytes).max())
+            if slowest > 0 and gamma_bytes:
+                self.bound = gamma_bytes / (2.0 * slowest)
+
+
+class PlacedSteps:
+    """Makes `PlacedStep`s; the ways of messages between the same hosts are looked for once.
+
+    Parameters
+    ----------
+    ways : KnowsWays
+    """
+
+    #: So many sets of hosts are remembered, each with as many ways as a step has messages.
+    MOST_KEPT = 256
+
+    def __init__(self, ways: KnowsWays) -> None:
+        self._ways = ways
+        self._kept: dict[tuple[tuple[str, ...], str, int, int], _MessageWays] = {}
+
+    def place(self, step: Step, names: tuple[str, ...]) -> PlacedStep:
+        """Return a step on hosts of these names, one for each part."""
+        if not len(step.size_bytes):
+            return PlacedStep(step, None, 0.0)
+        key = names, step.storage, id(step.source), id(step.target)
+        ways = self._kept.get(key)
+        if ways is None:
+            if len(self._kept) >= self.MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            ways = self._kept[key] = _MessageWays(step, [*names, step.storage], self._ways)
+        return PlacedStep(step, ways, self._ways.gamma_bytes)
+
+
+class ProfileRun:
+    """An execution that goes through the steps of its task's profile.
+
+    Parameters
+    ----------
+    execution : Execution
+    steps : iterator of Step
+    names : tuple of str
+        Its hosts, one for each part.
+    speeds : ndarray of float64, shape (parts,)
+        Of a core of each host in the execution's P-state [flop/s].
+    cores : ndarray of int64, shape (parts,)
+        Of each host.
+    deadline : float
+        When it is killed [s]; inf: never.
+
+    Attributes
+    ----------
+    placed : PlacedStep or None
+        The step that it is at.
+    began : float
+        When that began [s].
+    is_over : bool
+        Whether no step is left.
+    link_bytes : dict of str to float
+        What it has sent over each link [byte].
+    """
+
+    def __init__(
+        self,
+        execution: Execution,
+        steps: Iterator[Step],
+        names: tuple[str, ...],
+        speeds: Floats,
+        cores: Floats,
+        deadline: float,
+    ) -> None:
+        self.execution = execution
+        self.names, self.speeds, self.deadline = names, speeds, deadline
+        self._steps, self._full_speed = steps, speeds * cores
+        self._placed_steps: dict[int, PlacedStep] = {}
+        self.placed: PlacedStep | None = None
+        self.began, self.is_over = execution.start, False
+        self.link_bytes: dict[str, float] = {}
+        execution.computed = np.zeros((len(names), 2))
+
+    def next_step(self, now: float, steps: PlacedSteps) -> PlacedStep | None:
+        """Go on to the next step that takes time, from now on [s]; None: there is none."""
+        for step in self._steps:
+            if step.does_nothing:
+                continue
+            placed = self._placed_steps.get(id(step))
+            if placed is None or placed.step is not step:
+                placed = self._placed_steps[id(step)] = steps.place(step, self.names)
+            self.placed, self.began = placed, now
+            return placed
+        self.is_over = True
+        return None
+
+    def end_step(self, now: float, share: float) -> None:
+        """Note that the step, if it is at one, ends or is ended now [s], after a share of its work."""
+        placed, self.placed = self.placed, None
+        if placed is None:
+            return
+        flops = placed.step.flops
+        if len(flops):
+            computed = self.execution.computed
+            assert computed is not None
+            computed[flops > 0, 0] += max(now - self.began - placed.latency_s, 0.0)
+            computed[:, 1] += share * flops / self._full_speed
+        before = self.link_bytes
+        for link, size in placed.link_bytes.items():
+            before[link] = before.get(link, 0.0) + share * size
+
+
+class ProfileRuns:
+    """Makes the `ProfileRun` of each execution.
+
+    Parameters
+    ----------
+    system : System
+    tasks : Tasks
+    flops : callable
+        What an execution of a task without profile computes on each of its hosts [flop].
+
+    Attributes
+    ----------
+    link_bytes : dict of str to float
+        What all executions that have ended have sent over each link [byte].
+    """
+
+    def __init__(self, system: System, tasks: Tasks, flops: Callable[[Execution], float]) -> None:
+        self._tasks, self._flops = tasks, flops
+        self._names = [host.name for host in system.platform.hosts]
+        self._speed, self._cores = system.platform.speed, system.platform.cores
+        self._estimates = system.estimates
+        self._kills = system.rules.walltime == "kill"
+        self.link_bytes: dict[str, float] = {}
+
+    def begin(self, execution: Execution) -> ProfileRun:
+        """Return the run of an execution that starts."""
+        hosts = np.array(execution.all_hosts)
+        task, profile = execution.task, self._tasks.profile
+        number = -1 if profile is None else int(profile[task])
+        if number < 0:
+            steps = iter([Step(flops=np.full(len(hosts), self._flops(execution)))])
+        else:
+            steps = self._tasks.profiles[number].steps(len(hosts))
+        deadline = inf
+        if self._kills:
+            pstate = self._estimates.scheduler_pstate(task, execution.pstate)
+            deadline = execution.start + self._estimates.run_time(task, execution.host, pstate)
+        names = tuple(self._names[h] for h in hosts.tolist())
+        return ProfileRun(execution, steps, names, self._speed[hosts, execution.pstate], self._cores[hosts], deadline)
+
+    def end(self, run: ProfileRun) -> None:
+        """Note what an execution has sent that ends."""
+        for link, size in run.link_bytes.items():
+            self.link_bytes[link] = self.link_bytes.get(link, 0.0) + size
+
+
+def rates_of(
+    runs: Sequence[ProfileRun],
+    speed_of: Mapping[Hashable, float],
+    bandwidth: Mapping[str, float],
+    unshared: frozenset[str],
+) -> list[float]:
+    """Return the rate [1/s] at which each of several runs goes through the step that it is at.
+
+    Parameters
+    ----------
+    runs : sequence of ProfileRun
+        Whose latency is over.
+    speed_of : mapping
+        Of all cores of each host by name [flop/s].
+    bandwidth : mapping of str to float
+        Of each link [byte/s].
+    unshared : frozenset of str
+    """
+    uses: list[dict[Hashable, float]] = []
+    bounds = []
+    capacity: dict[Hashable, float] = {}
+    for run in runs:
+        placed, use = run.placed, dict[Hashable, float]()
+        assert placed is not None
+        bound = placed.bound
+        for name, speed, flops in zip(run.names, run.speeds.tolist(), placed.step.flops.tolist(), strict=True):
+            if flops > 0:
+                use["host", name] = flops
+                capacity["host", name] = speed_of[name]
+                bound = min(bound, speed / flops)
+        for link, size in placed.takes.items():
+            use["link", link] = size
+            capacity["link", link] = bandwidth[link]
+        uses.append(use)
+        bounds.append(bound)
+    return fair_rates(uses, bounds, capacity, frozenset(("link", link) for link in unshared))

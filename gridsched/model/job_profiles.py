@@ -1,0 +1,354 @@
+"""What the parts of a job compute and send to each other: profiles, and the steps in which they are run.
+
+A step is a parallel task: all parts compute, and all messages flow, at once and in proportion, so that all end
+together (L07 of SimGrid; Casanova, Legrand, Quinson 2008). A profile is one step or several, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+from pydantic import Field
+
+from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, AtLeastZero
+from gridsched.model.records import check_record
+
+Pattern = Literal["all_to_all", "ring", "neighbours_1d", "neighbours_2d", "neighbours_3d", "one_to_all", "all_to_one"]
+PATTERNS: tuple[str, ...] = get_args(Pattern)
+#: Sequences within sequences go no deeper; a job has no more steps, and a step no more messages.
+DEEPEST, MOST_STEPS, MOST_MESSAGES = 50, 1_000_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """What all parts of a job do at once.
+
+    Attributes
+    ----------
+    delay_s : float
+        Time in which nothing is computed or sent [s]; then all else is empty.
+    flops : ndarray of float64, shape (parts,)
+        Of each part [flop].
+    source, target : ndarray of int64, shape (messages,)
+        Parts; the number of parts stands for the storage host.
+    size_bytes : ndarray of float64, shape (messages,)
+        Each greater than 0 [byte].
+    storage : str
+        Name of the storage host that has a part in it; empty: none.
+    """
+
+    delay_s: float = 0.0
+    flops: Floats = field(default_factory=lambda: np.zeros(0))
+    source: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    target: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    size_bytes: Floats = field(default_factory=lambda: np.zeros(0))
+    storage: str = ""
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether it takes no time on any host."""
+        return not (self.delay_s or self.flops.any() or len(self.size_bytes))
+
+
+def grid_of(parts: int, dimensions: int) -> tuple[int, ...]:
+    """Return the sides of a grid of so many parts that are as even as its divisors allow, ascending."""
+    sides = []
+    for left in range(dimensions, 1, -1):
+        root = round(parts ** (1 / left))
+        root += (root + 1) ** left <= parts
+        side = next(each for each in range(max(root, 1), 0, -1) if parts % each == 0)
+        sides.append(side)
+        parts //= side
+    return tuple(sorted((*sides, parts)))
+
+
+@lru_cache(maxsize=256)
+def messages_of(pattern: str, parts: int) -> tuple[Integers, Integers]:
+    """Return sources and targets of the messages of a pattern among so many parts.
+
+    Raises
+    ------
+    InputError
+        If there would be more than `MOST_MESSAGES`.
+    """
+    if pattern == "all_to_all" and parts * (parts - 1) > MOST_MESSAGES:
+        raise InputError(f"All to all among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
+    each = np.arange(parts)
+    if pattern == "all_to_all":
+        source, target = (axis.ravel() for axis in np.meshgrid(each, each, indexing="ij"))
+        source, target = source[source != target], target[source != target]
+    elif pattern == "ring":
+        source, target = each[: parts if parts > 1 else 0], np.roll(each, -1)[: parts if parts > 1 else 0]
+    elif pattern == "one_to_all":
+        source, target = np.zeros(parts - 1, dtype=np.int64), each[1:]
+    elif pattern == "all_to_one":
+        source, target = each[1:], np.zeros(parts - 1, dtype=np.int64)
+    else:
+        places = each.reshape(grid_of(parts, int(pattern.removeprefix("neighbours_")[0])))
+        pairs = [
+            (
+                np.take(places, range(places.shape[axis] - 1), axis).ravel(),
+                np.take(places, range(1, side), axis).ravel(),
+            )
+            for axis, side in enumerate(places.shape)
+        ]
+        one, other = (np.concatenate(ends) for ends in zip(*pairs, strict=True))
+        source, target = np.concatenate([one, other]), np.concatenate([other, one])
+    return np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Time that passes on the job's nodes, which are idle.
+
+    Attributes
+    ----------
+    seconds : float
+        [s]
+    """
+
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.seconds <= LARGEST:
+            raise InputError(f"A delay of {self.seconds:g} s; it must be at least 0 s.")
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there are."""
+        return 1
+
+    def moves_bytes(self, parts: int) -> bool:
+        """Whether so many parts send anything."""
+        return False
+
+    @property
+    def storages(self) -> frozenset[str]:
+        """Names of the storage hosts that have a part in it."""
+        return frozenset()
+
+    def check_width(self, parts: int) -> None:
+        """Raise `InputError` if it is made for another number of parts."""
+
+    def steps(self, parts: int) -> Iterator[Step]:
+        """Yield the steps in order."""
+        yield Step(delay_s=self.seconds)
+
+    def computing_s(self, parts: int, speed: float) -> float:
+        """Return how long it takes on nodes of a speed [flop/s], if bytes take no time [s]."""
+        return self.seconds
+
+
+@dataclass(frozen=True)
+class ParallelWork:
+    """What parts compute, and what they send to each other while they do.
+
+    Attributes
+    ----------
+    flops : tuple of float
+        Of each part [flop]; of one number each part has as much; empty: none.
+    total_flops : float
+        That all parts share evenly, beside `flops` [flop].
+    pattern : str or None
+        Who sends to whom, one of `PATTERNS`; parts of neighbours stand in a grid whose sides are as even as
+        possible, without a way around its edges, and send to each neighbour.
+    message_bytes : float
+        Of each message of the pattern [byte].
+    total_bytes : float
+        That all messages of the pattern share evenly, beside `message_bytes` [byte].
+    shared_bytes : float
+        Each message has this over the number of parts, beside the others (Batsim 4's
+        ``parallel_homogeneous_total``) [byte].
+    matrix : tuple of float
+        In the place of a pattern: bytes from each part to each, row by row; a row sends [byte].
+    iterations : int
+        Of what is computed and sent so far; they run as one step, whose latency counts once.
+    read_bytes, write_bytes : float
+        What each part gets from the storage host before, and sends to it after [byte].
+    storage : str
+        Name of that host.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range, or there are bytes without a way.
+    """
+
+    flops: Annotated[tuple[AtLeastZero, ...], Field(max_length=1_000_000, description="Of each part, or of all.")] = ()
+    total_flops: Annotated[AtLeastZero, Field(description="That all parts share.")] = 0.0
+    pattern: Annotated[Pattern | None, Field(description="Who sends to whom.")] = None
+    message_bytes: Annotated[AtLeastZero, Field(description="Of each message.")] = 0.0
+    total_bytes: Annotated[AtLeastZero, Field(description="Of all messages together.")] = 0.0
+    shared_bytes: Annotated[AtLeastZero, Field(description="Of each message, times the number of parts.")] = 0.0
+    matrix: Annotated[
+        tuple[AtLeastZero, ...], Field(max_length=MOST_MESSAGES, description="Bytes from each part to each.")
+    ] = ()
+    iterations: Annotated[int, Field(ge=1, le=10**9, description="How often.")] = 1
+    read_bytes: Annotated[AtLeastZero, Field(description="From the storage host to each part, before.")] = 0.0
+    write_bytes: Annotated[AtLeastZero, Field(description="From each part to the storage host, after.")] = 0.0
+    storage: Annotated[str, Field(max_length=1_000, description="Name of the storage host.")] = ""
+
+    def __post_init__(self) -> None:
+        check_record(self, ParallelWork, "Profile: ")
+        if self.pattern is None and (self.message_bytes or self.total_bytes or self.shared_bytes):
+            raise InputError(f"Profile: bytes are sent, and no pattern says to whom; {', '.join(PATTERNS)} are known.")
+        if self.pattern is not None and self.matrix:
+            raise InputError("Profile: a matrix and a pattern say who sends to whom; leave one of them out.")
+        if (self.read_bytes or self.write_bytes) and not self.storage:
+            raise InputError("Profile: bytes are read or written, and storage names no host.")
+        n = len(self.flops)
+        if self.matrix and n > 1 and n * n != len(self.matrix):
+            raise InputError(f"Profile: {n} parts, and a matrix of {len(self.matrix)} numbers; it needs {n * n}.")
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps there are at most."""
+        return 3
+
+    def moves_bytes(self, parts: int) -> bool:
+        """Whether so many parts send anything."""
+        sent = self.message_bytes or self.total_bytes or self.shared_bytes
+        return any(self.matrix) or bool((sent and parts > 1) or self.read_bytes or self.write_bytes)
+
+    @property
+    def storages(self) -> frozenset[str]:
+        """Names of the storage hosts that have a part in it."""
+        return frozenset([self.storage] if self.read_bytes or self.write_bytes else ())
+
+    def check_width(self, parts: int) -> None:
+        """Raise `InputError` if it is made for another number of parts, or would send too many messages."""
+        made_for = {len(self.flops)} if len(self.flops) > 1 else set()
+        made_for |= {round(len(self.matrix) ** 0.5)} if self.matrix else set()
+        if made_for - {parts} or (self.matrix and parts * parts != len(self.matrix)):
+            raise InputError(f"it is made for {min(made_for)} parts, and the job has {parts}")
+        if self.pattern is not None:
+            messages_of(self.pattern, parts)
+
+    def steps(self, parts: int) -> Iterator[Step]:
+        """Yield the steps in order: what is read, what is computed and sent, what is written."""
+        own, storage = np.arange(parts), np.full(parts, parts)
+        if self.read_bytes:
+            size = np.full(parts, self.read_bytes)
+            yield Step(0.0, np.zeros(parts), storage, own, size, self.storage)
+        yield _step_of(self, parts)
+        if self.write_bytes:
+            size = np.full(parts, self.write_bytes)
+            yield Step(0.0, np.zeros(parts), own, storage, size, self.storage)
+
+    def amounts(self, parts: int) -> Floats:
+        """Return what each of so many parts computes [flop]."""
+        flops = np.zeros(parts)
+        if self.flops:
+            flops[:] = self.flops
+        return (flops + self.total_flops / parts) * self.iterations
+
+    def computing_s(self, parts: int, speed: float) -> float:
+        """Return how long it takes on nodes of a speed [flop/s], if bytes take no time [s]."""
+        return float(self.amounts(parts).max()) / speed
+
+
+@lru_cache(maxsize=64)
+def _step_of(work: ParallelWork, parts: int) -> Step:
+    """Return what so many parts compute and send to each other."""
+    if work.matrix:
+        size = np.array(work.matrix) * work.iterations
+        sent = np.flatnonzero(size)
+        return Step(0.0, work.amounts(parts), sent // parts, sent % parts, size[sent])
+    if work.pattern is None:
+        return Step(0.0, work.amounts(parts))
+    source, target = messages_of(work.pattern, parts)
+    each = work.message_bytes + work.total_bytes / max(len(source), 1) + work.shared_bytes / parts
+    each *= work.iterations
+    if each <= 0:
+        return Step(0.0, work.amounts(parts))
+    return Step(0.0, work.amounts(parts), source, target, np.full(len(source), each))
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Profiles one after the other, so many times over.
+
+    Attributes
+    ----------
+    profiles : tuple of Delay, ParallelWork or Sequence
+    repeat : int
+    n_steps : int
+        How many steps there are at most.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST_STEPS` steps.
+    """
+
+    profiles: tuple[Profile, ...]
+    repeat: int = 1
+    n_steps: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # kept, since what holds the same sequences again and again would take forever to walk through
+        object.__setattr__(self, "n_steps", self.repeat * sum(each.n_steps for each in self.profiles))
+        if self.repeat < 1 or not 0 < self.n_steps <= MOST_STEPS:
+            raise InputError(
+                f"A sequence of {len(self.profiles):,} profiles is repeated {self.repeat:,} times, {self.n_steps:,} "
+                f"steps in all; at least once, and from 1 to {MOST_STEPS:,} steps are allowed."
+            )
+
+    def moves_bytes(self, parts: int) -> bool:
+        """Whether so many parts send anything."""
+        return any(each.moves_bytes(parts) for each in self.profiles)
+
+    @property
+    def storages(self) -> frozenset[str]:
+        """Names of the storage hosts that have a part in it."""
+        return frozenset().union(*(each.storages for each in self.profiles))
+
+    def check_width(self, parts: int) -> None:
+        """Raise `InputError` if any profile is made for another number of parts."""
+        for each in self.profiles:
+            each.check_width(parts)
+
+    def steps(self, parts: int) -> Iterator[Step]:
+        """Yield the steps in order."""
+        for _ in range(self.repeat):
+            for each in self.profiles:
+                yield from each.steps(parts)
+
+    def computing_s(self, parts: int, speed: float) -> float:
+        """Return how long it takes on nodes of a speed [flop/s], if bytes take no time [s]."""
+        return self.repeat * sum(each.computing_s(parts, speed) for each in self.profiles)
+
+
+Profile = Delay | ParallelWork | Sequence
+
+
+def check_profiles(profiles: tuple[Profile, ...], profile: Integers, width: Integers, name: str) -> None:
+    """Raise `InputError` unless each task's profile is there, and made for its parts.
+
+    Parameters
+    ----------
+    profiles : tuple of Profile
+    profile : ndarray of int64, shape (tasks,)
+        Place of each task's in `profiles`; -1: none.
+    width : ndarray of int64, shape (tasks,)
+        Its parts.
+    name : str
+        Of the tasks, for messages.
+    """
+    wrong: Booleans = (profile < -1) | (profile >= len(profiles))
+    if wrong.any():
+        task = int(np.argmax(wrong))
+        raise InputError(f"{name}: task {task} has profile {profile[task]}; there are {len(profiles)}, from 0.")
+    for number, parts in np.unique(np.stack([profile, width], axis=1), axis=0).tolist():
+        if number >= 0:
+            try:
+                profiles[number].check_width(parts)
+            except InputError as error:
+                task = int(np.argmax((profile == number) & (width == parts)))
+                raise InputError(f"{name}: the profile of task {task} does not fit: {error}.") from None

@@ -1,0 +1,47 @@
+"""The ways between hosts: which links data take, how long they are under way, and what links carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Way(NamedTuple):
+    """The way from one host to another.
+
+    Attributes
+    ----------
+    links : tuple of str
+        In order; a link may stand there again.
+    latency_s : float
+        [s]
+    """
+
+    links: tuple[str, ...]
+    latency_s: float
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways between hosts by their names, and the links on them.
+
+    Attributes
+    ----------
+    between : mapping of (str, str) to Way
+    bandwidth : mapping of str to float
+        Of each link [byte/s].
+    unshared : frozenset of str
+        Links of which whoever sends has all (``FATPIPE``).
+    gamma_bytes : float
+        Most that is under way unacknowledged (``network/TCP-gamma``) [byte]; 0: any.
+    """
+
+    between: Mapping[tuple[str, str], Way] = field(repr=False)
+    bandwidth: Mapping[str, float] = field(repr=False)
+    unshared: frozenset[str] = frozenset()
+    gamma_bytes: float = 4194304.0
+
+    def way(self, source: str, target: str) -> Way:
+        """Return the way from one host to another, or to itself."""
+        return self.between[source, target]

@@ -1,0 +1,251 @@
+"""Jobs whose parts compute and send to each other: SimGrid's parallel tasks (``host/model:ptask_L07``).
+
+Each step of a job's profile is one activity on all its hosts. SimGrid's clock counts: what share hosts and links
+have of each other, only SimGrid knows.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gridsched.engine import Controller, Execution, SetPState, Stop
+from gridsched.engine.execution import Command, Transfer
+from gridsched.engine.profile_runs import PlacedStep, PlacedSteps, ProfileRun, ProfileRuns
+from gridsched.errors import IncompleteRun
+from gridsched.model.limits import time_tolerance
+from gridsched.model.run_times import RunTimes
+from gridsched.model.ways import Way
+from gridsched.sim.library import HOSTS, first_line
+from gridsched.sim.session import ActorSession
+from gridsched.sim.world import World, without_way
+
+
+class LiveWays:
+    """The ways that SimGrid finds between hosts, each looked for once.
+
+    Parameters
+    ----------
+    world : World
+    """
+
+    gamma_bytes = 0.0  # SimGrid minds it
+    unshared: frozenset[str] = frozenset()
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._ways: dict[tuple[str, str], Way] = {}
+
+    def way(self, source: str, target: str) -> Way:
+        """Return the way from one host to another.
+
+        Raises
+        ------
+        InputError
+            If SimGrid finds none.
+        """
+        way = self._ways.get((source, target))
+        if way is None:
+            hosts = self._world.host_named
+            try:
+                links, latency_s = hosts[source].route_to(hosts[target])
+            except (ValueError, RuntimeError, IndexError) as error:
+                where = f"SimGrid on {Path(self._world.platform.name).name}"
+                raise without_way(where, first_line(str(error))) or error from None
+            way = self._ways[source, target] = Way(tuple(link.name for link in links), latency_s)
+        return way
+
+
+class ParallelTaskSession(ActorSession):
+    """A run whose jobs have profiles; one actor starts their steps, and waits for whatever ends next.
+
+    Parameters
+    ----------
+    world : World
+    controller : Controller
+    run_times : RunTimes, optional
+        True durations of tasks without profile; default the estimates.
+    """
+
+    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(world, controller, run_times)
+        self._steps = PlacedSteps(LiveWays(world))
+        self._runs = ProfileRuns(controller.system, controller.tasks, self._flops)
+        self._under_way = self._simgrid.ActivitySet()
+        #: the run of each of SimGrid's activities, by its address; kept, since a lost one is cancelled
+        self._run_of: dict[Any, ProfileRun] = {}
+        self._running: dict[Execution, tuple[ProfileRun, Any]] = {}
+        self._over: list[ProfileRun] = []
+        #: when delays end, and when jobs are killed [s]; a number keeps runs from being compared
+        self._delays: list[tuple[float, int, ProfileRun]] = []
+        self._deadlines: list[tuple[float, int, ProfileRun]] = []
+        #: when the latency of a step ends, from which on hosts draw more [s]
+        self._latencies: list[float] = []
+        self._number = count()
+        self._has_energy = world.platform.has_energy
+
+    @property
+    def link_bytes(self) -> dict[str, float]:
+        """Bytes that have crossed each link."""
+        return self._runs.link_bytes
+
+    def deploy(self, deployment_file: Path | None) -> None:
+        """Make the leading actor; a deployment's actors have no part in it."""
+        if deployment_file is not None:
+            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
+        self.add_actor(self.world.clock_host, "lead", self._lead)
+
+    def _lead(self) -> None:
+        """Step the controller whenever an execution has ended or something is due."""
+        controller = self.controller
+        while not controller.done:
+            timer = controller.next_timer
+            finished = self._wait(timer)
+            clock = time = self._engine.clock
+            if not finished and timer == inf:
+                raise IncompleteRun(controller.what_is_left())
+            if timer <= clock + time_tolerance(clock):
+                time = max(clock, timer)
+            elif not finished:
+                continue
+            for command in controller.step(time, finished):
+                self._carry_out(command)
+        self.finish()
+
+    def _wait(self, timer: float) -> list[Execution | Transfer]:
+        """Wait until executions have ended, which are returned, or the timer is due [s]."""
+        while True:
+            due = min([timer, *(heap[0][0] for heap in (self._delays, self._deadlines) if heap), *self._latencies[:1]])
+            ended = self._ended_until(due)
+            now = self._engine.clock
+            self._meter()
+            while self._latencies and self._latencies[0] <= now:
+                heapq.heappop(self._latencies)
+            for run in ended:
+                run.end_step(now, 1.0)
+                self._go_on(run)
+            while self._delays and self._delays[0][0] <= now + time_tolerance(now):
+                run = heapq.heappop(self._delays)[2]
+                if run.execution in self._running:
+                    run.end_step(now, 1.0)
+                    self._go_on(run)
+            while self._deadlines and self._deadlines[0][0] <= now + time_tolerance(now):
+                run = heapq.heappop(self._deadlines)[2]
+                if run.execution in self._running and not run.is_over:
+                    run.execution.is_cut = True
+                    self._over.append(run)
+            is_idle = not self._running and timer == inf
+            if self._over or timer <= now + time_tolerance(now) or is_idle:
+                return self._all_over(now)
+
+    def _ended_until(self, due: float) -> list[ProfileRun]:
+        """Wait until steps have ended, or a time [s] has come; return what has ended by then."""
+        left = due - self._engine.clock
+        if self._over or left <= 0:
+            return self._all_ended([])
+        if self._under_way.empty():
+            if left < inf:
+                self._simgrid.this_actor.sleep_until(due)
+            return []
+        try:
+            first = self._under_way.wait_any() if left == inf else self._under_way.wait_any_for(left)
+        except self._simgrid.TimeoutException:
+            return self._all_ended([])
+        return self._all_ended([self._run_of.pop(first)])
+
+    def _all_ended(self, ended: list[ProfileRun]) -> list[ProfileRun]:
+        """Add whose step else has ended by now."""
+        while not self._under_way.empty() and (other := self._under_way.test_any()) is not None:
+            ended.append(self._run_of.pop(other))
+        return ended
+
+    def _all_over(self, now: float) -> list[Execution | Transfer]:
+        """Return the executions that are over."""
+        over, self._over = self._over, []
+        finished: list[Execution | Transfer] = []
+        for run in over:
+            self._end(run, now)
+            run.execution.end = now
+            finished.append(run.execution)
+        return finished
+
+    def _end(self, run: ProfileRun, now: float) -> None:
+        """End a run wherever it is."""
+        _, activity = self._running.pop(run.execution)
+        if run.placed is not None:
+            share = 0.0
+            if activity is not None:
+                share = 1.0 - activity.remaining
+                self._under_way.erase(activity)
+                del self._run_of[activity]
+                activity.cancel()
+            run.end_step(now, share)
+        self._runs.end(run)
+
+    def _meter(self) -> None:
+        """Have the energy plugin look at all hosts, before their loads change.
+
+        It would miss that one begins to compute, or does so at another rate, since it looks at a host by itself
+        where an execution on that host ends, and charges what was since at the load of that instant.
+        """
+        if self._has_energy:
+            HOSTS.update_all()
+
+    def _carry_out(self, command: Command) -> None:
+        if isinstance(command, Execution):
+            for h in command.all_hosts:
+                self.set_pstate(h, command.pstate)
+            run = self._runs.begin(command)
+            self._running[command] = run, None
+            if run.deadline < inf:
+                heapq.heappush(self._deadlines, (run.deadline, next(self._number), run))
+            self._go_on(run)
+        elif isinstance(command, Stop):
+            if command.execution in self._running:
+                self._end(self._running[command.execution][0], self._engine.clock)
+        elif isinstance(command, SetPState):
+            self.set_pstate(command.host, command.pstate)
+        elif not isinstance(command, Transfer):
+            self.switch(command)
+
+    def _go_on(self, run: ProfileRun) -> None:
+        """Begin the next step; a run that has none is over."""
+        now = self._engine.clock
+        placed = run.next_step(now, self._steps)
+        activity = None
+        if placed is None:
+            self._over.append(run)
+        elif placed.step.delay_s:
+            heapq.heappush(self._delays, (now + placed.step.delay_s, next(self._number), run))
+        else:
+            activity = self._activity(run, placed).start()
+            self._under_way.push(activity)
+            self._run_of[activity] = run
+            if placed.latency_s and self._has_energy:
+                heapq.heappush(self._latencies, now + placed.latency_s)
+        self._running[run.execution] = run, activity
+
+    def _activity(self, run: ProfileRun, placed: PlacedStep) -> Any:
+        """Return SimGrid's activity of a step."""
+        step, hosts = placed.step, self._hosts_of(run)
+        flops: list[float] = step.flops.tolist()
+        if step.storage:
+            hosts = [*hosts, self.world.host_named[step.storage]]
+            flops.append(0.0)
+        if not len(step.size_bytes):
+            return self._exec_init(hosts, flops, [])
+        matrix = np.zeros((len(hosts), len(hosts)))
+        matrix[step.source, step.target] = step.size_bytes
+        return self._exec_init(hosts, flops, matrix.ravel().tolist())
+
+    def _hosts_of(self, run: ProfileRun) -> list[Any]:
+        return [self._hosts[h] for h in run.execution.all_hosts]
+
+
+def _take_no_part(*_arguments: str) -> None:
+    """Be an actor of a deployment file in a run without messages to workers."""

@@ -1,0 +1,122 @@
+"""Tables of profiles (TOML): what the parts of jobs compute and send to each other, by names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gridsched.errors import InputError
+from gridsched.files.input_files import parse_toml, read_text
+from gridsched.model.job_profiles import MOST_MESSAGES, Delay, ParallelWork, Pattern, Profile, Sequence
+from gridsched.model.limits import AtLeastZero
+from gridsched.model.records import checked
+
+#: More profiles, and larger files, are refused [byte].
+MOST_PROFILES, MAX_BYTES = 100_000, 64 << 20
+_WORK = (
+    "total_flops",
+    "pattern",
+    "message_bytes",
+    "total_bytes",
+    "matrix",
+    "iterations",
+    "read_bytes",
+    "write_bytes",
+    "storage",
+)
+
+
+class ProfileKeys(BaseModel):
+    """A ``[[profile]]`` of a table: a delay, a sequence, or what parts compute and send.
+
+    Attributes
+    ----------
+    name : str
+    delay_s : float
+        Time in which nothing is computed or sent [s].
+    sequence : list of str
+        Names of profiles that stand before it in the table.
+    repeat : int
+        How often the sequence is gone through.
+    flops : float or list of float
+        Of each part [flop].
+    total_flops, pattern, message_bytes, total_bytes, matrix, iterations, read_bytes, write_bytes, storage
+        As in `gridsched.model.job_profiles.ParallelWork`.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    delay_s: AtLeastZero | None = None
+    sequence: Annotated[list[str] | None, Field(min_length=1, max_length=10_000)] = None
+    repeat: Annotated[int, Field(ge=1)] = 1
+    flops: AtLeastZero | Annotated[list[AtLeastZero], Field(max_length=1_000_000)] = []
+    total_flops: AtLeastZero = 0.0
+    pattern: Pattern | None = None
+    message_bytes: AtLeastZero = 0.0
+    total_bytes: AtLeastZero = 0.0
+    matrix: Annotated[list[AtLeastZero], Field(max_length=MOST_MESSAGES)] = []
+    iterations: Annotated[int, Field(ge=1, le=10**9)] = 1
+    read_bytes: AtLeastZero = 0.0
+    write_bytes: AtLeastZero = 0.0
+    storage: Annotated[str, Field(max_length=1_000)] = ""
+
+
+def read_profiles(path: str | Path) -> dict[str, Profile]:
+    """Return the profiles of a table by their names.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a key of it is wrong.
+    """
+    content = parse_toml(read_text(path, MAX_BYTES), path)
+    rows = content.pop("profile", None)
+    if not isinstance(rows, list) or content or len(rows) > MOST_PROFILES:
+        found = ", ".join(content) or "none"
+        raise InputError(
+            f"{path}: a table of profiles holds [[profile]] alone, at most {MOST_PROFILES:,}; other keys: {found}."
+        )
+    profiles: dict[str, Profile] = {}
+    for number, row in enumerate(rows, start=1):
+        owner = f"{path}: profile {number}: "
+        if not isinstance(row, dict):
+            raise InputError(f"{owner}it must be a table ([[profile]]).")
+        unknown = sorted(set(row) - set(ProfileKeys.model_fields))
+        if unknown or "name" not in row:
+            what = f"no key is called {unknown[0]!r}" if unknown else "it lacks 'name'"
+            raise InputError(f"{owner}{what}; its keys are {', '.join(ProfileKeys.model_fields)}.")
+        keys = checked(ProfileKeys, row, owner)
+        if keys.name in profiles:
+            raise InputError(f"{owner}its name {keys.name!r} is an earlier one's, too; give each a name of its own.")
+        profiles[keys.name] = _profile(keys, profiles, owner)
+    return profiles
+
+
+def _profile(keys: ProfileKeys, before: dict[str, Profile], owner: str) -> Profile:
+    """Return a profile, which may name those before it."""
+    given = keys.model_fields_set - {"name"}
+    for only, own in (("delay_s", {"delay_s"}), ("sequence", {"sequence", "repeat"})):
+        if only in given and given - own:
+            raise InputError(f"{owner}{keys.name!r} has {only} and {min(given - own)}; leave one of them out.")
+    if "repeat" in given and keys.sequence is None:
+        raise InputError(f"{owner}{keys.name!r} has repeat without a sequence; iterations repeat what is computed.")
+    try:
+        if keys.delay_s is not None:
+            return Delay(keys.delay_s)
+        if keys.sequence is not None:
+            missing = [name for name in keys.sequence if name not in before]
+            if missing:
+                raise InputError(f"sequence names {missing[0]!r}, which no profile before it is called.")
+            return Sequence(tuple(before[name] for name in keys.sequence), keys.repeat)
+        values: dict[str, Any] = {name: getattr(keys, name) for name in _WORK}
+        flops = tuple(keys.flops) if isinstance(keys.flops, list) else (keys.flops,)
+        return ParallelWork(flops=flops, **{**values, "matrix": tuple(keys.matrix)})
+    except InputError as error:
+        raise InputError(f"{owner}{keys.name!r}: {error}") from None

@@ -1,0 +1,53 @@
+"""`gridsched platform from-slurm`: what it writes serves a run as the configuration itself does."""
+
+from __future__ import annotations
+
+import pytest
+from cli_cases import ROOT
+
+from gridsched.platform_io.xml_reader import read_platform
+
+LOG, CONF, SCONTROL = (ROOT / "examples" / name for name in ("live_slurm.sacct", "live_slurm.conf", "scontrol.txt"))
+RUN = ("run", "--workload", LOG, "--scheduler", "easy_backfilling", "--driver", "reference", "--json")
+
+
+def test_a_run_on_it_is_as_on_the_configuration(gridsched, tmp_path):
+    """Nodes in the same order with the same memory and features, partitions with the same limits and tiers."""
+    platform, table = tmp_path / "m.xml", tmp_path / "m.toml"
+    assert gridsched("platform", "from-slurm", CONF, "-o", platform).status == 0
+    ours = gridsched(*RUN, "--platform", platform, "--jobs-take", "cores", "--partitions", table).json
+    theirs = gridsched(*RUN, "--slurm-conf", CONF).json
+    for metric in ("makespan_s", "energy_model_j", "mean_waiting_time_s"):
+        assert ours[metric] == theirs[metric]
+
+
+def test_power_and_speed_are_given_by_name(gridsched, tmp_path):
+    """The last pattern that fits counts; what is given to no node is reported."""
+    platform = tmp_path / "m.xml"
+    words = ("--power", "95:110:350", "--power", "gpu*=180:200:900", "--speed", "2Gf", "--partitions", tmp_path / "p")
+    result = gridsched("platform", "from-slurm", SCONTROL, "-o", platform, *words)
+    assert result.status == 0
+    assert "typical" not in result.out
+    hosts = read_platform(platform).hosts
+    assert [(each.name, each.pstates[0].speed, each.pstates[0].busy_w) for each in hosts] == [
+        ("n1", 2e9, 350.0),
+        ("n2", 2e9, 350.0),
+        ("gpu1", 2e9, 900.0),
+    ]
+    assert dict(hosts[2].resources) == {"memory_mb": 512_000, "gpu": 4}
+    assert (tmp_path / "p").read_text().count("[[partition]]") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((ROOT / "README.md",), "NodeName"),
+        ((SCONTROL, "--power", "x*=1:2:3"), "x*"),
+        ((SCONTROL, "--power", "none"), "--power"),
+        ((SCONTROL, "--speed", "fast"), "--speed"),
+        ((SCONTROL, "--partitions", "m.xml"), "m.xml"),
+    ],
+)
+def test_what_is_refused(refused, words, said):
+    """In one line, and nothing is written."""
+    assert said in refused("platform", "from-slurm", *words, "-o", "m.xml")

@@ -1,0 +1,32 @@
+"""The number of the release stands in several files of metadata: it is one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from gridsched import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_one_version_everywhere():
+    """In the package, for citations, for CodeMeta, for Zenodo, and the newest release of CHANGES."""
+    newest = re.findall(r"^## (\d+\.\d+\.\d+)", text("CHANGES.md"), re.M)[0]
+    cited = re.findall(r"^version: (\S+)$", text("CITATION.cff"), re.M)
+    found = {newest, *cited, json.loads(text("codemeta.json"))["version"], json.loads(text(".zenodo.json"))["version"]}
+    assert len(cited) == 1
+    assert found == {__version__}
+
+
+def test_one_license_everywhere():
+    """SPDX's name of it."""
+    assert json.loads(text("codemeta.json"))["license"].endswith("/Apache-2.0")
+    assert json.loads(text(".zenodo.json"))["license"] == "Apache-2.0"
+    assert 'license = "Apache-2.0"' in text("pyproject.toml")
+    assert "Apache License" in text("LICENSE")
