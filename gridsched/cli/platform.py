@@ -15,7 +15,7 @@ from gridsched.cli.options import command_group, option_name, with_options
 from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets
 from gridsched.cli.platform_tables import print_platform, print_report, report_as_dict
 from gridsched.cli.tables import console
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
 from gridsched.model.platform import Platform
@@ -262,7 +262,7 @@ def from_slurm(
     if not quiet:
         print_platform(console(), machine, output, tuple(notes))
         take = f"--jobs-take {'cores' if conf.shares_nodes else 'nodes'} --partitions {table}"
-        typer.echo(f"Wrote {table}: {len(conf.partitions):,} partition(s). Use it with {take}.")
+        typer.echo(f"Wrote {table}: {counted(len(conf.partitions), 'partition')}. Use it with {take}.")
 
 
 @platform_app.command("add-power")

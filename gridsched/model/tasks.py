@@ -138,7 +138,7 @@ class Tasks:
     nominal_heterogeneity : float or None
         The spread requested from the generator (algorithms A6.2), if the workload has it.
     host_times : HostTimes or None
-        How long each takes on each host, in the place of flops over speed.
+        Time of each on each host, instead of flops over speed.
     staged : StagedFiles or None
         Files that lie on a host from the start, and which tasks read them.
     are_serial : bool

@@ -140,7 +140,10 @@ class Content(Section):
         description="The runs that tables, figures and claims use, for example so that no mean mixes the two drivers.",
     )
     figures: tuple[DeclaredFigure, ...] = Field(
-        default=(), description="Figures that the report draws instead of its usual ones; see below."
+        default=(),
+        description=(
+            "Figures that the report draws instead of its usual ones ([kinds](study_reports.md#declared-figures))."
+        ),
     )
 
 

@@ -33,6 +33,7 @@ PAGES = [
     ROOT / "CHANGES.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs/schedulers").glob("*.md")),
+    *sorted((ROOT / "docs/studies").glob("*.md")),
 ]
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import LARGEST, MAX_NAME
 from gridsched.systems.workflows.workflow_csv import Workflow, ordered
 
@@ -209,12 +209,12 @@ def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None) -> lis
         most = f" to {max(speeds):g}" * (len(speeds) > 1)
         notes.append(
             f"work is run time times the clock rate of the task's machine, {min(speeds):g}{most} flop/s: one flop a "
-            "cycle (--reference-speed says otherwise)"
+            "cycle (--reference-speed sets another speed)"
         )
     if several := sum(task.cores > 1 for task in timed):
-        notes.append(f"{several} tasks ran on several cores: the work of all of these is on one")
+        notes.append(f"{counted(several, 'task')} ran on several cores: the work of all of these is on one")
     if short := sum(not (task.time_s >= SHORTEST_S or task.flops > 0) for task in tasks):
-        notes.append(f"{short} tasks of no time take {SHORTEST_S:g} s")
+        notes.append(f"{counted(short, 'task of no time takes', 'tasks of no time take')} {SHORTEST_S:g} s")
     return notes
 
 
@@ -222,7 +222,8 @@ def _staged_notes(staged: dict[str, float], inputs_from: str | None) -> list[str
     """Return what becomes of files that no task makes, in words."""
     if not staged:
         return [] if inputs_from is None else [f"tasks make all files: nothing is sent from {inputs_from}"]
-    what = f"{len(staged)} files that no task makes, {sum(staged.values()):,.0f} bytes,"
+    what = f"{counted(len(staged), 'file')} that no task makes, {sum(staged.values()):,.0f} bytes,"
+    are = "is" if len(staged) == 1 else "are"
     if inputs_from is None:
-        return [f"{what} are not staged in; --inputs-from HOST has them sent from there"]
-    return [f"{what} are sent from {inputs_from}"]
+        return [f"{what} {are} not staged in; --inputs-from HOST sends them from there"]
+    return [f"{what} {are} sent from {inputs_from}"]

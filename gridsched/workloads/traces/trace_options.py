@@ -129,8 +129,8 @@ class TraceOptions:
     profiles: Annotated[
         str | Path | None,
         Field(
-            description="Table of profiles (.toml): what parts of jobs compute and send, as the column profile of a "
-            "table of jobs (.jobs.csv, .parquet) names them.",
+            description="Table of profiles (.toml): computation and messages of jobs' parts, named by the column "
+            "profile of a table of jobs (.jobs.csv, .parquet).",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
@@ -138,8 +138,8 @@ class TraceOptions:
     requests: Annotated[
         Literal["log", "exact", "twice"],
         Field(
-            description="Run times that jobs request: those of the log, or exactly those that they take (exact), or "
-            "those of the log and at least twice what they take (twice).",
+            description="Run times that jobs request: those of the log, exactly those that they take (exact), or "
+            "those of the log and at least twice those that they take (twice).",
             json_schema_extra=_GROUP,
         ),
     ] = "log"

@@ -182,7 +182,7 @@ def test_the_root_of_dot_sends_files(gridsched, tmp_path):
     path.write_text(DOT.replace("root -> a", 'root -> a [size="70"]'))
     tasks, said = imported(gridsched, path, "--inputs-from", "h")
     assert (tasks.staged.host, tasks.staged.task.tolist(), tasks.staged.size_bytes.tolist()) == ("h", [0], [70.0])
-    assert "1 files that no task makes, 70 bytes, are sent from h" in said
+    assert "1 file that no task makes, 70 bytes, is sent from h" in said
     path.write_text(DOT.replace('root [size="0"]', 'root [size="5"]'))
     tasks, _ = imported(gridsched, path, "--force")
     assert flops_of(tasks)["root"] == 5.0
@@ -198,7 +198,7 @@ def test_files_that_no_task_makes(gridsched, tmp_path, name, text):
     assert sorted(labels[task] for task in staged.task) == ["a", "b"]
     assert set(staged.size_bytes.tolist()) == {9.0}
     assert len(set(staged.file.tolist())) == 1
-    assert "1 files that no task makes, 9 bytes, are sent from h" in said
+    assert "1 file that no task makes, 9 bytes, is sent from h" in said
 
 
 def changed(path, value):
