@@ -192,12 +192,12 @@ def node_records(executions: Sequence[Execution]) -> dict[str, Integers]:
     """Return the hosts of executions on sets of them as in `Trace`, by their start."""
     starts = np.array([execution.start for execution in executions], dtype=np.float64)
     in_order = [executions[k] for k in _by_start(starts).tolist()]
-    sets, cores = [each.nodes for each in in_order], [each.cores for each in in_order if each.part_cores]
+    sets = [each.nodes for each in in_order]
     nothing = np.zeros(0, dtype=np.int64)
     return {
         "host_offsets": np.cumsum([0, *map(len, sets)], dtype=np.int64),
         "host_ids": np.concatenate([nothing, *sets]),
-        "host_cores": np.concatenate([nothing, *cores]),
+        "host_cores": _cores_of([each for each in in_order if each.part_cores]),
     }
 
 
@@ -208,6 +208,15 @@ def computed_records(executions: Sequence[Execution]) -> Floats:
     starts = np.array([execution.start for execution in executions], dtype=np.float64)
     in_order = [executions[k] for k in _by_start(starts).tolist()]
     return np.concatenate([np.zeros((each.width, 2)) if each.computed is None else each.computed for each in in_order])
+
+
+def _cores_of(executions: Sequence[Execution]) -> Integers:
+    """Return how many cores each host gives to executions on sets of them, one after the other."""
+    widths = [each.width for each in executions]
+    cores = np.repeat(np.array([each.part_cores for each in executions], dtype=np.int64), widths)
+    if any(each.parts is not None for each in executions):
+        cores *= np.concatenate([each.parts_each for each in executions])
+    return cores
 
 
 def _by_start(starts: Floats) -> NDArray[np.intp]:

@@ -45,7 +45,10 @@ class SharedNodes(WholeNodes):
         self.left = self.amounts * np.array(is_on, dtype=np.int64)[:, None]
         self._shown_left = self.left.view()
         self._shown_left.setflags(write=False)
-        self._n_here = np.zeros(len(is_on), dtype=np.int64)
+        #: the same, each row as one item: to set some of them takes a third of the time
+        self._rows_left = self.left.view(np.dtype((np.void, self.left.itemsize * self.left.shape[1])))[:, 0]
+        #: nodes that were last found to have room, and what they have left once they are taken
+        self._found: tuple[Integers, Integers] | None = None
         #: P-state of what runs on each node that is not free
         self._pstate_here = np.zeros(len(is_on), dtype=np.int64)
         self._cores_of = self.amounts[:, 0]
@@ -53,8 +56,7 @@ class SharedNodes(WholeNodes):
         self._is_simple = bool(self.members.all()) and int(system.platform.n_pstates.max(initial=1)) == 1
         self._names = [partition.name for partition in system.platform.pools]
         #: nodes of all executions, and parts on them; each execution has some places in a row
-        self._pool = np.zeros((2, _FIRST_PARTS), dtype=np.int64)
-        self._n_pooled = 0
+        self._keep_pool(np.zeros((2, _FIRST_PARTS), dtype=np.int64), 0)
         self._rows = np.zeros((3, 0), dtype=np.int64)
         super().__init__(system, tasks, is_on)
 
@@ -63,7 +65,13 @@ class SharedNodes(WholeNodes):
         rows = np.zeros((3, len(end)), dtype=np.int64)
         rows[:, : self._rows.shape[1]] = self._rows
         #: of each execution: its task, where its places in the pool begin, and how many they are
-        self._rows = rows
+        self._rows, self._shown_rows = rows, rows.view()
+        self._shown_rows.setflags(write=False)
+
+    def _keep_pool(self, pool: Integers, n_pooled: int) -> None:
+        """Keep nodes of executions in this array, of which so many places are used; policies only look at it."""
+        self._pool, self._n_pooled, self._shown_pool = pool, n_pooled, pool.view()
+        self._shown_pool.setflags(write=False)
 
     def place(self, execution: Execution, hosts: Integers | None = None, parts: Integers | None = None) -> None:
         """Note on an execution which nodes it takes, and how many parts of its job on each."""
@@ -97,11 +105,18 @@ class SharedNodes(WholeNodes):
         if not self._is_simple or hosts.item(0) < 0 or hosts.item(-1) >= len(self.cores):
             return False
         jobs = self.jobs
-        need, width = jobs.demand[task], jobs.width.item(task)
         if parts is None:
-            return len(hosts) == width and bool((self.left[hosts] >= need).all())
-        fits = jobs.anywhere.item(task) and int(parts.sum()) == width
-        return fits and bool((self.left[hosts] >= parts[:, None] * need).all())
+            fits = len(hosts) == jobs.width.item(task)
+        else:
+            fits = jobs.anywhere.item(task) and int(parts.sum()) == jobs.width.item(task)
+        if not fits:
+            return False
+        left = self.left.take(hosts, axis=0)
+        left -= self.demand(task, parts)
+        if left.min() < 0:
+            return False
+        self._found = hosts, left
+        return True
 
     def parts_apart(self, task: int) -> bool:
         """Whether each part of the task needs a node of its own."""
@@ -125,7 +140,7 @@ class SharedNodes(WholeNodes):
 
     def disagreeing(self, hosts: Integers, pstate: int) -> tuple[int, int] | None:
         """Find a node on which something runs in another P-state, and that one; None if there is none."""
-        differs = (self._n_here[hosts] > 0) & (self._pstate_here[hosts] != pstate)
+        differs = self.ready[hosts] & ~self.free[hosts] & (self._pstate_here[hosts] != pstate)
         if not differs.any():
             return None
         host = hosts.item(differs.argmax().item())
@@ -180,10 +195,6 @@ class SharedNodes(WholeNodes):
                     return hosts.item((left < 0).any(axis=1).argmax().item()), each
         return None
 
-    def is_busy(self, host: int) -> bool:
-        """Whether anything runs on the node."""
-        return bool(self._n_here[host])
-
     def idle_cores(self) -> list[int]:
         """Return the nodes with free cores, ascending, once for each."""
         idle: list[int] = np.repeat(np.arange(len(self.left)), self.left[:, 0]).tolist()
@@ -224,9 +235,15 @@ class SharedNodes(WholeNodes):
         self._pool[1, begin : begin + n] = 1 if execution.parts is None else execution.parts
         self._n_pooled += n
         self._begin_row(execution, place)
-        self._rows[:, place] = execution.task, begin, n
-        self.left[hosts] -= self._taken(execution)
-        self._n_here[hosts] += 1
+        rows = self._rows
+        rows[0, place], rows[1, place], rows[2, place] = execution.task, begin, n
+        found, self._found = self._found, None
+        if found is not None and found[0] is hosts:
+            left = found[1]
+        else:
+            left = self.left.take(hosts, axis=0)
+            left -= self._taken(execution)
+        self._rows_left[hosts] = left.view(self._rows_left.dtype)[:, 0]
         if not self._is_simple:
             self._pstate_here[hosts] = execution.pstate
         self.n_free -= int(np.count_nonzero(self.free[hosts]))
@@ -236,12 +253,12 @@ class SharedNodes(WholeNodes):
         """Take the parts of an execution back; the last one in the arrays fills its place."""
         place, n = self._place[execution], len(self._at) - 1
         _, begin, count = self._rows[:, place].tolist()
-        hosts = execution.nodes
-        self.left[hosts] += self._taken(execution)
-        self._n_here[hosts] -= 1
-        is_idle = self._n_here[hosts] == 0
-        if is_idle.any():
-            idle = hosts[is_idle]
+        hosts, self._found = execution.nodes, None
+        left = self.left.take(hosts, axis=0)
+        left += self._taken(execution)
+        self._rows_left[hosts] = left.view(self._rows_left.dtype)[:, 0]
+        idle = hosts[left[:, 0] == self._cores_of[hosts]]  # what runs has a core of each of its nodes at least
+        if len(idle):
             self.free[idle], self._until[idle] = True, execution.end
             self.n_free += len(idle)
         self._rows[:, place] = self._rows[:, n]
@@ -265,12 +282,12 @@ class SharedNodes(WholeNodes):
         places = np.repeat(begin - first, count) + np.arange(used)
         packed[:, :used] = self._pool[:, places]
         self._rows[1, :n] = first
-        self._pool, self._n_pooled = packed, used
+        self._keep_pool(packed, used)
 
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""
         super().set_ready(host, ready=ready)
-        self.left[host] = self.amounts[host] if ready else 0
+        self.left[host], self._found = self.amounts[host] if ready else 0, None
 
     def free_at(self, now: float, hosts: Integers | None = None) -> Floats:
         """When all that runs on nodes has ended [s], shape (hosts,): estimated; inf where one is off."""
@@ -287,9 +304,6 @@ class SharedNodes(WholeNodes):
         if state is None or state.now != now:
             n = len(self._at)
             end, width = self._shown
-            rows, pool = self._rows[:, :n].view(), self._pool.view()
-            for array in (rows, pool):
-                array.setflags(write=False)
             common = (self._shown_free, self.n_free, end[:n], width[:n], now, self.free_at, reservations.view)
-            state = self._state = SharedNodesState(*common, self._shown_left, rows, pool)
+            state = self._state = SharedNodesState(*common, self._shown_left, self._shown_rows[:, :n], self._shown_pool)
         return state

@@ -33,7 +33,10 @@ class ArrivedColumns:
 
     def first(self, count: int) -> dict[str, NDArray[Any]]:
         """Return the columns of the first `count` tasks, never fewer than before, by name."""
-        views, new = {}, slice(self._arrived, count)
+        views: dict[str, NDArray[Any]] = {}
+        new: slice | int = slice(self._arrived, count)
+        if count == self._arrived + 1:
+            new = self._arrived  # one row alone needs no view
         for name, column, copied, shown in self._rows:
             copied[new] = column[new]
             views[name] = shown[:count]

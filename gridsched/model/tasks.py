@@ -85,7 +85,8 @@ def _contiguous(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column as a contiguous array; of all lengths up to the next power of two a constant is one array."""
     if not is_constant(column) or not len(column):
         return np.ascontiguousarray(column)
-    return _filled(column.flat[0].item(), 1 << len(column).bit_length())[: len(column)].reshape(column.shape)
+    filled = _filled(column.item(0), 1 << len(column).bit_length())[: len(column)]
+    return filled if column.ndim == 1 else filled.reshape(column.shape)
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,7 @@ class Tasks:
     @property
     def parts(self) -> Parts:
         """What parts of tasks take, and where."""
-        return Parts(*(_contiguous(getattr(self, name)) for name in Parts._fields))
+        return Parts(*map(_contiguous, (self.demand, self.anywhere, self.partition, self.width)))
 
     def taken(self, ids: Integers) -> Tasks:
         """Return some of the tasks, numbered anew."""

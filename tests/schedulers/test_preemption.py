@@ -496,6 +496,28 @@ def test_random_cases_are_as_by_plain_loops(scheduler):
         assert places(play(*case, scheduler, place)) == expected, (seed, place)
 
 
+@pytest.mark.parametrize("scheduler", list(oracle.RULES))
+def test_a_long_queue_of_one_partition_is_as_by_plain_loops(scheduler):
+    """40 cases of 25 jobs, of which many overtake the same blocked one: what each takes of it adds up."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, time, jobs = int(rng.integers(4, 9)), 0.0, []
+        for _ in range(25):
+            time += float(rng.integers(0, 3))
+            run = float(rng.integers(1, 15))
+            need = [int(rng.integers(1, 5)), int(rng.integers(0, 5)), 0]
+            ask = run + float(rng.integers(0, 9))
+            jobs.append((time, run, ask, 0, int(rng.integers(1, n + 1)), bool(rng.random() < 0.3), need))
+        case, place = (jobs, [[4, 8, 0]] * n, [(list(range(n)), 0)]), PLACES[seed % 3]
+        jobs = [job for job in jobs if oracle.lay(case[1], case[2], job, place)]
+        starts, on = oracle.simulate(jobs, *case[1:], oracle.RULES[scheduler], place)
+        expected = [
+            (start, {n: nodes.count(n) * job[oracle.NEED][0] for n in nodes})
+            for job, start, nodes in zip(jobs, starts, on, strict=True)
+        ]
+        assert places(play(jobs, *case[1:], scheduler, place)) == expected, (seed, place)
+
+
 #: A node of 8 cores, and two of 4.
 ALONE, PAIR = [[8, 64, 0]], [[4, 64, 0], [4, 64, 0]]
 

@@ -82,8 +82,8 @@ class Stays(NamedTuple):
     Attributes
     ----------
     left : ndarray of int64, shape (hosts, resources)
-    at_least : ndarray of int64
-        How many hosts have at least so many free cores.
+    exactly, at_least : ndarray of int64
+        How many hosts have so many free cores, and how many at least so many.
     time : ndarray of float64
         When stays end and begin, ascending; of one time ends come first.
     change : ndarray of int64
@@ -95,18 +95,23 @@ class Stays(NamedTuple):
         Of the latter, as `Nodes.pool`.
     then, low, room, work : ndarray of int64
         To work with: what hosts have left at a time, the least from then on, and parts that find room.
-    size : ndarray of int64, shape (6,)
+    size : ndarray of int64, shape (7,)
         Changes, stays, places of the pool that are used, free cores in all, places and number of what
-        starts.
+        starts, and all `room` together at a start that was looked for without places.
     head : ndarray of int64, shape (partitions,)
         The blocked job of each, or -1.
     head_s : ndarray of float64, shape (partitions,)
         When it starts [s].
     head_then : ndarray of int64, shape (partitions, hosts, resources)
         What hosts have left then, before it starts.
+    head_room : ndarray of int64, shape (partitions, hosts)
+        For how many of its parts each host of its partition has room then, and none other.
+    head_total : ndarray of int64, shape (partitions,)
+        All these together.
     """
 
     left: Integers
+    exactly: Integers
     at_least: Integers
     time: Floats
     change: Integers
@@ -120,6 +125,8 @@ class Stays(NamedTuple):
     head: Integers
     head_s: Floats
     head_then: Integers
+    head_room: Integers
+    head_total: Integers
 
 
 IDLE = np.iinfo(np.int64).max
@@ -216,6 +223,12 @@ def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: I
     return fill(hosts, left, need, anywhere, width, out, at)
 
 
+@inner
+def room_is_enough(nodes: Nodes) -> bool:
+    """Whether a job can be laid wherever there is room for as many parts as it has."""
+    return bool(nodes.place != CONTIGUOUS and len(nodes.down) == 0)
+
+
 # ---------------------------------------------------------------------- stays on nodes
 
 
@@ -230,16 +243,35 @@ def take(left: Integers, need: Integers, pool: Integers, first: int, end: int, s
 
 @inner
 def count_cores(profile: Stays) -> None:
-    """Count free cores in all, and hosts with at least so many, for each number."""
-    left, at_least, total = profile.left, profile.at_least, 0
-    at_least[:] = 0
+    """Count free cores in all, and hosts with so many, for each number."""
+    left, exactly = profile.left, profile.exactly
+    exactly[:] = 0
     for h in range(len(left)):
-        cores = max(left[h, 0], 0)
-        at_least[cores] += 1
-        total += cores
-    for c in range(len(at_least) - 2, -1, -1):
-        at_least[c] += at_least[c + 1]
+        exactly[max(left[h, 0], 0)] += 1
+    sum_up(profile)
+
+
+@inner
+def sum_up(profile: Stays) -> None:
+    """Count free cores in all, and hosts with at least so many, from those with so many."""
+    exactly, at_least, hosts, total = profile.exactly, profile.at_least, 0, 0
+    for c in range(len(exactly) - 1, -1, -1):
+        hosts += exactly[c]
+        at_least[c] = hosts
+        total += c * exactly[c]
     profile.size[3] = total
+
+
+@inner
+def take_now(profile: Stays, need: Integers, first: int, end: int) -> None:
+    """Take parts of the hosts in a stretch of the profile's pool from now on, and count cores anew."""
+    left, exactly, pool = profile.left, profile.exactly, profile.pool
+    for k in range(first, end):
+        exactly[max(left[pool[0, k], 0], 0)] -= 1
+    take(left, need, pool, first, end, 1)
+    for k in range(first, end):
+        exactly[max(left[pool[0, k], 0], 0)] += 1
+    sum_up(profile)
 
 
 @inner
@@ -313,15 +345,18 @@ def least_until(profile: Stays, k: int, until: float, n_running: int, nodes: Nod
 
 @kernel
 def earliest_on_nodes(
-    profile: Stays, now: float, job: int, run_time: float, width: int, n_running: int, nodes: Nodes
+    profile: Stays, now: float, job: int, run_time: float | None, width: int, n_running: int, nodes: Nodes
 ) -> float:
     """Earliest start of a job on hosts that have room for all of its time; infinite if there is none.
 
     The places are the next of the profile's pool, their number is that of the next stay, and
-    `then` is what hosts have left at the start.
+    `then` is what hosts have left at the start, `room` for how many parts each has room. Without a run time,
+    where nothing is reserved for later and so a job can stay where it fits, only the start is looked for:
+    there are places only where they are needed for that.
     """
     partition, then, room, total = nodes.partition[job], profile.then, profile.room, 0
     then[:] = profile.left
+    room[:] = 0
     for place in range(nodes.offsets[partition], nodes.offsets[partition + 1]):
         host = nodes.hosts[place]
         room[host] = room_for(then, host, nodes.demand[job], nodes.anywhere[job], width)
@@ -329,7 +364,13 @@ def earliest_on_nodes(
     begin, k, at, stay = now, 0, profile.size[2], profile.size[1]
     while True:
         if total >= width:
-            low = least_until(profile, k, begin + run_time, n_running, nodes)
+            if run_time is None:
+                if room_is_enough(nodes):
+                    profile.size[6] = total
+                    return begin
+                low = then
+            else:
+                low = least_until(profile, k, begin + run_time, n_running, nodes)
             end = lay(job, width, begin, low, nodes, profile.pool, at)
             if end >= 0:
                 profile.row[2, stay] = end - at
@@ -356,8 +397,7 @@ def keep_place(
     if begin > now:
         insert(profile, begin, ~stay)
         return
-    take(profile.left, nodes.demand[job], profile.pool, first, end, 1)
-    count_cores(profile)
+    take_now(profile, nodes.demand[job], first, end)
     at, n = profile.size[4], end - first
     nodes.places[:, at : at + n] = profile.pool[:, first:end]
     nodes.n_places[profile.size[5]] = n
@@ -418,10 +458,11 @@ def profile_now(now: float, left: Any, end: Floats, queue: Integers, width: Inte
     most = left.shape[0]
     for job in queue:
         most += min(width[job], left.shape[0])
-    room = n + 2 * m + len(nodes.down)
+    room, cores = n + 2 * m + len(nodes.down), max(left[:, 0].max(), 0) + 2
     stays = Stays(
         left.copy(),
-        np.empty(max(left[:, 0].max(), 0) + 2, dtype=np.int64),
+        np.empty(cores, dtype=np.int64),
+        np.empty(cores, dtype=np.int64),
         np.empty(room),
         np.empty(room, dtype=np.int64),
         np.empty((3, n + m + 1), dtype=np.int64),
@@ -430,10 +471,12 @@ def profile_now(now: float, left: Any, end: Floats, queue: Integers, width: Inte
         np.empty(left.shape, dtype=np.int64),
         np.zeros(left.shape[0], dtype=np.int64),
         np.empty((2, left.shape[0]), dtype=np.int64),
-        np.zeros(6, dtype=np.int64),
+        np.zeros(7, dtype=np.int64),
         np.empty(len(nodes.offsets) - 1, dtype=np.int64),
         np.empty(len(nodes.offsets) - 1),
         np.empty((len(nodes.offsets) - 1, *left.shape), dtype=np.int64),
+        np.empty((len(nodes.offsets) - 1, left.shape[0]), dtype=np.int64),
+        np.empty(len(nodes.offsets) - 1, dtype=np.int64),
     )
     count_cores(stays)
     stays.size[1], stays.head[:] = n, -1
@@ -518,10 +561,12 @@ def fits_now(profile: Any, now: float, job: int, width: int, nodes: Any) -> bool
 
 
 @kernel
-def earliest(profile: Any, now: float, job: int, run_time: float, width: int, n_running: int, nodes: Any) -> float:
-    """Earliest start of a job in a profile that looks ahead; infinite if there is none."""
+def earliest(
+    profile: Any, now: float, job: int, run_time: float | None, width: int, n_running: int, nodes: Any
+) -> float:
+    """Earliest start of a job in a profile that looks ahead, infinite if there is none; as `earliest_on_nodes`."""
     if len(nodes) == 0:
-        step = earliest_step(profile, run_time, width)
+        step = earliest_step(profile, 0.0 if run_time is None else run_time, width)
         return float(profile.time[step]) if step >= 0 else np.inf
     return float(earliest_on_nodes(profile, now, job, run_time, width, n_running, nodes))
 
@@ -562,6 +607,27 @@ def promise(profile: Any, job: int, width: int, begin: float, nodes: Any) -> Non
         partition = nodes.partition[job]
         profile.head[partition], profile.head_s[partition] = job, begin
         profile.head_then[partition] = profile.then
+        profile.head_room[partition], profile.head_total[partition] = profile.room, profile.size[6]
+
+
+@kernel
+def take_at_head(
+    profile: Stays, p: int, need: Integers, width: int, first: int, end: int, sign: int, nodes: Nodes
+) -> bool:
+    """Take parts of hosts at the time when a blocked job starts; return whether it still can. Sign -1 gives back."""
+    head, then, pool = profile.head[p], profile.head_then[p], profile.pool
+    take(then, need, pool, first, end, sign)
+    if not room_is_enough(nodes):
+        return bool(sign < 0 or lay(head, width, profile.head_s[p], then, nodes, profile.work, 0) >= 0)
+    room, total, inside = profile.head_room[p], profile.head_total[p], nodes.members[p]
+    for k in range(first, end):
+        host = pool[0, k]
+        if inside[host]:
+            more = room_for(then, host, nodes.demand[head], nodes.anywhere[head], width)
+            total += more - room[host]
+            room[host] = more
+    profile.head_total[p] = total
+    return bool(total >= width)
 
 
 @kernel
@@ -582,14 +648,14 @@ def keeps_promises(profile: Any, job: int, until: float, width: Integers, nodes:
     end, broken = first + profile.row[2, profile.size[1]], -1
     for p in range(len(profile.head)):
         head = profile.head[p]
-        if head >= 0 and until > profile.head_s[p]:
-            take(profile.head_then[p], need, profile.pool, first, end, 1)
-            if lay(head, width[head], profile.head_s[p], profile.head_then[p], nodes, profile.work, 0) < 0:
-                broken = p
-                break
+        is_touched = head >= 0 and until > profile.head_s[p]
+        if is_touched and not take_at_head(profile, p, need, width[head], first, end, 1, nodes):
+            broken = p
+            break
     for p in range(broken + 1):
-        if profile.head[p] >= 0 and until > profile.head_s[p]:
-            take(profile.head_then[p], need, profile.pool, first, end, -1)
+        head = profile.head[p]
+        if head >= 0 and until > profile.head_s[p]:
+            take_at_head(profile, p, need, width[head], first, end, -1, nodes)
     return broken < 0
 
 
@@ -683,8 +749,7 @@ def starts_now(
             if not looks_ahead:
                 look_ahead(profile, now, run_time, width, end, freed, starts, count, nodes)
                 looks_ahead = True
-            # nothing is reserved for later: where it fits it can stay
-            begin = earliest(profile, now, job, 0.0, width[job], n, nodes)
+            begin = earliest(profile, now, job, None, width[job], n, nodes)
             promise(profile, job, width[job], begin, nodes)
             n_heads += 1
     return count

@@ -117,7 +117,9 @@ class ParallelQueue(Scheduler):
             check_one_cluster(self, system)
         machine = EachNode if shares or system.rules.maintenance else CountedNodes
         self.machine_ = machine(system, self.n_reserved)
-        self.is_textbook_ = not self.orders_ and self.predicted_ is None and not shares and self.depth is None
+        self.is_textbook_ = not (
+            self.orders_ or self.predicted_ is not None or self.machine_.has_priorities or self.depth is not None
+        )
         self.known_ = 0
         self.run_time_, self.requested_ = np.empty(0), np.empty(0)
         self.size_ = np.empty(0, dtype=np.int64)

@@ -34,7 +34,11 @@ class CountedNodes:
         Nodes, or cores where jobs share nodes.
     n_hosts : int
         Nodes.
+    has_priorities : bool
+        Whether some partitions come before others.
     """
+
+    has_priorities = False
 
     def __init__(self, system: System, reservations: int) -> None:
         self.size = self.n_hosts = system.n_hosts
@@ -150,7 +154,7 @@ class EachNode(CountedNodes):
             self._members[k, some] = True
         self._hosts, self._offsets = np.concatenate(hosts), np.cumsum([0, *map(len, hosts)], dtype=np.int64)
         priority = [each.priority for each in platform.partitions] or [0]
-        self._priority, self._has_priorities = np.array(priority, dtype=np.int64), min(priority) < max(priority)
+        self._priority, self.has_priorities = np.array(priority, dtype=np.int64), min(priority) < max(priority)
         self._place = PLACES.index(system.rules.place) if self._shares else PACK
         self.size, self.n_hosts = int(platform.cores.sum()), len(platform)
         self._places = np.empty((2, self.size), dtype=np.int64)
@@ -179,7 +183,7 @@ class EachNode(CountedNodes):
 
     def by_priority(self, queue: Integers) -> Integers:
         """Return a queue with the jobs of partitions of higher priority before the others."""
-        if not self._has_priorities:
+        if not self.has_priorities:
             return queue
         return queue[np.argsort(-self._priority[self._jobs.partition[queue]], kind="stable")]
 
@@ -216,11 +220,12 @@ class EachNode(CountedNodes):
         if len(starts) > len(self._n_places):
             self._n_places = np.empty(len(starts), dtype=np.int64)
         down, down_s, hosts = self._down, self._down_s, self._hosts
+        down_now = down
         if len(down):
             is_ahead = down_s[1] > now
             down, down_s = down[is_ahead], np.compress(is_ahead, down_s, axis=1)
-            hosts = self._first_down_first(now, down, down_s[0])
-        left, ends, rows, pool = self._what_runs(state, end, down[down_s[0] <= now])
+            hosts, down_now = self._first_down_first(now, down, down_s[0]), down[down_s[0] <= now]
+        left, ends, rows, pool = self._what_runs(state, end, down_now)
         nodes = Nodes(
             jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._place,
             pool, down, down_s, self._places, self._n_places,
@@ -228,10 +233,13 @@ class EachNode(CountedNodes):
         width = for_kernels(jobs.width if self._shares else size)
         queue, rows = for_kernels(queue), for_kernels(rows)
         count = starts_now(self._reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
-        decisions, begin = [], 0
+        decisions: list[Allocate] = []
+        if not count:
+            return decisions
+        begin = 0
         for task, n in zip(starts[:count].tolist(), self._n_places[:count].tolist(), strict=True):
             some, parts = self._places[:, begin : begin + n]
-            decisions.append(Allocate(task, np.repeat(some, parts)))
+            decisions.append(Allocate(task, some.copy() if n == width.item(task) else np.repeat(some, parts)))
             begin += n
         return decisions
 
