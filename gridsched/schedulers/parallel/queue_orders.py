@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -345,8 +345,6 @@ class MultifactorPriority(QueueOrder):
         is_due = self._is_due(jobs.now)
         if is_due or is_new.any() or not math.isfinite(self.computed_s_):
             rows = slice(None) if is_due else is_new
-            # that of a submission was computed then, whenever the queue is looked at
-            jobs = jobs if is_due else replace(jobs, submit_time_s=np.full(len(jobs.ids), jobs.now))
             self.priority_[jobs.ids[rows]] = self._priorities(jobs)[rows]
             if is_due or not math.isfinite(self.computed_s_):
                 self.computed_s_ = jobs.now
