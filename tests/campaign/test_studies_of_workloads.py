@@ -159,7 +159,7 @@ def test_workload_commands_say_where_it_goes(capsys, tmp_path: Path, command: st
     assert main(["workload", command, str(generator), *more]) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "It goes as --workload where tasks are run" in error
+    assert "Use it as --workload of a run" in error
 
 
 # Studies of generated jobs and of logs that may be absent; the study of backfilling.

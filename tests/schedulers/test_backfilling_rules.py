@@ -149,7 +149,7 @@ def test_both_drivers_kill_alike(scheduler, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"walltime": "kill"}, "--walltime kill does not go with"),
+        ({"walltime": "kill"}, "--walltime kill is not possible in"),
         ({"mapping_events": "event", "mapping_interval_s": 5.0}, "mapping_interval_s"),
         ({"mapping_events": "event", "scheduler": "wqr"}, "--mapping-events event"),
     ],

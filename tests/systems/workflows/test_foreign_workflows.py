@@ -137,7 +137,7 @@ def test_wf_format_1_4(gridsched, tmp_path):
     assert flops_of(tasks) == pytest.approx({"a": 7.5e6, "b": 48e6, "c": 3.0})
     assert edges_of(tasks) == [("b", "a", 500.0), ("c", "a", 0.0)]
     assert "clock rate of the task's machine, 3e+06 flop/s" in said
-    assert "1 tasks ran on several cores" in said
+    assert "1 task ran on several cores" in said
     tasks, said = imported(gridsched, path, "--force")
     assert flops_of(tasks) == pytest.approx({"a": 25.0, "b": 160.0, "c": 1e-5})
     assert "--reference-speed, 10 flop/s" in said

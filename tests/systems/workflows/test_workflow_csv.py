@@ -139,7 +139,7 @@ def test_times_that_are_written_read_back(gridsched, tmp_path):
         (TIMES.replace("5,4", "nan,4"), "a", ("t.csv, line 4", "nan")),
         (TIMES.replace("5,4", ","), "a", ("line 4", "'middle'", "nowhere")),
         (TIMES.replace("5,4", "5"), "a", ("line 4", "2 cells")),
-        (TIMES.replace("id,a,b", "id,a,a"), "a", ("stands twice",)),
+        (TIMES.replace("id,a,b", "id,a,a"), "a", ("appears twice",)),
         ("id,submit_time_s\nx,1\n", "a", ("no host",)),
         ("", "a", ("t.csv", "id")),
         (TIMES.replace("id,", f"id,{'h' * 3000},"), "a", ("t.csv", "names of hosts")),
