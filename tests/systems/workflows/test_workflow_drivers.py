@@ -164,7 +164,7 @@ def montage_tables(dax: Path, folder: Path) -> Path:
 def test_min_min_of_simgrid(gridsched, shared_data, tmp_path):
     """SimGrid's own Min-Min of Montage_25 takes 98.135796 s; ours by the same rule 98.1263 s, 0.0095 s less.
 
-    SimGrid sends what stays on a host over a loopback; here it is there at once.
+    SimGrid sends what stays on a host over a loopback, and here it is there at once; that explains 0.005 s.
     """
     (tmp_path / "policy.py").write_text(ROOT_FIRST)
     workload = montage_tables(shared_data("workflows/Montage_25.dax.xml"), tmp_path)
