@@ -24,6 +24,7 @@ plugin = Plugin(
             document="docs/workflows.md",
         ),
     ),
+    metrics=("gridsched.systems.workflows.workflow_metrics",),
     commands=(
         Command("workflow", "gridsched.systems.workflows.commands", "Workflows of WfCommons and Pegasus as tables."),
     ),
