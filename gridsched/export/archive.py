@@ -28,6 +28,7 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
 from gridsched.model.records import complaint, gravest, key_name
@@ -35,7 +36,7 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import OF_PARTS, Tasks, is_constant, make_tasks
-from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, TRANSFER, Trace, check_trace
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
 T = TypeVar("T")
@@ -66,6 +67,11 @@ _RECORDS = {
     "periods": PERIOD,
     "final_state": np.int64,
     "times_postponed": np.int64,
+}
+#: What tasks wait for, by its columns; only where they do.
+_PAIRS = {
+    **dict.fromkeys(("task", "on", "kind", "item"), np.int64),
+    **dict.fromkeys(("delay_s", "size_bytes"), np.float64),
 }
 #: What the description says of the export, of the trace and of the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
@@ -124,11 +130,13 @@ _ATTRIBUTES = "attributes."
 _NAMES = {
     "description",
     "load",
+    "transfers",
     *_RECORDS,
     *_NODE_SETS,
     *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
     *(f"utility.{name}" for name in _FUNCTIONS),
     *(f"classes.{name}" for name in _CLASSES),
+    *(f"dependencies.{name}" for name in _PAIRS),
 }
 
 
@@ -198,8 +206,10 @@ def archive_bytes(export: Export) -> bytes:
     arrays |= {
         f"tasks.{name}": values for name, values in columns.items() if values is not None and name not in made_anew
     }
-    if len(trace.load):
-        arrays["load"] = trace.load
+    arrays |= {name: getattr(trace, name) for name in ("load", "transfers") if len(getattr(trace, name))}
+    if tasks.dependencies is not None:
+        pairs = tasks.dependencies.by_task()
+        arrays |= {f"dependencies.{name}": getattr(pairs, name) for name in _PAIRS}
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     arrays |= {f"{_ATTRIBUTES}{name}": each.codes for name, each in tasks.attributes.items()}
     if utility is not None:
@@ -312,8 +322,9 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     records |= _cast(arrays, "", {name: np.int64 for name in _NODE_SETS if name in arrays})
     records |= {name: getattr(description, name) for name in _OF_TRACE}
     notes = {name.removeprefix(_NOTES): np.float64 for name in arrays if name.startswith(_NOTES)}
-    load = arrays.get("load", np.zeros(0)).astype(np.float64)
-    trace = Trace(platform, _tasks(description, arrays), **records, notes=_cast(arrays, _NOTES, notes), load=load)
+    records["load"] = arrays.get("load", np.zeros(0)).astype(np.float64)
+    records["transfers"] = arrays.get("transfers", np.zeros(0, TRANSFER)).astype(TRANSFER)
+    trace = Trace(platform, _tasks(description, arrays), **records, notes=_cast(arrays, _NOTES, notes))
     check_trace(trace)
     hosts = {host.name for host in platform.everyone}
     strangers = set(description.plugin_j or ()) - hosts
@@ -346,9 +357,22 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
             for name, names in description.attributes.items()
         },
         utility=utility,
+        dependencies=_dependencies(arrays, len(columns["flops"])),
         files=DataFiles(files.names, np.array(files.size_bytes), files.locations) if files else None,
         name=description.tasks_name,
     )
+
+
+def _dependencies(arrays: dict[str, NDArray[Any]], n_tasks: int) -> Dependencies | None:
+    if "dependencies.task" not in arrays:
+        return None
+    columns = _cast(arrays, "dependencies.", _PAIRS)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise InputError("dependencies.task and its other columns must have as many rows.")
+    pairs = Dependencies(**columns)
+    if pairs.task.max(initial=-1) >= n_tasks or (np.diff(pairs.task) < 0).any():
+        raise InputError(f"dependencies.task must ascend, to {n_tasks - 1} at most.")
+    return pairs
 
 
 def _check_platform(platform: Platform) -> None:

@@ -97,8 +97,9 @@ def slack_s(trace: Trace) -> Floats:
 
 def _rows_behind(trace: Trace) -> dict[int, list[tuple[int, int, int, float]]]:
     """Return for each task (who waits for it, the pair, kind, delay [s])."""
-    pairs, rows = trace.tasks.dependencies, {}  # type: ignore[var-annotated]
-    if pairs is not None:
+    rows: dict[int, list[tuple[int, int, int, float]]] = {}
+    if trace.tasks.dependencies is not None:
+        pairs = trace.tasks.dependencies.by_task()  # as transfers number them
         columns = (pairs.on, pairs.task, pairs.kind, pairs.delay_s)
         for pair, (on, task, kind, delay) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
             rows.setdefault(on, []).append((task, pair, kind, delay))
@@ -107,9 +108,9 @@ def _rows_behind(trace: Trace) -> dict[int, list[tuple[int, int, int, float]]]:
 
 def _sent_s(trace: Trace) -> dict[tuple[int, int], float]:
     """Return how long the data of each pair took to a host [s]; what pairs share counts for each of them."""
-    pairs = trace.tasks.dependencies
-    if pairs is None or not len(trace.transfers):
+    if trace.tasks.dependencies is None or not len(trace.transfers):
         return {}
+    pairs = trace.tasks.dependencies.by_task()
     sharing: dict[tuple[int, int], list[int]] = {}
     for pair, (on, item) in enumerate(zip(pairs.on.tolist(), pairs.item.tolist(), strict=True)):
         sharing.setdefault((on, item if item >= 0 else -1 - pair), []).append(pair)

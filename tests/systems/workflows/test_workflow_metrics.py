@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from test_workflow_schedulers import TOPCUOGLU, random_scenario, scenario_of
 
