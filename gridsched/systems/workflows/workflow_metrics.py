@@ -8,7 +8,7 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.metrics import Metric, RunFacts, register_metric
-from gridsched.metrics.run_metrics import makespan_s, mean_of_finished
+from gridsched.metrics.run_metrics import data_times_s, makespan_s, mean_of_finished
 from gridsched.metrics.table import Condition
 from gridsched.model.dependencies import After
 from gridsched.model.estimates import Estimates
@@ -74,7 +74,7 @@ def slack_s(trace: Trace) -> Floats:
     lane[trace.placed()[0][placement]] = core
     run_of = {int(runs["task"][k]): k for k in done.tolist()}
     latest = np.full(len(tasks), float(runs["end"][done].max()))
-    takes_s = _sent_s(trace)
+    sent_s = data_times_s(trace).tolist()
     rows = _rows_behind(trace)
     next_on: dict[tuple[int, int], int] = {}
     for k in done[np.lexsort((runs["end"][done], runs["start"][done]))][::-1].tolist():
@@ -82,8 +82,7 @@ def slack_s(trace: Trace) -> Floats:
         for other, pair, kind, delay in rows.get(task, ()):
             if other in run_of:
                 begin = latest[other] - float(runs["end"][run_of[other]] - runs["start"][run_of[other]])
-                sent = takes_s.get((pair, int(runs["host"][run_of[other]])), 0.0)
-                until = begin - delay - sent
+                until = begin - delay - sent_s[pair]
                 latest[task] = min(latest[task], until + (end - start if kind == After.START else 0.0))
         place = int(runs["host"][k]), int(lane[k])
         if place in next_on:
@@ -104,23 +103,6 @@ def _rows_behind(trace: Trace) -> dict[int, list[tuple[int, int, int, float]]]:
         for pair, (on, task, kind, delay) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
             rows.setdefault(on, []).append((task, pair, kind, delay))
     return rows
-
-
-def _sent_s(trace: Trace) -> dict[tuple[int, int], float]:
-    """Return how long the data of each pair took to a host [s]; what pairs share counts for each of them."""
-    if trace.tasks.dependencies is None or not len(trace.transfers):
-        return {}
-    pairs = trace.tasks.dependencies.by_task()
-    sharing: dict[tuple[int, int], list[int]] = {}
-    for pair, (on, item) in enumerate(zip(pairs.on.tolist(), pairs.item.tolist(), strict=True)):
-        sharing.setdefault((on, item if item >= 0 else -1 - pair), []).append(pair)
-    found: dict[tuple[int, int], float] = {}
-    for sent in trace.transfers:
-        pair = int(sent["pair"])
-        item = int(pairs.item[pair])
-        for each in sharing[int(pairs.on[pair]), item if item >= 0 else -1 - pair]:
-            found[each, int(sent["target"])] = float(sent["end"] - sent["begin"])
-    return found
 
 
 def wait_from_ready_s(trace: Trace) -> Floats:
