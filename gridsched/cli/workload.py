@@ -37,7 +37,7 @@ from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.workloads.bag import BagOfTasks, write_bag
-from gridsched.workloads.generator_keys import GeneratorKeys, SystemKeys
+from gridsched.workloads.generator_keys import GeneratorKeys, WrittenKeys
 from gridsched.workloads.generators import GENERATORS, checked_parameters, generator_of
 from gridsched.workloads.load import input_files, read_generator, read_system_workload, read_workload
 from gridsched.workloads.traces.formats import endings, written_endings
@@ -102,14 +102,14 @@ BagOptions = make_dataclass("BagOptions", [_bag_option(key, *words) for key, wor
 @with_options(BagOptions)
 def generate(
     options: Any,
-    output: Annotated[Path, output_option(help="Tasks (.csv) or jobs (.swf).")],
+    output: Annotated[Path, output_option(help="Tasks (.csv), a workflow (.toml) or jobs (.swf).")],
     generator: Annotated[
         Path | None, typer.Argument(metavar="G.toml", help="Parameters; instead of options.", show_default=False)
     ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Generate a bag of tasks, machines or clusters and tasks with utility, or parallel jobs.
+    """Generate a bag of tasks, machines or clusters and tasks with utility, workflows, or parallel jobs.
 
     Examples
     --------
@@ -121,17 +121,23 @@ def generate(
 
     gridsched workload generate examples/rigid_jobs.toml -o jobs.swf
 
+    gridsched workload generate examples/gaussian.toml -o elimination.toml
+
     The keys of a bag's .toml file are those of the options: kind, tasks, mean_flops, heterogeneity,
     seed, input_bytes, output_bytes, submit_from_s, submit_until_s, and replicate. A .toml of kind
     utility brings its machines: they, ETC, APC and utility classes are written beside the tasks
     (docs/utility_workloads.md). A .toml
     of kind parallel brings clusters, which are written likewise (docs/parallel_workloads.md), unless
     its tasks are jobs of a log: then give the .toml itself as --workload. A .toml of kind rigid_jobs
-    makes parallel jobs, which are written as a log (docs/traces.md).
+    makes parallel jobs, which are written as a log (docs/traces.md). A .toml of kind workflow draws
+    workflows, which are written as a .toml and two tables beside it (docs/workflows.md).
     """
     keys = {name: value for name, value in vars(options).items() if value is not None}
-    if output.suffix.lower() not in (".csv", *written_endings()):
-        raise InputError(f"{output}: tasks are written as .csv, parallel jobs as {' or '.join(written_endings())}.")
+    if output.suffix.lower() not in (".csv", ".toml", *written_endings()):
+        raise InputError(
+            f"{output}: tasks are written as .csv, workflows as .toml, parallel jobs as "
+            f"{' or '.join(written_endings())}."
+        )
     if generator is not None and keys:
         option = option_name(next(iter(keys)))
         raise InputError(f"{option} has no effect beside {generator}; set it in the file.")
@@ -149,7 +155,7 @@ def _write_generated(parameters: GeneratorKeys, output: Path, generator: Path | 
     """Generate from checked keys, write it, and return what was written, in words."""
     kind_of = generator_of(parameters)
     inputs = [generator, *kind_of.input_files(parameters)]
-    if isinstance(parameters, SystemKeys):
+    if isinstance(parameters, WrittenKeys):
         check_targets({"-o": parameters.written(output)}, inputs, force=force)
         return parameters.write(output, force=force)
     if output.suffix.lower() != ".csv":

@@ -12,9 +12,13 @@ from gridsched.arrays import Floats
 from gridsched.engine.execution import UNENDED, Execution, Transfer
 from gridsched.model.dependencies import Dependencies
 from gridsched.model.network import Network
+from gridsched.model.staged_files import StagedFiles
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TRANSFER
+
+#: Stands for the maker of files that no task makes.
+_NO_TASK = -1
 
 
 class Transfers:
@@ -28,9 +32,15 @@ class Transfers:
     dependencies : Dependencies
     network : Network
         For what is expected of transfers.
+    staged : StagedFiles, optional
+        Files that lie on a host from the start; their pairs are counted on from the last dependency.
+    source : int
+        That host.
     """
 
-    def __init__(self, dependencies: Dependencies, network: Network) -> None:
+    def __init__(
+        self, dependencies: Dependencies, network: Network, staged: StagedFiles | None = None, source: int = 0
+    ) -> None:
         pairs = dependencies.by_task()
         self._network = network
         self._on: list[int] = pairs.on.tolist()
@@ -41,6 +51,9 @@ class Transfers:
             self._pairs_of.setdefault(int(pairs.task[pair]), []).append(pair)
         #: host on which each task has ended
         self.made_at: dict[int, int] = {}
+        if staged is not None:
+            self.made_at[_NO_TASK] = source
+            self._add(staged)
         #: hosts at which data are, or to which they are on their way, and when they are expected there [s]
         self._places: dict[int, dict[int, float]] = {}
         self._under_way: set[tuple[int, int]] = set()
@@ -50,6 +63,19 @@ class Transfers:
         #: to be taken by the driver
         self.sent: list[Transfer] = []
         self._all: list[Transfer] = []
+
+    def _add(self, staged: StagedFiles) -> None:
+        """Add pairs of a task and a file, as if a task that has ended had made all files."""
+        keys: dict[int, int] = {}
+        for task, file, size in zip(
+            staged.task.tolist(), staged.file.tolist(), staged.size_bytes.tolist(), strict=True
+        ):
+            pair = len(self._on)
+            self._on.append(_NO_TASK)
+            self._size.append(size)
+            self._key.append(keys.setdefault(file, pair))
+            if size > 0:
+                self._pairs_of.setdefault(task, []).append(pair)
 
     def want(self, task: int, host: int, now: float) -> None:
         """Have the data of a task sent to a host, now or when they are made."""
@@ -131,10 +157,15 @@ class Transfers:
 
 def transfers_of(tasks: Tasks, system: System) -> Transfers | None:
     """Return what sends data between tasks; None where none make any, or they take no time."""
-    pairs = tasks.dependencies
-    if pairs is None or system.network is None or not pairs.size_bytes.any():
+    if system.network is None or not tasks.send_data:
         return None
-    return Transfers(pairs, system.network)
+    pairs = tasks.dependencies
+    if pairs is None:
+        none = np.zeros(0, dtype=np.int64)
+        pairs = Dependencies(none, none, none, np.zeros(0))
+    if tasks.staged is None:
+        return Transfers(pairs, system.network)
+    return Transfers(pairs, system.network, tasks.staged, tasks.staged.source(system.platform))
 
 
 def _keys(pairs: Dependencies) -> list[int]:

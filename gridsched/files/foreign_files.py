@@ -14,7 +14,6 @@ from gridsched.files.input_files import check_size
 _HEAD = 1 << 16
 _MOST = 4 << 30
 _WORKFLOW = "'gridsched workflow import' makes tables of it, which are run"
-_DOT = "workflows in DOT are not read. Jobs that wait for each other are read from a table (.jobs.csv, column afterok)"
 _MACHINE = "is not read. Give the machine by --nodes or --platform, its partitions by --partitions"
 _LOG = "is not read. Make a log of ended jobs by 'sacct -P -X' (.sacct)"
 #: What the head of a file holds -> what the file is, and what to do.
@@ -24,7 +23,7 @@ _KINDS = tuple(
         (r'\A\s*\{(?s:.*?)"(?:schemaVersion"\s*:|workflow"\s*:\s*\{)', "a workflow in WfFormat", _WORKFLOW),
         (r'\A\s*\{\s*"(?:meta|jobs)"(?s:.*?)"[Ss]lurm"\s*:', "JSON of a command of Slurm", f"it {_LOG}"),
         (r"\A(?s:.*?)<adag\b", "a workflow in DAX", _WORKFLOW),
-        (r"\A\s*(?:strict\s+)?digraph\b", "a workflow in DOT", _DOT),
+        (r"\A\s*(?:strict\s+)?digraph\b", "a workflow in DOT", _WORKFLOW),
         (r"^JobId=\d+ ", "the output of 'scontrol show job'", f"it {_LOG}"),
         (r"^NodeName=(?s:.{0,4000}?)\bCPUAlloc=", "the output of 'scontrol show node'", f"it {_MACHINE}"),
         (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,10 @@ from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
+
+if TYPE_CHECKING:
+    from gridsched.model.host_times import HostTimes
+    from gridsched.model.staged_files import StagedFiles
 
 #: No task is wider.
 MOST_NODES = 10**9
@@ -127,6 +131,10 @@ class Tasks:
         no whole number.
     nominal_heterogeneity : float or None
         The spread the generator was asked for (algorithms A6.2), if the workload tells it.
+    host_times : HostTimes or None
+        How long each takes on each host, in the place of flops over speed.
+    staged : StagedFiles or None
+        Files that lie on a host from the start, and which tasks read them.
     are_serial : bool
         Whether every task is declared as one part of one core.
     name : str
@@ -152,6 +160,8 @@ class Tasks:
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
     nominal_heterogeneity: float | None = None
+    host_times: HostTimes | None = None
+    staged: StagedFiles | None = None
     are_serial: bool = True
     name: str = field(default="tasks", compare=False)
 
@@ -210,6 +220,8 @@ class Tasks:
             columns["utility"] = self.utility.taken(ids)
         columns["attributes"] = {name: each.taken(ids) for name, each in self.attributes.items()}
         columns["dependencies"] = None  # of the numbers before
+        columns["staged"] = None  # likewise
+        columns["host_times"] = None if self.host_times is None else self.host_times.taken(ids)
         return replace(self, **columns)
 
     @property
@@ -219,8 +231,9 @@ class Tasks:
 
     @property
     def send_data(self) -> bool:
-        """Whether any task makes data for another, which cross the network between their hosts."""
-        return self.dependencies is not None and bool(self.dependencies.size_bytes.any())
+        """Whether any task makes data for another, or reads what lies on a host: these cross the network."""
+        sizes = (each.size_bytes for each in (self.dependencies, self.staged) if each is not None)
+        return any(bool(each.any()) for each in sizes)
 
     @property
     def heterogeneity(self) -> float:
@@ -262,6 +275,8 @@ class ArrivedTasks:
         some = object.__new__(Tasks)
         vars(some).update(vars(self._tasks))
         vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
+        vars(some)["staged"] = None if some.staged is None else some.staged.first(count)
+        vars(some)["host_times"] = None  # estimates have those of the tasks that have arrived
         vars(some).update(self._columns.first(count))
         if some.input_files is not None:
             vars(some)["input_files"] = some.input_files[:count]
@@ -298,6 +313,8 @@ def make_tasks(
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
     nominal_heterogeneity: float | None = None,
+    host_times: HostTimes | None = None,
+    staged: StagedFiles | None = None,
     name: str = "tasks",
 ) -> Tasks:
     """Check, sort by submission time (stable) and freeze a bag of tasks.
@@ -340,6 +357,10 @@ def make_tasks(
     files : DataFiles, optional
     nominal_heterogeneity : float, optional
         The spread the sizes were drawn with, in [0, 1].
+    host_times : HostTimes, optional
+        Times by host in the order of `flops`.
+    staged : StagedFiles, optional
+        Of tasks that stand in order of submission.
     name : str
         Where the tasks come from; used in messages.
 
@@ -388,6 +409,8 @@ def make_tasks(
     order = np.argsort(submit, kind="stable")
     if dependencies is not None and not dependencies.are_of(order):
         raise InputError(f"{name}: dependencies are of tasks in order of submission, by their positions.")
+    if staged is not None and not ((order == np.arange(n)).all() and int(staged.task.max(initial=-1)) < n):
+        raise InputError(f"{name}: files are of tasks in order of submission, by their positions.")
     default = {
         "width": constant(1, (n,)),
         "demand": constant(1, (n, 1)),
@@ -405,6 +428,8 @@ def make_tasks(
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
         nominal_heterogeneity=nominal_heterogeneity,
+        host_times=None if host_times is None else host_times.taken(order),
+        staged=staged,
         name=name,
         resources=resources if demand is not None else (CORES,) if width is None else (WHOLE_NODE,),
         are_serial=width is None and demand is None,

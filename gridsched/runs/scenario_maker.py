@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError, NotTrusted
+from gridsched.model.host_times import with_flops
 from gridsched.model.platform import Platform
 from gridsched.model.records import changed_fields, keys_of, with_keys
 from gridsched.model.rules import Rules
@@ -228,7 +229,7 @@ class ScenarioMaker:
             return self._system(spec, workload, needs_file)
         platform, file = self._platform(spec, needs_file)
         tasks = self._drawn(self._keys(workload, spec)) if isinstance(workload, DrawnSection) else workload
-        return _World(SystemWorkload(platform, tasks, None), file)
+        return _World(SystemWorkload(platform, with_flops(platform, tasks), None), file)
 
     def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> _World:
         """Return what a workload file holds, on the run's platform or on its own."""
@@ -252,7 +253,8 @@ class ScenarioMaker:
             refuse_beside(whole, platform=named, files=files, deployment=self._settings(spec).get("deployment"))
             return _World(whole, trace=options)
         platform, platform_file = self._platform(spec, needs_file)
-        return _World(SystemWorkload(platform, self._tasks_of_file(file, files=files), None), platform_file, options)
+        tasks = with_flops(platform, self._tasks_of_file(file, files=files))
+        return _World(SystemWorkload(platform, tasks, None), platform_file, options)
 
     def _platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform

@@ -355,8 +355,8 @@ class VariedSection:
         section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
         if isinstance(section, Settings):
             self._check_settings(section, paths)
-        elif isinstance(section, DrawnSection) and brings_machines(section.generator):
-            self._check_system(section)
+        elif isinstance(section, DrawnSection) and section.generator in GENERATORS:
+            self._check_drawn(section)
         files = {
             name: FileReference(**self._files.file(paths[name], getattr(section, name)).reference)
             for name in file_keys(section)
@@ -365,7 +365,7 @@ class VariedSection:
             self._lacking.add(key)
         return SectionText.of(section.model_copy(update=files))
 
-    def _check_system(self, section: DrawnSection) -> None:
+    def _check_drawn(self, section: DrawnSection) -> None:
         values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
         try:
             GENERATORS[section.generator].model(**values)

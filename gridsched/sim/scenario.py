@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon, carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
+from gridsched.model.host_times import HostTimesEstimates
 from gridsched.model.network import Network
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_record, key_info
@@ -381,6 +382,8 @@ def make_system(scenario: LoadedScenario) -> System:
         estimates = scenario.estimates
     elif scenario.types is not None:
         estimates = scenario.types.estimates(tasks)
+    elif tasks.host_times is not None:
+        estimates = HostTimesEstimates(scenario.platform, tasks)
     elif tasks.requested_time_s is not None:
         estimates = RequestedTimes(scenario.platform, tasks, scenario.place)
     else:

@@ -78,7 +78,25 @@ def keys_between(model: type[GeneratorKeys], first: str, last: str) -> set[str]:
     return set(names[names.index(first) : names.index(last) + 1])
 
 
-class SystemKeys(GeneratorKeys):
+class WrittenKeys(GeneratorKeys):
+    """Keys of a generator whose workload has files of its own, where others are written as bags."""
+
+    @abstractmethod
+    def written(self, output: Path) -> list[Path]:
+        """Return the files that `write` writes.
+
+        Raises
+        ------
+        InputError
+            If `output` has an ending that they do not have.
+        """
+
+    @abstractmethod
+    def write(self, output: Path, *, force: bool) -> list[str]:
+        """Generate the workload, write its files, and return in words what was written; see `written`."""
+
+
+class SystemKeys(WrittenKeys):
     """Keys of a generator whose tasks come with their platform and rules."""
 
     @property

@@ -12,6 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.network import Network
+from gridsched.model.staged_files import StagedFiles
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
@@ -132,6 +133,43 @@ def test_the_schedule_of_topcuoglu(tmp_path, driver):
         e["task"] + 1: (e["host"] + 1, pytest.approx(e["start"]), pytest.approx(e["end"])) for e in trace.executions
     }
     assert found == PRINTED
+
+
+def staged_on_h0(folder, driver, flops, pairs, places, **options):
+    """Return {task: (host, start, end)} and transfers of tasks that read (task, file, bytes) of host h0."""
+    platform = equal_hosts(2)
+    task, file, size = (np.array(column) for column in zip(*pairs, strict=True))
+    tasks = make_tasks(flops, staged=StagedFiles("h0", task, file, size.astype(float)))
+    trace = played(folder, driver, platform, FlopsEstimates(platform, tasks), tasks, places, **options)
+    spans = {e["task"]: (e["host"], pytest.approx(e["start"]), pytest.approx(e["end"])) for e in trace.executions}
+    return spans, [
+        tuple(map(pytest.approx, row)) for row in trace.transfers[["source", "target", "begin", "end"]].tolist()
+    ]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_file_that_no_task_makes_is_sent_once_to_a_host(tmp_path, driver):
+    """4 bytes to h1 for tasks 0 and 1, there at 4 s; task 2 runs where the file lies."""
+    pairs, places = [(0, 7, 4), (1, 7, 4), (2, 7, 4)], [(0, 1), (1, 1), (2, 0)]
+    spans, transfers = staged_on_h0(tmp_path, driver, [2.0, 3.0, 1.0], pairs, places)
+    assert spans == {0: (1, 4.0, 6.0), 1: (1, 6.0, 9.0), 2: (0, 0.0, 1.0)}
+    assert transfers == [(0, 1, 0.0, 4.0)]
+
+
+@pytest.mark.parametrize(
+    ("driver", "shared", "end"), [("reference", False, 4), ("simgrid", False, 4), ("simgrid", True, 6)]
+)
+def test_files_that_no_task_makes_share_links(tmp_path, driver, shared, end):
+    """2 and 4 bytes on one link: the smaller one has half of it until 4 s, and then the larger one all, until 6 s."""
+    spans, _ = staged_on_h0(tmp_path, driver, [1.0], [(0, 0, 2), (0, 1, 4)], [(0, 1)], shared=shared)
+    assert spans == {0: (1, end, end + 1.0)}
+
+
+def test_files_of_a_host_that_computes_nothing_are_refused(tmp_path):
+    """They would have no way."""
+    tasks = make_tasks([1.0], staged=StagedFiles("elsewhere", np.array([0]), np.array([0]), np.array([1.0])))
+    with pytest.raises(InputError, match=r"'elsewhere'.*h0, h1"):
+        played(tmp_path, "reference", equal_hosts(2), FlopsEstimates(equal_hosts(2), tasks), tasks, [(0, 1)])
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

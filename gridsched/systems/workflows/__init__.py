@@ -19,8 +19,8 @@ plugin = Plugin(
     workloads=(
         WorkloadKind(
             "workflow",
-            "gridsched.systems.workflows.workflow_csv:WorkflowFiles",
-            "gridsched.systems.workflows.workflow_csv:read_workflow",
+            "gridsched.systems.workflows.workflow_keys:WorkflowKeys",
+            "gridsched.systems.workflows.workflow_keys:make_workflow",
             document="docs/workflows.md",
         ),
     ),

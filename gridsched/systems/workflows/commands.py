@@ -23,26 +23,36 @@ def _group() -> None:
 
 @workflow_app.command("import")
 def import_workflow(
-    workflow: Annotated[Path, typer.Argument(metavar="FILE", help="WfFormat 1.5 or 1.6 (.json), or DAX (.dax, .xml).")],
+    workflow: Annotated[
+        Path, typer.Argument(metavar="FILE", help="WfFormat 1.4 to 1.6 (.json), DAX (.dax, .xml) or DOT (.dot, .gv).")
+    ],
     output: Annotated[Path, output_option(help="The workflow (.toml); its two tables lie beside it.")],
     reference_speed: Annotated[
-        float,
-        typer.Option(metavar="F", help="Speed of a core of the machine on which run times were measured [flop/s]."),
-    ],
+        float | None,
+        typer.Option(
+            metavar="F",
+            help="Speed of a core of the machine on which run times were measured [flop/s]; default its clock rate, "
+            "where the file has it.",
+        ),
+    ] = None,
+    inputs_from: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Host from which files are sent that no task makes; default: none are."),
+    ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Turn a workflow in WfFormat or DAX into a table of tasks and one of edges.
+    """Turn a workflow in WfFormat, DAX or DOT into a table of tasks and one of edges.
 
     Examples
     --------
     gridsched workflow import examples/diamond.dax --reference-speed 4.2e9 -o diamond.toml
     """
-    found = read_foreign(workflow, reference_speed)
+    found = read_foreign(workflow, reference_speed, inputs_from)
     with temporary_folder() as folder:  # what would not read back is not written
         found.write(folder / "workflow.toml")
         read_workload(folder / "workflow.toml")
     written = found.write(output, force=force)
     if not quiet:
         warn(f"{workflow}: {note}" for note in found.notes)
-        print(f"Wrote {len(found.flops):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")
+        print(f"Wrote {len(found.tasks['id']):,} tasks and {len(found.edges):,} edges: {', '.join(map(str, written))}")

@@ -1,9 +1,10 @@
-"""WfFormat and DAX become tables: work, edges by files, edges by parents alone; what is wrong is refused in a line."""
+"""WfFormat, DAX and DOT become tables: work, edges by files and by parents; what is wrong is refused in a line."""
 
 from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 
@@ -41,10 +42,56 @@ DAX = """<?xml version="1.0"?>
 """
 
 
-def imported(gridsched, path, *words):
+#: The same in WfFormat 1.4, on a machine of 3 MHz; task b had four cores.
+OLD = {
+    "name": "small",
+    "schemaVersion": "1.4",
+    "workflow": {
+        "machines": [{"nodeName": "m", "cpu": {"count": 8, "speed": 3}}],
+        "tasks": [
+            {
+                "name": "b",
+                "id": "2",
+                "runtime": 4,
+                "cores": 4,
+                "machine": "m",
+                "parents": ["a"],
+                "files": [
+                    {"link": "input", "name": "x", "size": 500},
+                    {"link": "input", "name": "raw", "sizeInBytes": 9},
+                ],
+            },
+            {
+                "name": "a",
+                "id": "1",
+                "runtimeInSeconds": 2.5,
+                "parents": [],
+                "files": [
+                    {"link": "input", "name": "raw", "size": 9},
+                    {"link": "output", "name": "x", "sizeInBytes": 500},
+                ],
+            },
+            {"name": "c", "id": "3", "runtime": 0, "parents": ["1"]},
+        ],
+    },
+}
+DOT = """digraph G { // by hand
+/* as SimGrid reads it */ edge [alpha=1];
+root [size="0"]; end [size=0];
+a [size="30", alpha="0.5"];
+b [size="40"]
+"c" [size=10];
+root -> a; a -> b [size="500"] ; a -> c
+b -> c; b -> c [size=20]; c -> end [size="3"];
+}
+"""
+
+
+def imported(gridsched, path, *words, speed="10"):
     """Return the tasks of an imported file, and what was said."""
     output = path.with_name("made.toml")
-    done = gridsched("workflow", "import", path, "--reference-speed", "10", "-o", output, *words)
+    speeds = [] if speed is None else ["--reference-speed", speed]
+    done = gridsched("workflow", "import", path, "-o", output, *speeds, *words)
     assert done.status == 0, done.err
     return read_workload(output), done.err
 
@@ -77,6 +124,83 @@ def test_dax(gridsched, tmp_path):
     assert "'log' is made by 2 tasks" in said
 
 
+def flops_of(tasks):
+    """Return the work of each task by its name."""
+    return dict(zip(tasks.labels.tolist(), tasks.flops.tolist(), strict=True))
+
+
+def test_wf_format_1_4(gridsched, tmp_path):
+    """Parents by name or by id; 3 MHz are 3e6 flop/s; b had four cores for 4 s; a and c ran on the only machine."""
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(OLD))
+    tasks, said = imported(gridsched, path, speed=None)
+    assert flops_of(tasks) == pytest.approx({"a": 7.5e6, "b": 48e6, "c": 3.0})
+    assert edges_of(tasks) == [("b", "a", 500.0), ("c", "a", 0.0)]
+    assert "clock rate of the task's machine, 3e+06 flop/s" in said
+    assert "1 tasks ran on several cores" in said
+    tasks, said = imported(gridsched, path, "--force")
+    assert flops_of(tasks) == pytest.approx({"a": 25.0, "b": 160.0, "c": 1e-5})
+    assert "--reference-speed, 10 flop/s" in said
+
+
+def test_work_by_the_machine_of_each_task(gridsched, refused, tmp_path):
+    """a ran at 2 MHz and b at 5 MHz; c names two machines that differ, and is refused by its line."""
+    content = copy.deepcopy(WF)
+    execution = content["workflow"]["execution"]
+    execution["machines"] = [
+        {"nodeName": name, "cpu": {"speedInMHz": rate}} for name, rate in (("p", 2), ("q", 5), ("r", 5))
+    ]
+    for task, machines in zip(execution["tasks"], (["p"], ["q", "r"], ["q"]), strict=True):
+        task["machines"] = machines
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(content, indent=1))
+    tasks, said = imported(gridsched, path, speed=None)
+    assert flops_of(tasks) == pytest.approx({"a": 5e6, "b": 20e6, "c": 5.0})
+    assert "2e+06 to 5e+06 flop/s" in said
+    execution["tasks"][2]["machines"] = ["p", "q"]
+    path.write_text(text := json.dumps(content, indent=1))
+    line = text[: text.index('"id": "c"')].count("\n") + 1
+    message = refused("workflow", "import", path, "-o", tmp_path / "other.toml")
+    assert f"w.json, line {line}: " in message
+    assert "'c'" in message
+    assert "--reference-speed" in message
+
+
+def test_dot(gridsched, tmp_path):
+    """Sizes are flop and byte; two edges of one pair add up; the empty ends are left out."""
+    path = tmp_path / "w.dot"
+    path.write_text(DOT)
+    tasks, said = imported(gridsched, path, speed=None)
+    assert flops_of(tasks) == {"a": 30.0, "b": 40.0, "c": 10.0}
+    assert edges_of(tasks) == [("b", "a", 500.0), ("c", "a", 0.0), ("c", "b", 20.0)]
+    assert "results of 3 bytes" in said
+
+
+def test_the_root_of_dot_sends_files(gridsched, tmp_path):
+    """Data of an empty root are files that no task makes; a root that works is a task."""
+    path = tmp_path / "w.dot"
+    path.write_text(DOT.replace("root -> a", 'root -> a [size="70"]'))
+    tasks, said = imported(gridsched, path, "--inputs-from", "h")
+    assert (tasks.staged.host, tasks.staged.task.tolist(), tasks.staged.size_bytes.tolist()) == ("h", [0], [70.0])
+    assert "1 files that no task makes, 70 bytes, are sent from h" in said
+    path.write_text(DOT.replace('root [size="0"]', 'root [size="5"]'))
+    tasks, _ = imported(gridsched, path, "--force")
+    assert flops_of(tasks)["root"] == 5.0
+
+
+@pytest.mark.parametrize(("name", "text"), [("w.json", json.dumps(WF)), ("w.json", json.dumps(OLD))])
+def test_files_that_no_task_makes(gridsched, tmp_path, name, text):
+    """File raw of 9 bytes lies on the host that is named; a and b read it."""
+    path = tmp_path / name
+    path.write_text(text)
+    tasks, said = imported(gridsched, path, "--inputs-from", "h")
+    labels, staged = tasks.labels.tolist(), tasks.staged
+    assert sorted(labels[task] for task in staged.task) == ["a", "b"]
+    assert set(staged.size_bytes.tolist()) == {9.0}
+    assert len(set(staged.file.tolist())) == 1
+    assert "1 files that no task makes, 9 bytes, are sent from h" in said
+
+
 def changed(path, value):
     """Return WF with another value at a path of keys."""
     content = copy.deepcopy(WF)
@@ -96,13 +220,18 @@ TASK = ("workflow", "specification", "tasks", 0)
         ("w.json", "{", ("no readable JSON",)),
         ("w.json", "[" * 100_000, ("no readable JSON",)),
         ("w.json", "[]", ("schemaVersion",)),
-        ("w.json", changed(("schemaVersion",), "1.3"), ("1.3", "1.5")),
+        ("w.json", changed(("schemaVersion",), "1.3"), ("1.3", "1.4")),
         ("w.json", changed((*TASK, "parents"), ["zz"]), ("'b'", "'zz'")),
         ("w.json", changed((*TASK, "parents"), 5), ("'b'", "parents")),
         ("w.json", changed((*TASK, "id"), "a"), ("'a'", "already")),
         ("w.json", changed(("workflow", "execution", "tasks", 1, "runtimeInSeconds"), -1), ("'b'", "-1")),
         ("w.json", changed(("workflow", "execution", "tasks", 1, "runtimeInSeconds"), "nan"), ("'b'", "nan")),
-        ("w.json", changed(("workflow", "specification", "tasks", 1, "parents"), ["b"]), ("a cycle",)),
+        ("w.json", changed(("workflow", "specification", "tasks", 1, "parents"), ["b"]), ("w.json, line ", "a cycle")),
+        ("w.json", changed((*TASK, "parents"), ["b"]), ("'b'", "itself")),
+        ("w.json", changed((*TASK, "inputFiles"), ["two\nlines"]), ("no name of a file",)),
+        ("w.json", json.dumps(OLD).replace('"c"', f'"{"x" * 1001}"'), ("'xxx", "no name of a task")),
+        ("w.json", changed(("workflow", "specification", "files", 0, "sizeInBytes"), -5), ("'x'", "'b'", "-5")),
+        ("w.json", changed(("workflow", "execution", "tasks", 0, "coreCount"), 1e9), ("'a'", "coreCount")),
         ("w.dax", DAX.replace('runtime="4"', 'runtime="x"'), ("line 4", "'b'", "'x'")),
         ("w.dax", DAX.replace('link="input" size="500"', 'link="input" size="-5"'), ("line 4", "'x'", "'b'", "-5")),
         ("w.dax", DAX.replace('<child ref="c"><parent ref="a"/></child>', ""), ("line 5", "'log'", "'a'", "'b'")),
@@ -110,6 +239,19 @@ TASK = ("workflow", "specification", "tasks", 0)
         ("w.dax", DAX.replace("</adag>", ""), ("w.dax, line",)),
         ("w.dax", "<platform/>", ("<adag>", "<platform>")),
         ("w.txt", "", (".json",)),
+        ("w.dot", DOT.replace("digraph", "graph"), ("line 1", "'digraph'")),
+        ("w.dot", DOT.replace('size="30"', 'size="-30"'), ("line 4", "'a'", "-30")),
+        ("w.dot", DOT.replace('size="500"', 'size="many"'), ("line 7", "a -> b", "'many'")),
+        ("w.dot", DOT.replace('b [size="40"]', "b"), ("'b'", "no size")),
+        ("w.dot", DOT.replace("b -> c", "b -> b"), ("'b'", "itself")),
+        ("w.dot", DOT.replace("b -> c", "b -> a"), ("a cycle",)),
+        ("w.dot", DOT.replace("b -> c", "subgraph s { b }"), ("line 8", "subgraphs")),
+        ("w.dot", DOT.replace("b -> c", "b -> c [size=<i>]"), ("line 8", "'<i>]")),
+        ("w.dot", DOT.replace("b -> c", 'b [size="4"]'), ("line 8", "'b'", "already")),
+        ("w.dot", DOT.replace("}", ""), ("the end of the file",)),
+        ("w.dot", "digraph {" + "a -> " * 100_000, ("the end of the file",)),
+        ("w.json", json.dumps(OLD).replace('"output"', '"inout"'), ("w.json, line ", "'a'", "inout")),
+        ("w.json", json.dumps(OLD).replace('["a"]', '["zz"]'), ("'b'", "'zz'")),
     ],
 )
 def test_bad_files_are_refused_in_a_line(refused, tmp_path, name, text, parts):
@@ -127,3 +269,50 @@ def test_a_speed_that_is_none_is_refused(refused, tmp_path):
     assert "--reference-speed" in refused(
         "workflow", "import", path, "--reference-speed", "0", "-o", tmp_path / "m.toml"
     )
+
+
+WORKFLOWS = Path(__file__).resolve().parents[4] / "shared/data/workflows"
+NAMES = (
+    "bacass-dirt02-001.json",
+    "blast-chameleon-small-001.json",
+    "epigenomics-chameleon-hep-1seq-100k-001.json",
+    "helloworld-chain-5-chameleon.json",
+    "montage-chameleon-dss-05d-001.json",
+    "srasearch-chameleon-10a-003.json",
+    "Epigenomics_100.dax.xml",
+    "Montage_25.dax.xml",
+)
+
+
+def platform_of_pairs():
+    """Return four hosts, each two of which have a link on which every transfer has the whole bandwidth."""
+    hosts = [("p", 9.8e9), ("q", 7.6e9), ("r", 5e9), ("s", 4.8e9)]
+    pairs = [(a, b) for k, (a, _) in enumerate(hosts) for b, _ in hosts[k + 1 :]]
+    lines = [
+        *(f'<host id="{n}" speed="{v}f"><prop id="wattage_per_state" value="90:95:200"/></host>' for n, v in hosts),
+        *(
+            f'<link id="l{k}" bandwidth="{100 + 7 * k}MBps" latency="{50 + k}us" sharing_policy="FATPIPE"/>'
+            for k in range(len(pairs))
+        ),
+        *(f'<route src="{a}" dst="{b}"><link_ctn id="l{k}"/></route>' for k, (a, b) in enumerate(pairs)),
+    ]
+    return (
+        '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        '<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>'
+        f'<zone id="z" routing="Full">{"".join(lines)}</zone></platform>'
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scheduler", ["heft", "ready_min_min"])
+def test_workflows_of_others_run_alike_on_both_drivers(gridsched, tmp_path, name, scheduler):
+    """Their files staged in, too: no two transfers share a link, so that times and joules are equal to 1e-9."""
+    if not (WORKFLOWS / name).exists():
+        pytest.skip("shared/data/workflows is not in this checkout")
+    (tmp_path / "p.xml").write_text(platform_of_pairs())
+    words = ("--reference-speed", "4.2e9", "--inputs-from", "p", "-o", tmp_path / "w.toml")
+    assert gridsched("workflow", "import", WORKFLOWS / name, *words).status == 0
+    files = ("--platform", tmp_path / "p.xml", "--workload", tmp_path / "w.toml", "--scheduler", scheduler, "--json")
+    first, second = (gridsched("run", *files, "--driver", driver).json for driver in ("reference", "simgrid"))
+    assert first["makespan_s"] == pytest.approx(second["makespan_s"], rel=1e-9)
+    assert first["energy_model_j"] == pytest.approx(second["energy_j"], rel=1e-9)

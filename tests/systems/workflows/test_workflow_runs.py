@@ -43,3 +43,35 @@ def test_a_comparison_is_of_schedulers_of_workflows(gridsched, files):
     """Where nobody names any."""
     done = gridsched("compare", *files, "--driver", "reference", "--json")
     assert sorted(row["scheduler"] for row in done.json["results"]) == IDS
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+@pytest.mark.parametrize(("size", "end"), [(20, 10.0), (2, 7.0)])
+def test_a_task_runs_where_its_file_is_soonest(gridsched, files, tmp_path, driver, size, end):
+    """Host a is half as fast: 10 flop there take 10 s; on b 5 s, and 1 s of latency and size / 2 s before that."""
+    (tmp_path / "p.xml").write_text(PLATFORM.replace('id="b" speed="1f"', 'id="b" speed="2f"'))
+    (tmp_path / "t.csv").write_text("id,flops\nonly,10\n")
+    (tmp_path / "e.csv").write_text(f"task,on,bytes,file\nonly,,{size},raw\n")
+    with (tmp_path / "w.toml").open("a") as stream:
+        stream.write('inputs_from = "a"\n')
+    done = gridsched("run", *files, "--scheduler", "ready_min_min", "--driver", driver, "--json")
+    assert done.json["makespan_s"] == pytest.approx(end)
+
+
+@pytest.mark.parametrize(
+    ("edges", "more", "parts"),
+    [
+        ("task,on,bytes,file\nfar,,5,raw\n", "", ("e.csv, line 2", "'raw'", "inputs_from")),
+        ("task,on,bytes,file\nfar,,5,\n", 'inputs_from = "a"\n', ("e.csv, line 2", "the file's name")),
+        ("task,on,bytes,file\nfar,,5,raw\nnear,,6,raw\n", 'inputs_from = "a"\n', ("e.csv, line 3", "'raw' has 5")),
+        ("task,on,bytes,file\nfar,,5,raw\n", 'inputs_from = "zz"\n', ("p.xml", "'zz'", "a, b")),
+        (EDGES, 'inputs_from = "a"\n', ("e.csv", "tasks make all files")),
+    ],
+)
+def test_bad_files_that_no_task_makes_are_refused_in_a_line(refused, files, tmp_path, edges, more, parts):
+    """Naming the line and the file, or the host."""
+    (tmp_path / "e.csv").write_text(edges)
+    with (tmp_path / "w.toml").open("a") as stream:
+        stream.write(more)
+    message = refused("run", *files, "--scheduler", "ready_min_min", "--driver", "reference")
+    assert all(part in message for part in parts), message

@@ -1,0 +1,213 @@
+"""Tasks as others recorded or described them, of whatever format, and the workflow that they make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from gridsched.errors import InputError
+from gridsched.model.limits import LARGEST, MAX_NAME
+from gridsched.systems.workflows.workflow_csv import Workflow, ordered
+
+#: Tasks that took no time that was measured take so long [s], at this speed where none is known [flop/s].
+SHORTEST_S, _SOME_SPEED = 1e-6, 1e9
+
+
+@dataclass
+class Recorded:
+    """A task as it was recorded or described.
+
+    Attributes
+    ----------
+    where : str
+        Begin of messages on it: the file, and its line.
+    name : str
+    time_s : float
+        Run time [s]; nan where its work is described.
+    flops : float
+        Its work [flop]; nan where its time was measured.
+    speed : float
+        Of a core of the machine on which it ran [flop/s]; nan where that is not known.
+    cores : int
+        On so many cores.
+    parents : dict of str to float
+        Tasks that it waits for, and data that each makes for it alone [byte].
+    reads, makes : dict of str to float
+        Files and their sizes [byte].
+    """
+
+    where: str
+    name: str
+    time_s: float = math.nan
+    flops: float = math.nan
+    speed: float = math.nan
+    cores: int = 1
+    parents: dict[str, float] = field(default_factory=dict)
+    reads: dict[str, float] = field(default_factory=dict)
+    makes: dict[str, float] = field(default_factory=dict)
+
+
+def number(value: object, where: str, what: str, most: float = LARGEST) -> float:
+    """Return a number >= 0 that a file gives as one or as a text; `InputError` names it by `where` and `what`."""
+    try:
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
+        found = math.nan
+    if not 0 <= found <= most:
+        shown = str(value)[:80]
+        raise InputError(f"{where}: {what} is {shown!r}; it must be a number >= 0, at most {most:g}.")
+    return found
+
+
+def joined(
+    tasks: Sequence[Recorded], reference_speed: float | None, inputs_from: str | None, notes: Sequence[str] = ()
+) -> Workflow:
+    """Return tasks with edges for the files that one makes and another reads, and for other parents.
+
+    A file that several make goes from those that the reader names as parents.
+
+    Parameters
+    ----------
+    tasks : sequence of Recorded
+    reference_speed : float or None
+        Of the machines on which times were measured [flop/s]; None: each task's own.
+    inputs_from : str or None
+        Host from which files are sent that no task makes; None: they are not.
+    notes : sequence of str
+        What the reader has to report.
+
+    Raises
+    ------
+    InputError
+        Naming the task and where it stands.
+    """
+    named: dict[str, Recorded] = {}
+    makers: dict[str, list[str]] = {}
+    for task in tasks:
+        _check_name(task.where, "task", task.name)
+        if task.name in named:
+            raise InputError(f"{task.where}: there is a task {task.name!r} already.")
+        named[task.name] = task
+        for file in task.makes:
+            _check_name(task.where, "file", file)
+            makers.setdefault(file, []).append(task.name)
+    edges: list[tuple[str, str, float, str]] = []
+    staged: dict[str, float] = {}
+    for task in named.values():
+        for parent in task.parents:
+            if parent not in named:
+                raise InputError(f"{task.where}: task {task.name!r} waits for {parent!r}, which is no task.")
+            if parent == task.name:
+                raise InputError(f"{task.where}: task {task.name!r} waits for itself.")
+        with_files = set()
+        for file, size in task.reads.items():
+            if file not in makers:
+                _check_name(task.where, "file", file)
+                _stage(staged, task, file, size)
+                edges += [(task.name, "", size, file)] * (inputs_from is not None)
+            for other in _makers_for(task, file, makers.get(file, ())):
+                with_files.add(other)
+                edges.append((task.name, other, named[other].makes[file], file))
+        edges += [(task.name, each, own, "") for each, own in task.parents.items() if own or each not in with_files]
+    _refuse_cycle(named, edges)
+    several = [file for file, made_by in makers.items() if len(made_by) > 1]
+    said = [*notes, *_work_notes(tasks, reference_speed), *_staged_notes(staged, inputs_from)]
+    said += [f"file {file!r} is made by {len(makers[file])} tasks: it goes from parents alone" for file in several]
+    flops = [_work(task, reference_speed) for task in named.values()]
+    return Workflow({"id": list(named), "flops": flops}, edges, said, inputs_from if staged else None)
+
+
+def _check_name(where: str, what: str, name: str) -> None:
+    """Refuse names that a table would not give back."""
+    if not name or len(name) > MAX_NAME or name.startswith("#") or name != name.strip() or len(name.splitlines()) > 1:
+        raise InputError(
+            f"{where}: {name[:80]!r} is no name of a {what}; one of 1 to {MAX_NAME:,} characters is needed, without "
+            "line breaks, blanks around it or a '#' before it."
+        )
+
+
+def _stage(staged: dict[str, float], task: Recorded, file: str, size: float) -> None:
+    """Note a file that no task makes; refuse it if it has two sizes."""
+    if staged.setdefault(file, size) != size:
+        raise InputError(
+            f"{task.where}: task {task.name!r} reads {size:g} bytes of file {file!r}, and another one "
+            f"{staged[file]:g}; no task makes it, so it has one size."
+        )
+
+
+def _makers_for(task: Recorded, file: str, made_by: Sequence[str]) -> list[str]:
+    """Return from whom a task has a file: of several that make it, its parents."""
+    others = [each for each in made_by if each != task.name]
+    if len(made_by) < 2:
+        return others
+    parents = [each for each in others if each in task.parents]
+    if others and not parents and task.name not in made_by:
+        raise InputError(
+            f"{task.where}: task {task.name!r} reads file {file!r}, which {made_by[0]!r} and {made_by[1]!r} make, and "
+            "names none of its makers as a parent."
+        )
+    return parents
+
+
+def _refuse_cycle(named: dict[str, Recorded], edges: Sequence[tuple[str, str, float, str]]) -> None:
+    """Refuse tasks that wait for each other, by one of them."""
+    place = {name: k for k, name in enumerate(named)}
+    pairs = [(place[task], place[on]) for task, on, *_ in edges if on]
+    _, k = ordered([one for one, _ in pairs], [other for _, other in pairs], [0.0] * len(named))
+    if k is not None:
+        names = list(named)
+        task, on = (names[each] for each in pairs[k])
+        raise InputError(f"{named[task].where}: task {task!r} waits for {on!r}, and it for that task: a cycle.")
+
+
+def _speed(task: Recorded, reference_speed: float | None) -> float:
+    """Return the speed by which a run time is work [flop/s]."""
+    return task.speed if reference_speed is None else reference_speed
+
+
+def _work(task: Recorded, reference_speed: float | None) -> float:
+    """Return the work of a task [flop]."""
+    speed = _speed(task, reference_speed)
+    if math.isnan(task.time_s):
+        return task.flops or SHORTEST_S * (_SOME_SPEED if math.isnan(speed) else speed)
+    if math.isnan(speed):
+        raise InputError(
+            f"{task.where}: no clock rate of a machine on which task {task.name!r} ran; give --reference-speed, the "
+            "speed of a core in flop/s, for all."
+        )
+    work = max(task.time_s, SHORTEST_S) * speed * task.cores
+    if work > LARGEST:
+        raise InputError(f"{task.where}: task {task.name!r} has a work of {work:g} flop; at most {LARGEST:g} is read.")
+    return work
+
+
+def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None) -> list[str]:
+    """Return how work was found, in words."""
+    notes = []
+    timed = [task for task in tasks if not math.isnan(task.time_s)]
+    speeds = {_speed(task, reference_speed) for task in timed}
+    speeds = {speed for speed in speeds if not math.isnan(speed)}
+    if reference_speed is not None and timed:
+        notes.append(f"work is run time times --reference-speed, {reference_speed:g} flop/s")
+    elif speeds:
+        most = f" to {max(speeds):g}" * (len(speeds) > 1)
+        notes.append(
+            f"work is run time times the clock rate of the task's machine, {min(speeds):g}{most} flop/s: one flop a "
+            "cycle (--reference-speed says otherwise)"
+        )
+    if several := sum(task.cores > 1 for task in timed):
+        notes.append(f"{several} tasks ran on several cores: the work of all of these is on one")
+    if short := sum(not (task.time_s >= SHORTEST_S or task.flops > 0) for task in tasks):
+        notes.append(f"{short} tasks of no time take {SHORTEST_S:g} s")
+    return notes
+
+
+def _staged_notes(staged: dict[str, float], inputs_from: str | None) -> list[str]:
+    """Return what becomes of files that no task makes, in words."""
+    if not staged:
+        return [] if inputs_from is None else [f"tasks make all files: nothing is sent from {inputs_from}"]
+    what = f"{len(staged)} files that no task makes, {sum(staged.values()):,.0f} bytes,"
+    if inputs_from is None:
+        return [f"{what} are not staged in; --inputs-from HOST has them sent from there"]
+    return [f"{what} are sent from {inputs_from}"]
