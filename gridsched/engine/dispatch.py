@@ -93,6 +93,7 @@ class Dispatch:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
         plain = self._powers is None and not self._may_wait and self.host_pstate is None and not self._kills
+        plain &= self._run.followed is None
         return resources.one_core and not resources.has_sets and plain
 
     def pass_on(self, execution: Execution, now: float) -> Execution | None:
@@ -105,7 +106,7 @@ class Dispatch:
         """
         run, host = self._run, execution.host
         pstate = self._pstates[host]
-        if run.fixed[host] or run.pstate[host] != pstate or run.held:
+        if run.fixed[host] or run.pstate[host] != pstate:
             return None
         if run.replicates:
             if len(run.copies[execution.task]) > 1 or execution.task in run.places:

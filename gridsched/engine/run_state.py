@@ -77,6 +77,8 @@ class RunState(TaskStates):
         self.resources = resources_of(system, tasks, traits, self.is_on)
         self._take, self._release = self.resources.take, self.resources.release
         super().__init__(len(tasks))
+        if tasks.dependencies is not None:
+            self.followed = []
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
         self.virtual = VirtualQueues(n)
@@ -122,6 +124,8 @@ class RunState(TaskStates):
         task, host = execution.task, execution.host
         self.n_virtual -= self.state_of[task] == VIRTUAL  # `_move`, and `touch` below: calls are dear here
         self.state_of[task] = RUNNING
+        if self.followed is not None:
+            self.followed.append(task)
         if self.replicates:
             self.copies.setdefault(task, []).append(execution)
         self._take(execution)

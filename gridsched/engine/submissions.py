@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
@@ -107,7 +107,8 @@ class Submissions:
 class DependencyTracker:
     """Keeps tasks blocked until what they wait for has happened.
 
-    A blocked task may be queued or planned: it then starts when it is at the head and free.
+    A blocked task may be queued or planned: it then starts when it is at the head and free. Each start or end is
+    looked at once, with the pairs that wait for it; each task counts its pairs that are not over.
 
     Parameters
     ----------
@@ -119,33 +120,43 @@ class DependencyTracker:
     """
 
     def __init__(self, dependencies: Dependencies, run: RunState, timers: Timers, dispatch: Dispatch) -> None:
-        self._all = dependencies.by_task()
+        pairs = dependencies.by_task()
         self._run = run
         self._timers = timers
         self._dispatch = dispatch
-        #: when each pair is over [s]: nan until that is known, infinite if it never will be
-        self._over: Floats = np.full(len(self._all), np.nan)
-        #: pairs of which the other task has come, and is not so far
-        self._open: Integers = np.zeros(0, dtype=np.int64)
-        #: pairs of tasks that are held
-        self._pairs: Integers = np.zeros(0, dtype=np.int64)
-        self._is_held = np.zeros(len(run.states), dtype=np.bool_)
-        self._is_open = np.zeros_like(self._is_held)
-        self._by_other = np.argsort(self._all.on, kind="stable")
-        self._any_of_starts = bool((self._all.kind == After.START).any())
+        self._task: list[int] = pairs.task.tolist()
+        self._kind: list[int] = pairs.kind.tolist()
+        self._delay_s: list[float] = pairs.delay_s.tolist()
+        #: pairs of each task that are not over
+        self._n_left: list[int] = np.bincount(pairs.task, minlength=len(run.states)).tolist()
+        #: pairs that wait for each task's start, and for its end
+        self._at_start: dict[int, list[int]] = {}
+        self._at_end: dict[int, list[int]] = {}
+        for pair, (on, kind) in enumerate(zip(pairs.on.tolist(), self._kind, strict=True)):
+            (self._at_start if kind == After.START else self._at_end).setdefault(on, []).append(pair)
+        #: when pairs are over whose delay runs [s], as a dictionary and as a heap with their pairs
+        self._due_s: dict[int, float] = {}
+        self._due: list[tuple[float, int]] = []
+        #: tasks, held or not, that wait for what can never happen
+        self._hopeless: set[int] = set()
+        #: held tasks to be rejected, and to be released
+        self._never: set[int] = set()
+        self._ready: set[int] = set()
 
     def hold(self, first: int, end: int, now: float) -> None:
         """Block those of newly submitted tasks that wait for others."""
-        low, high = np.searchsorted(self._all.on, [first, end], sorter=self._by_other)
-        self._open = np.concatenate([self._open, self._by_other[low:high]])
-        low, high = np.searchsorted(self._all.task, [first, end])
-        pairs = np.arange(low, high)
-        pairs = pairs[self._run.states[self._all.task[pairs]] == WAITING]
-        held = np.unique(self._all.task[pairs])
-        self._is_held[held] = True
-        self._run.block(held.tolist())
-        self._pairs = np.concatenate([self._pairs, pairs])
-        self._wake_at(self._over[pairs], now)
+        run = self._run
+        pairs = range(bisect_left(self._task, first), bisect_left(self._task, end))
+        held = {task for task in self._task[pairs.start : pairs.stop] if run.state_of[task] == WAITING}
+        if not held:
+            return
+        run.block(list(held))
+        self._never |= held & self._hopeless
+        self._ready.update(task for task in held if not self._n_left[task])
+        if self._due:
+            self._wake_at(
+                {self._due_s[pair] for pair in pairs if pair in self._due_s and self._task[pair] in held}, now
+            )
 
     def release(self, now: float) -> list[int]:
         """Let tasks go for which all is over, at `now` [s]; return those that wait then, in no queue or plan.
@@ -153,71 +164,85 @@ class DependencyTracker:
         A task that waits for what can never happen is rejected, and so is who waits for its success.
         """
         released: list[int] = []
-        again = True
-        while again:
-            self._find_over(now)
-            task, over = self._all.task[self._pairs], self._over[self._pairs]
-            never = np.unique(task[np.isinf(over)]).tolist()
+        while self._lets_go(now):
+            never, ready = sorted(self._never), sorted(self._ready)
+            self._never.clear()
+            self._ready.clear()
             for each in never:
                 self._reject(each)
-            ready = self._all_over(task, over <= now)
             for each in ready:
                 self._release(each)
-            self._pairs = self._pairs[self._is_held[task]]
             released += [each for each in ready if self._run.state_of[each] == WAITING]
-            again = bool(never)
         return released
-
-    def _all_over(self, task: Integers, is_over: Booleans) -> list[int]:
-        """Return the tasks all of whose pairs are over, ascending; only what is over is sorted."""
-        self._is_open[task[~is_over]] = True
-        some = task[is_over]
-        ready: list[int] = np.unique(some[~self._is_open[some]]).tolist()
-        self._is_open[task] = False
-        return ready
 
     def _reject(self, task: int) -> None:
         for host in list(self._run.places.get(task, ())):
             self._dispatch.unqueue(task, host)
             self._dispatch.freed.append(host)
         self._run.held.discard(task)
-        self._is_held[task] = False
         self._run.end_task(task, TaskState.REJECTED)
 
     def _release(self, task: int) -> None:
         """Let a task wait like any; where it is queued or planned, its hosts are served."""
         run = self._run
         run.unblock(task)
-        self._is_held[task] = False
         self._dispatch.freed += run.places.get(task, ())
         if run.state_of[task] == VIRTUAL:
             self._dispatch.vacant += run.virtual.hosts()
 
     def note_starts(self, now: float) -> None:
         """Have the instant come again if what was decided lets go of tasks that are held."""
-        if len(self._open) and self._find_over(now):
-            over = self._over[self._pairs]
-            if ((over <= now) | np.isinf(over)).any():
-                self._timers.set(now, Timer.RELEASE)
+        if self._lets_go(now):
+            self._timers.set(now, Timer.RELEASE)
 
-    def _find_over(self, now: float) -> bool:
-        """Find when pairs are over whose other task has come so far; whether any is new."""
-        state = self._run.states[self._all.on[self._open]]
-        if not self._any_of_starts and not (state >= FINISHED).any():
-            return False
-        kind = self._all.kind[self._open]
-        is_final, is_success = state >= FINISHED, state == FINISHED
-        met = np.choose(kind, [is_final | (state == RUNNING), is_final, is_success, is_final & ~is_success])
-        is_settled = met | is_final
-        if not is_settled.any():
-            return False
-        pairs = self._open[is_settled]
-        self._over[pairs] = np.where(met[is_settled], now + self._all.delay_s[pairs], np.inf)
-        self._open = self._open[~is_settled]
-        self._wake_at(self._over[pairs[self._is_held[self._all.task[pairs]]]], now)
-        return True
+    def _lets_go(self, now: float) -> bool:
+        """Look at what has started or ended, and at delays that are over; whether held tasks are to be let go."""
+        followed = self._run.followed
+        if followed:
+            self._run.followed = []
+            for task in followed:
+                self._follow(task, now)
+        while self._due and self._due[0][0] <= now:
+            pair = heapq.heappop(self._due)[1]
+            del self._due_s[pair]
+            self._count_down(self._task[pair])
+        return bool(self._never or self._ready)
 
-    def _wake_at(self, times: Floats, now: float) -> None:
+    def _follow(self, on: int, now: float) -> None:
+        """Look at the pairs that wait for a task which has started or ended; it may wait again already."""
+        state = self._run.state_of[on]
+        over = self._at_start.pop(on, []) if state == RUNNING or state >= FINISHED else []
+        if state >= FINISHED:
+            for pair in self._at_end.pop(on, ()):
+                kind = self._kind[pair]
+                if kind == After.END or (kind == After.SUCCESS) == (state == FINISHED):
+                    over.append(pair)
+                else:
+                    self._give_up(self._task[pair])
+        wakes = set()
+        for pair in over:
+            task, end = self._task[pair], now + self._delay_s[pair]
+            if end <= now:
+                self._count_down(task)
+                continue
+            self._due_s[pair] = end
+            heapq.heappush(self._due, (end, pair))
+            if task in self._run.held:
+                wakes.add(end)
+        self._wake_at(wakes, now)
+
+    def _count_down(self, task: int) -> None:
+        self._n_left[task] -= 1
+        if not self._n_left[task] and task in self._run.held:
+            self._ready.add(task)
+
+    def _give_up(self, task: int) -> None:
+        self._hopeless.add(task)
+        if task in self._run.held:
+            self._never.add(task)
+
+    def _wake_at(self, times: Iterable[float], now: float) -> None:
         """Have instants at times to come [s]."""
-        for time in np.unique(times[np.isfinite(times) & (times > now)]).tolist():
-            self._timers.set(time, Timer.RELEASE)
+        for time in sorted(times):
+            if time > now:
+                self._timers.set(time, Timer.RELEASE)

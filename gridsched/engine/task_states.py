@@ -43,6 +43,8 @@ class TaskStates:
         Tasks from here on are not submitted yet.
     held : set of int
         Submitted tasks that wait for others: blocked, or in a queue or a plan in which they come to stand.
+    followed : list of int or None
+        Tasks that have started or come to a final state since somebody looked; None where no task waits for another.
     """
 
     def __init__(self, n_tasks: int) -> None:
@@ -54,6 +56,7 @@ class TaskStates:
         self.times_postponed = np.zeros(n_tasks, dtype=np.int64)
         self.submitted = 0
         self.held: set[int] = set()
+        self.followed: list[int] | None = None
         #: no task before this one is mappable
         self._first_waiting = 0
 
@@ -75,6 +78,8 @@ class TaskStates:
         self.states[first:end] = np.where(waits, WAITING, TaskState.REJECTED)
         n_waiting = int(np.count_nonzero(waits))
         self.open_tasks -= end - first - n_waiting
+        if self.followed is not None and n_waiting < end - first:
+            self.followed += (np.flatnonzero(~waits) + first).tolist()
         self.waits_from(first)
         return n_waiting > 0
 
@@ -83,6 +88,8 @@ class TaskStates:
         self.n_virtual -= self.state_of[task] == VIRTUAL
         self.state_of[task] = state
         self.open_tasks -= 1
+        if self.followed is not None:
+            self.followed.append(task)
 
     def blocked(self) -> Integers:
         """Return the ids of tasks that wait for others and are in no queue or plan, ascending."""

@@ -45,7 +45,7 @@ class ReadyList(Scheduler):
         decisions: list[Decision] = []
         while left.any():
             k = self._choose(np.where(left[:, None], ends, np.inf), left)
-            host = int(np.argmin(ends[k]))
+            host = self._host(ends[k], time_s[k], cores[:, 0])
             decisions.append(Assign(int(tasks[k]), host))
             left[k] = False
             cores[host, 0] = ends[k, host]
@@ -65,6 +65,18 @@ class ReadyList(Scheduler):
             Tasks that are not.
         """
 
+    def _host(self, ends: Floats, time_s: Floats, free_s: Floats) -> int:
+        """Return the host of the task that is queued next: that of its earliest end.
+
+        Parameters
+        ----------
+        ends : ndarray of float64, shape (hosts,)
+            When the task would end [s]; infinite where it cannot run, or the host is off.
+        time_s, free_s : ndarray of float64, shape (hosts,)
+            How long it takes, and from when on a core is free [s].
+        """
+        return int(np.argmin(ends))
+
 
 class ReadyMCT(ReadyList):
     """Of the tasks that are ready, in order of their ids, each to the host of its earliest end, its data considered.
@@ -77,6 +89,44 @@ class ReadyMCT(ReadyList):
 
     def _choose(self, ends: Floats, left: Floats) -> int:
         return int(np.argmax(left))
+
+
+class ReadyMET(ReadyList):
+    """Of the tasks that are ready, in order of their ids, each to the host on which it takes least time.
+
+    Neither data nor what is queued there count.
+
+    References
+    ----------
+    .. [1] M. Maheswaran et al., "Dynamic mapping of a class of independent tasks onto heterogeneous computing
+       systems", JPDC 59, 1999, section 3.1 (MET). https://doi.org/10.1006/jpdc.1999.1581
+    """
+
+    def _choose(self, ends: Floats, left: Floats) -> int:
+        return int(np.argmax(left))
+
+    def _host(self, ends: Floats, time_s: Floats, free_s: Floats) -> int:
+        return int(np.argmin(np.where(np.isfinite(ends), time_s, np.inf)))
+
+
+class ReadyOLB(ReadyList):
+    """Of the tasks that are ready, in order of their ids, each to the host that has a free core first.
+
+    Neither data nor how long it takes there count.
+
+    References
+    ----------
+    .. [1] M. Maheswaran et al., "Dynamic mapping of a class of independent tasks onto heterogeneous computing
+       systems", JPDC 59, 1999, section 3.1 (OLB). https://doi.org/10.1006/jpdc.1999.1581
+    """
+
+    traits: ClassVar[Traits] = Traits(asked="event", platform_order_matters=True)
+
+    def _choose(self, ends: Floats, left: Floats) -> int:
+        return int(np.argmax(left))
+
+    def _host(self, ends: Floats, time_s: Floats, free_s: Floats) -> int:
+        return int(np.argmin(np.where(np.isfinite(ends), free_s, np.inf)))
 
 
 class ReadyMinMin(ReadyList):

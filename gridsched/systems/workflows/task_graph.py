@@ -113,6 +113,26 @@ class TaskGraph:
             ranks[task] = max(ways, default=0.0)
         return ranks
 
+    def median_times(self) -> Floats:
+        """Return each task's median time over hosts [s]; where that is infinite, its greatest finite one.
+
+        As Sih and Lee 1993 have it; shape (tasks,).
+        """
+        median = np.median(self.time_s, axis=1)
+        greatest: Floats = np.where(np.isfinite(self.time_s), self.time_s, -np.inf).max(axis=1, initial=-np.inf)
+        return np.where(np.isfinite(median), median, greatest)
+
+    def static_levels(self, times_s: Floats) -> Floats:
+        """Return each task's longest way to an end by given times [s], without transfers, shape (tasks,)."""
+        levels: Floats = times_s.copy()
+        for row in range(len(self.tasks) - 1, -1, -1):
+            levels[row] += max((levels.item(self.row[e.other]) for e in self.behind[self.tasks[row]]), default=0.0)
+        return levels
+
+    def counts_before(self) -> list[int]:
+        """Return for how many of the graph's own tasks each waits."""
+        return [sum(edge.other in self.row for edge in self.before[task]) for task in self.tasks]
+
     def optimistic_costs(self) -> Floats:
         """Return what is at least left behind each task on each host [s], shape (tasks, hosts).
 

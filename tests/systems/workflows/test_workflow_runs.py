@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-IDS = ["cpop", "heft", "peft", "ready_max_min", "ready_mct", "ready_min_min", "ready_sufferage"]
+IDS = [
+    "cpop", "dls", "ecs", "ees", "hbmct", "heft", "heft_slack", "lookahead_heft", "peft", "ready_max_min", "ready_mct",
+    "ready_met", "ready_min_min", "ready_olb", "ready_sufferage",
+]  # fmt: skip
 #: Two hosts with a link of their own to a router without limit: no two transfers of a fork to one host share time.
 PLATFORM = """<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">
 <config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>

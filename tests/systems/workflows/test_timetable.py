@@ -1,0 +1,47 @@
+"""A timetable of gaps is what a search through all that is planned finds, one core after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gridsched import Host, Platform, PState, make_tasks
+from gridsched.model.estimates import FlopsEstimates
+from gridsched.model.system import System
+from gridsched.systems.workflows.timetable import Timetable
+
+TIMES = st.integers(0, 8).map(float)
+
+
+def earliest(planned, ready: float, time: float) -> float:
+    """Return the earliest start in a list of (start, end) that overlap nowhere."""
+    starts = [ready, *(end for _, end in planned if end > ready)]
+    return min(s for s in starts if all(end <= s or start >= s + time for start, end in planned))
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_the_best_place_is_that_of_a_plain_search(data):
+    """Least end plus weight, then the lowest host, the earliest start, the lowest core; some tasks go again."""
+    cores = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    hosts = tuple(Host(f"h{k}", (PState(1.0, 1.0, 2.0, 2.0),), cores=n) for k, n in enumerate(cores))
+    platform = Platform(hosts)
+    table = Timetable(System(platform, FlopsEstimates(platform, make_tasks([1.0]))))
+    planned = [[[] for _ in range(n)] for n in cores]
+    vector = st.lists(TIMES, min_size=len(cores), max_size=len(cores)).map(np.array)
+    for task in range(data.draw(st.integers(1, 12))):
+        ready, time = data.draw(vector), data.draw(vector) + 1.0
+        weight = data.draw(st.none() | vector)
+        found = [(earliest(planned[h][c], ready[h], time[h]), h, c) for h in range(len(cores)) for c in range(cores[h])]
+        end = [(s + time[h] + (0.0 if weight is None else weight[h]), h, s, c) for s, h, c in found]
+        _, host, start, core = min(end)
+        place = table.best_place(ready, time, weight)
+        assert place == (host, core, start)
+        table.place(task, place, time[host])
+        planned[host][core].append((start, start + time[host]))
+        if data.draw(st.booleans()):
+            other = data.draw(st.sampled_from(sorted(table.host)))
+            span = table.start_s[other], table.end_s[other]
+            planned[table.host[other]][table.core[other]].remove(span)
+            table.remove(other)
