@@ -34,6 +34,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
+from gridsched.model.staged_files import StagedFiles
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import OF_PARTS, Tasks, is_constant, make_tasks
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, TRANSFER, Trace, check_trace
@@ -73,6 +74,8 @@ _PAIRS = {
     **dict.fromkeys(("task", "on", "kind", "item"), np.int64),
     **dict.fromkeys(("delay_s", "size_bytes"), np.float64),
 }
+#: Files that no task makes, and who reads them; their host stands in the description.
+_STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
 #: What the description says of the export, of the trace and of the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
 _OF_TRACE = ("horizon_s", "mapping_events", "delegated_to", "timing", "as_estimated", "energy_weights", "carbon")
@@ -116,6 +119,7 @@ class _Description:
     carbon: Signal | None = None
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
+    staged_on: str = ""
 
 
 #: Records of parallel tasks; the last where they share nodes.
@@ -137,6 +141,7 @@ _NAMES = {
     *(f"utility.{name}" for name in _FUNCTIONS),
     *(f"classes.{name}" for name in _CLASSES),
     *(f"dependencies.{name}" for name in _PAIRS),
+    *(f"staged.{name}" for name in _STAGED),
 }
 
 
@@ -215,6 +220,8 @@ def archive_bytes(export: Export) -> bytes:
     if utility is not None:
         arrays |= {f"utility.{name}": getattr(utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(utility.classes, name) for name in _CLASSES}
+    if tasks.staged is not None:
+        arrays |= {f"staged.{name}": getattr(tasks.staged, name) for name in _STAGED}
     description = {
         "format_version": FORMAT_VERSION,
         **{name: getattr(export, name) for name in _OF_EXPORT},
@@ -228,6 +235,8 @@ def archive_bytes(export: Export) -> bytes:
         "carbon": trace.carbon and asdict(trace.carbon),
         "attributes": {name: each.names for name, each in tasks.attributes.items()},
     }
+    if tasks.staged is not None:
+        description["staged_on"] = tasks.staged.host
     if not tasks.share_nodes:
         del description["resources"]
     stream = io.BytesIO()
@@ -358,6 +367,7 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
         },
         utility=utility,
         dependencies=_dependencies(arrays, len(columns["flops"])),
+        staged=_staged(description.staged_on, arrays),
         files=DataFiles(files.names, np.array(files.size_bytes), files.locations) if files else None,
         name=description.tasks_name,
     )
@@ -373,6 +383,15 @@ def _dependencies(arrays: dict[str, NDArray[Any]], n_tasks: int) -> Dependencies
     if pairs.task.max(initial=-1) >= n_tasks or (np.diff(pairs.task) < 0).any():
         raise InputError(f"dependencies.task must ascend, to {n_tasks - 1} at most.")
     return pairs
+
+
+def _staged(host: str, arrays: dict[str, NDArray[Any]]) -> StagedFiles | None:
+    if "staged.task" not in arrays:
+        return None
+    columns = _cast(arrays, "staged.", _STAGED)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise InputError("staged.task and its other columns must have as many rows.")
+    return StagedFiles(host, **columns)
 
 
 def _check_platform(platform: Platform) -> None:

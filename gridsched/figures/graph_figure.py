@@ -21,6 +21,8 @@ MOST_HOSTS = 9
 #: More tasks than this are dots without names.
 MOST_NAMED = 250
 _WIDTH, _LEFT_INCH, _LETTER_INCH = 10.0, 0.2, 0.082
+#: Width of boxes, as a share of a layer: of long names and of short ones.
+_WIDE, _SQUARE = 0.72, 0.4
 #: Of the names, in full and at least [characters].
 _LONGEST, _SHORTEST = 18, 3
 _DARK, _DATA, _PALE = "#a5371b", "#2f6396", "#b4b4b4"
@@ -60,10 +62,11 @@ def graph(trace: Trace) -> Drawn:
     axes.set_axis_off()
     axes.set_xlim(-0.5, int(layout.x.max()) + 0.5)
     axes.set_ylim(bottom + 0.6, top - 0.6)
-    legend: list[Artist] = [*_draw_edges(axes, shown)]
+    width = (_WIDE if max(len(str(label)) for label in trace.tasks.labels.tolist()) > 3 else _SQUARE) * is_named
+    legend: list[Artist] = [*_draw_edges(axes, shown, width)]
     names, looks = [host.name for host in trace.platform.hosts], _host_looks(trace, shown)
     if is_named:
-        _draw_boxes(axes, trace, shown, looks, min(room, _LONGEST))
+        _draw_boxes(axes, trace, shown, looks, min(room, _LONGEST), width)
     else:
         _draw_dots(axes, shown, looks)
     legend += [Patch(facecolor=look.face, edgecolor="#303030", label=look.label) for look in looks.values()]
@@ -93,20 +96,24 @@ def _host_looks(trace: Trace, shown: RunGraph) -> dict[int, Look]:
     return looks | ({-1: Look("#ffffff", None, "not finished")} if -1 in used else {})
 
 
-def _draw_edges(axes: Axes, shown: RunGraph) -> list[Line2D]:
-    """Draw the edges, those of the longest path last; return what to say of them."""
+def _draw_edges(axes: Axes, shown: RunGraph, width: float) -> list[Line2D]:
+    """Draw the edges between boxes of a width, those of the longest path last; return what to say of them."""
+    half = np.array([width / 2, 0.0])
     is_sent = shown.is_sent & ~shown.on_path
     kinds: tuple[Booleans, ...] = (shown.on_path, is_sent, ~shown.on_path & ~is_sent)
     crowded, thin = len(shown.on_path) > 2_000, 0.6 if len(shown.on_path) > 250 else 1.0
     legend = []
-    for order, ((label, color, width), rows) in enumerate(zip(_LINES, kinds, strict=True)):
+    for order, ((label, color, thick), rows) in enumerate(zip(_LINES, kinds, strict=True)):
         if rows.any():
-            ways = [shown.layout.ways[k] for k in np.flatnonzero(rows).tolist()]
+            ways = [shown.layout.ways[k].copy() for k in np.flatnonzero(rows).tolist()]
+            for way in ways:
+                way[0] += half
+                way[-1] -= half
             faint = 0.25 if crowded and order else 1.0
             lines = LineCollection(
                 ways,
                 colors=color,
-                linewidths=width * (thin if order else 1.0),
+                linewidths=thick * (thin if order else 1.0),
                 alpha=faint,
                 zorder=1.9 - 0.1 * order,
                 rasterized=crowded,
@@ -116,9 +123,8 @@ def _draw_edges(axes: Axes, shown: RunGraph) -> list[Line2D]:
     return legend
 
 
-def _draw_boxes(axes: Axes, trace: Trace, shown: RunGraph, looks: dict[int, Look], room: int) -> None:
+def _draw_boxes(axes: Axes, trace: Trace, shown: RunGraph, looks: dict[int, Look], room: int, width: float) -> None:
     layout, names = shown.layout, [str(label) for label in trace.tasks.labels.tolist()]
-    width = 0.72 if max(map(len, names)) > 3 else 0.4
     for k, name in enumerate(names):
         look, x, y = looks[int(shown.host[k])], float(layout.x[k]), float(layout.y[k])
         box = FancyBboxPatch(

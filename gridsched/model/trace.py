@@ -322,7 +322,7 @@ def check_trace(trace: Trace) -> None:
 def _check_transfers(trace: Trace) -> None:
     """Raise `InputError` where data between tasks cannot have gone so."""
     sent, pairs, last = trace.transfers, trace.tasks.dependencies, len(trace.platform) - 1
-    n_pairs = 0 if pairs is None else len(pairs)
+    n_pairs = sum(0 if each is None else len(each) for each in (pairs, trace.tasks.staged))
     _check("transfers", "pair", (sent["pair"] >= 0) & (sent["pair"] < n_pairs), sent, f"from 0 to {n_pairs - 1}")
     for end in ("source", "target"):
         _check("transfers", end, (sent[end] >= 0) & (sent[end] <= last), sent, f"from 0 to {last}")

@@ -136,11 +136,14 @@ class ShownRun:
             sent = sent[np.argsort(-sent["size_bytes"], kind="stable")[:MOST_SENT]]
         columns: Columns = {name: sent[name] for name in ("begin", "end")}
         columns |= {name: self.row_of[sent[name]] for name in ("source", "target")}
-        pairs, labels = self.trace.tasks.dependencies, self.trace.tasks.labels.astype(str)
-        if pairs is not None:
-            of_sent = sent["pair"]
-            pairs = pairs.by_task()
-            columns |= {"maker": labels[pairs.on[of_sent]], "taker": labels[pairs.task[of_sent]]}
+        pairs, staged = self.trace.tasks.dependencies, self.trace.tasks.staged
+        labels = self.trace.tasks.labels.astype(str)
+        makers = [] if pairs is None else labels[pairs.by_task().on].tolist()
+        takers = [] if pairs is None else labels[pairs.by_task().task].tolist()
+        if staged is not None:  # files that no task makes
+            makers += ["none"] * len(staged)
+            takers += labels[staged.task].tolist()
+        columns |= {"maker": np.array(makers)[sent["pair"]], "taker": np.array(takers)[sent["pair"]]}
         return columns | {"bytes": sent["size_bytes"]}
 
     @cached_property
