@@ -34,6 +34,7 @@ plugin = Plugin(
         ),
     ),
     metrics=("gridsched.systems.workflows.workflow_metrics",),
+    studies="gridsched.systems.workflows.studies",
     commands=(
         Command("workflow", "gridsched.systems.workflows.commands", "Workflows of WfCommons and Pegasus as tables."),
     ),
