@@ -145,9 +145,9 @@ EXPLANATIONS = [
     Explanation(
         ("J-Green500",),
         (
-            "In 45 of 75 draws another schedule draws less than the shortest, by 5.2 % on average over all draws and by "
-            "42 % at most. The eight machines differ 18 times in flops a joule: a schedule that is a little longer and "
-            "leaves the dear ones idle saves more than their waiting costs."
+            "In 45 of 75 draws another schedule draws less than the shortest, by 5.2 % on average over all draws and "
+            "by 42 % at most. The eight machines differ 18 times in flops a joule: a schedule that is a little longer "
+            "and leaves the dear ones idle saves more than their waiting costs."
         ),
         ("hosts == 'Green500' and shape == 'layered' and replicate == 0",),
     ),
@@ -156,8 +156,8 @@ EXPLANATIONS = [
         (
             "The paper draws times by task and machine, unrelated to each other; here a machine's speed holds for all "
             "tasks. PEFT loses most where many paths are alike: on chains it takes 26 % longer than HEFT at CCR 1 and "
-            "35 % at CCR 10 on machines of the Green500, on fork-joins 11 and 13 % at CCR 0.1; it wins on layered graphs "
-            "there at CCR 10, by 5 %. Times by task and machine were not tried."
+            "35 % at CCR 10 on machines of the Green500, on fork-joins 11 and 13 % at CCR 0.1; it wins on layered "
+            "graphs there at CCR 10, by 5 %. Times by task and machine were not tried."
         ),
         ("scheduler in ('heft', 'peft') and replicate == 0",),
     ),
