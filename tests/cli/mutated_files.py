@@ -173,6 +173,9 @@ GENERATORS = {
     "highest_voltage_v = [1.4, 1.5]\nsupply_efficiency = [0.9, 0.98]\ntask_types = 4\n"
     "time_mean_s = 750\ntime_machine_cov = 0.25\ngrid_s = 10\nphases = [[5, 8], [3, 48]]\n"
     "budget_tasks = 8\nscaled_to_system = false\n",
+    "stream of workflows": "kind = 'workflow'\nshape = 'layered'\ntasks = 20\nwidth = 0.5\ndensity = 0.4\n"
+    "regularity = 0.8\njump = 2\nmean_flops = 1e9\nheterogeneity = 1\nccr = 0.5\ndata_heterogeneity = 0.5\n"
+    "reference_speed = 1e9\nreference_bandwidth = 1e8\nworkflows = 3\nmean_interarrival_s = 9\nseed = 4\n",
     "rigid_jobs": "kind = 'rigid_jobs'\njobs = 20\nnodes = 16\nload = 0.9\n"
     "run_time_median_s = 100\nrun_time_sigma = 1\nlongest_run_time_s = 1000\nwidest_job = 8\n"
     "estimate_factor = [1, 5]\nidle_w = 5\nbusy_w = 10\n",
@@ -218,6 +221,34 @@ PROFIT = {
     "apc.csv": "task_type,machine_type,pstate,apc_w\nsort,small,0,100\nsort,big,0,200\nfft,big,0,199.5\n",
     "counts.csv": "task_type,tasks\nsort,5\nfft,3\n",
 }
+WORKFLOW = {
+    "w.toml": "kind = 'workflow'\ntasks_csv = 't.csv'\nedges_csv = 'e.csv'\ninputs_from = 'h1'\n",
+    "t.csv": "id,flops,submit_time_s,workflow\na,1000,0,one\nb,2e3,0.5,one\nc,500.5,7,two\n",
+    "e.csv": "task,on,bytes,file\nb,a,200,f\nc,a,200,f\nc,b,3,\na,,50,raw\nc,,50,raw\n",
+}
+TIMES = {
+    "w.toml": "kind = 'workflow'\ntimes_csv = 't.csv'\nedges_csv = 'e.csv'\n",
+    "t.csv": "id,h1,h2\na,10,20.5\nb,,5\nc,1e1,7\n",
+    "e.csv": "task,on,bytes\nb,a,200\nc,b,3\n",
+}
+_TASKS_1_4 = (
+    '{"name": "a", "id": "1", "runtime": 2.5, "parents": [], "machine": "m", "cores": 2, "files": '
+    '[{"link": "output", "name": "x", "size": 500}, {"link": "input", "name": "raw", "sizeInBytes": 9}]}, '
+    '{"name": "b", "runtimeInSeconds": 4, "parents": ["1"], "files": [{"link": "input", "name": "x"}]}'
+)
+#: Workflows as others describe them.
+WORKFLOWS_OF_OTHERS = {
+    "old.json": '{"schemaVersion": "1.4", "workflow": {"machines": [{"nodeName": "m", "cpu": {"speed": 3}}], '
+    f'"tasks": [{_TASKS_1_4}]}}}}',
+    "new.json": '{"schemaVersion": "1.5", "workflow": {"specification": {"tasks": [{"id": "a", "parents": [], '
+    '"inputFiles": ["raw"], "outputFiles": ["x"]}, {"id": "b", "parents": ["a"], "inputFiles": ["x"]}], "files": '
+    '[{"id": "x", "sizeInBytes": 500}, {"id": "raw", "sizeInBytes": 9}]}, "execution": {"tasks": [{"id": "a", '
+    '"runtimeInSeconds": 2.5, "coreCount": 2, "machines": ["m"]}, {"id": "b", "runtimeInSeconds": 4}], "machines": '
+    '[{"nodeName": "m", "cpu": {"speedInMHz": 1200}}]}}}',
+    "w.dax": (ROOT / "examples/diamond.dax").read_text(),
+    "w.dot": 'digraph G { // by hand\nroot [size=0];\na [size="30.5", alpha=".5"]; "b c" [size=40]\n'
+    'root -> a [size=7]; a -> "b c" [size="500"];\n}\n',
+}
 STUDY = """name = "small"
 seed = 3
 replicates = 2
@@ -250,6 +281,7 @@ metric = "energy_j"
 """
 
 RUN = "run --platform {}/p.xml --workload {}/w.csv --timeout-s 20"
+ON_WORKFLOW = "run --platform {}/p.xml --workload {}/w.toml --scheduler ready_min_min --timeout-s 20 --json"
 ON_REFERENCE = "run --platform {}/p.xml --workload {}/w.csv --driver reference"
 
 
@@ -344,6 +376,17 @@ def readers() -> dict[str, Reader]:
             shipped("examples/measured.toml", "examples/measured_times.csv"),
             ("run --workload {}/measured.toml --scheduler shortest_queue --driver reference",),
         ),
+        "workflow tables": Reader(
+            {"p.xml": PLATFORM, **WORKFLOW},
+            (f"{ON_WORKFLOW} --driver reference --network none", "workload describe {}/w.toml --json"),
+            tuple(WORKFLOW),
+        ),
+        "workflow tables on SimGrid": Reader(
+            {"p.xml": PLATFORM, **WORKFLOW}, (ON_WORKFLOW,), tuple(WORKFLOW), is_slow=True, needs_simgrid=True
+        ),
+        "times by host": Reader(
+            {"p.xml": PLATFORM, **TIMES}, (f"{ON_WORKFLOW} --driver reference --network none",), tuple(TIMES)
+        ),
         "study": Reader({"s.toml": STUDY, "p.xml": PLATFORM}, ("study check {}/s.toml --json",), ("s.toml",)),
     }
     for name, text in LOGS.items():
@@ -362,11 +405,18 @@ def readers() -> dict[str, Reader]:
             (f"workload import {log} -o {{}}/made.csv", f"workload convert {log} -o {{}}/made.swf"),
             made=("made.csv", "made.swf"),
         )
+    for name, text in WORKFLOWS_OF_OTHERS.items():
+        found[f"{name} as tables"] = Reader(
+            {name: text},
+            (f"workflow import {{}}/{name} --reference-speed 10 --inputs-from h -o {{}}/made.toml",),
+            made=("made.toml", "made.tasks.csv", "made.edges.csv"),
+        )
     for kind, text in GENERATORS.items():
         run = f"run --workload {{}}/g.toml --driver reference --json --scheduler {SCHEDULERS.get(kind)}"
         found[f"generator {kind}"] = Reader(
             {"g.toml": text},
-            ("workload describe {}/g.toml --json",) * (kind not in ("profit", "robust")) + (run,) * (kind != "bag"),
+            ("workload describe {}/g.toml --json",) * (kind not in ("profit", "robust"))
+            + (run,) * (kind in SCHEDULERS),
         )
     found["generated bag"] = Reader(
         {"g.toml": GENERATORS["bag"]}, ("workload generate {}/g.toml -o {}/made.csv",), made=("made.csv",)

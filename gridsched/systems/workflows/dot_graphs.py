@@ -17,7 +17,7 @@ from gridsched.files.input_files import read_text
 from gridsched.systems.workflows.recorded_tasks import Recorded, number
 
 _TOKEN = re.compile(
-    r"(?P<skip>\s+|//[^\n]*|/\*(?s:.*?)\*/|^[ \t]*\#[^\n]*)"
+    r"(?P<skip>\s+|//[^\n]*|/\*(?s:.*?)\*/|^\#[^\n]*)"
     r'|(?P<quoted>"(?:[^"\\]|\\(?s:.))*")'
     r"|(?P<plain>-?(?:\.\d+|\d+(?:\.\d*)?)(?![^\W\d])|[^\W\d]\w*)"
     r"|(?P<mark>->|[{}\[\];,=])",

@@ -49,7 +49,22 @@ class Recorded:
 
 
 def number(value: object, where: str, what: str, most: float = LARGEST) -> float:
-    """Return a number >= 0 that a file gives as one or as a text; `InputError` names it by `where` and `what`."""
+    """Return a number >= 0 that a file gives as one or as a text.
+
+    Parameters
+    ----------
+    value : object
+        What the file gives.
+    where, what : str
+        Where it stands, and what it is; for messages.
+    most : float
+        Greater ones are refused.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
     try:
         found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
@@ -120,10 +135,10 @@ def joined(
 
 def _check_name(where: str, what: str, name: str) -> None:
     """Refuse names that a table would not give back."""
-    if not name or len(name) > MAX_NAME or name.startswith("#") or name != name.strip() or len(name.splitlines()) > 1:
+    if not name or len(name) > MAX_NAME or name.startswith("#") or name != name.strip() or not name.isprintable():
         raise InputError(
-            f"{where}: {name[:80]!r} is no name of a {what}; one of 1 to {MAX_NAME:,} characters is needed, without "
-            "line breaks, blanks around it or a '#' before it."
+            f"{where}: {name[:80]!r} is no name of a {what}; one of 1 to {MAX_NAME:,} printed characters is needed, "
+            "without blanks around it or a '#' before it."
         )
 
 

@@ -19,7 +19,7 @@ from gridsched.files.input_files import read_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.host_times import HostTimes
-from gridsched.model.limits import MAX_ENTRIES
+from gridsched.model.limits import MAX_ENTRIES, MAX_NAME
 from gridsched.model.staged_files import StagedFiles
 from gridsched.model.tasks import Tasks, make_tasks
 
@@ -98,8 +98,10 @@ def _read_times(path: str | Path) -> tuple[Table, HostTimes]:
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     names = [name.strip() for name in next(csv.reader([header]), [])]
     hosts = tuple(dict.fromkeys(name for name in names if name and name not in _BY_ID))
+    if "id" not in names or any(len(host) > MAX_NAME for host in hosts):
+        raise InputError(f"{path}: the header needs id and names of hosts, of at most {MAX_NAME:,} characters each.")
     if not hosts:
-        raise InputError(f"{path}, line 1: no host; times need a column for each host, beside {', '.join(_BY_ID)}.")
+        raise InputError(f"{path}: no host; times need a column for each host, beside {', '.join(_BY_ID)}.")
     lines = text.count("\n")
     if lines * len(hosts) > MAX_ENTRIES:
         raise InputError(f"{path}: {lines:,} lines of {len(hosts):,} hosts; at most {MAX_ENTRIES:,} times are read.")

@@ -15,8 +15,10 @@ from gridsched.model.limits import LARGEST, MAX_NAME, AtLeastZero, Count, Fracti
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.systems.workflows import workflow_shapes
+from gridsched.systems.workflows.bag_beside import with_bag
 from gridsched.systems.workflows.workflow_csv import Workflow, read_workflow
 from gridsched.systems.workflows.workflow_shapes import Shape
+from gridsched.workloads.bag import read_bag
 from gridsched.workloads.generator_keys import MAX_TASKS, WrittenKeys, keys_between
 
 #: Deeper chains and trees are refused.
@@ -54,6 +56,8 @@ class WorkflowKeys(WrittenKeys):
         makes.
     inputs_from : str
         Host of the platform from which such files are sent.
+    bag_csv : str
+        A bag of tasks that is run beside; see `gridsched.workloads.bag.read_bag`.
     shape : str
         What is drawn where no tables are given; see `gridsched.systems.workflows.workflow_shapes`.
     branches, depth : int
@@ -86,6 +90,7 @@ class WorkflowKeys(WrittenKeys):
     times_csv: str | None = None
     edges_csv: str | None = None
     inputs_from: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
+    bag_csv: str | None = None
     shape: Literal["chains", "fork_join", "out_tree", "in_tree", "gaussian", "fft", "layered"] | None = None
     branches: Count = 4
     depth: Annotated[int, Field(ge=1, le=_MOST_DEPTH)] = 3
@@ -117,7 +122,8 @@ class WorkflowKeys(WrittenKeys):
         self.check_files(
             together=(table, "edges_csv"),
             needed={"edges_csv": {"inputs_from"}},
-            replaced={"times_csv": {"tasks_csv"}} | dict.fromkeys(_TABLES, _DRAWN),
+            replaced={"times_csv": {"tasks_csv", "bag_csv", *_DRAWN}}
+            | dict.fromkeys(("tasks_csv", "edges_csv"), _DRAWN),
         )
         if self.edges_csv is not None:
             return self
@@ -159,7 +165,6 @@ class WorkflowKeys(WrittenKeys):
         return [f"Wrote {output}: {len(made.tasks['id']):,} tasks, {len(made.edges):,} edges; beside it {names}."]
 
 
-_TABLES = ("tasks_csv", "times_csv", "edges_csv")
 #: Keys that tables take the place of.
 _DRAWN = keys_between(WorkflowKeys, "shape", "submit_times_s")
 
@@ -190,7 +195,14 @@ def make_workflow(keys: WorkflowKeys) -> Tasks:
         Naming file, line and task of the first that is wrong.
     """
     if keys.edges_csv is not None:
-        return read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv, keys.inputs_from)
+        made = read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv, keys.inputs_from)
+    else:
+        made = _drawn_workflows(keys)
+    return made if keys.bag_csv is None else with_bag(made, read_bag(keys.bag_csv))
+
+
+def _drawn_workflows(keys: WorkflowKeys) -> Tasks:
+    """Draw one workflow, or several."""
     drawn = [_drawn(keys, random_stream(keys.seed, "tasks", keys.replicate, k)) for k in range(keys.workflows)]
     counts = np.array([len(flops) for _, flops, _ in drawn])
     first = np.concatenate([[0], np.cumsum(counts)])

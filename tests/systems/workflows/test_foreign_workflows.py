@@ -103,7 +103,7 @@ def edges_of(tasks):
 
 
 def test_wf_format(gridsched, tmp_path):
-    """10 flop/s: a has 25 flop; b has file x of it, c nothing; raw is made by nobody, and c took no time."""
+    """10 flop/s: a has 25 flop; b has file x of it, c nothing; no task makes raw, and c took no time."""
     path = tmp_path / "w.json"
     path.write_text(json.dumps(WF))
     tasks, said = imported(gridsched, path)

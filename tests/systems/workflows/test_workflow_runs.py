@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gridsched.workloads.load import read_workload
+
 IDS = [
     "cpop", "dls", "ecs", "ees", "hbmct", "heft", "heft_slack", "lookahead_heft", "peft", "ready_max_min", "ready_mct",
     "ready_met", "ready_min_min", "ready_olb", "ready_sufferage",
@@ -77,4 +79,59 @@ def test_bad_files_that_no_task_makes_are_refused_in_a_line(refused, files, tmp_
     with (tmp_path / "w.toml").open("a") as stream:
         stream.write(more)
     message = refused("run", *files, "--scheduler", "ready_min_min", "--driver", "reference")
+    assert all(part in message for part in parts), message
+
+
+BAG = "id,flops,submit_time_s,afterok\n7,2,0,\n8,3,1,7\n"
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_a_bag_beside_a_workflow(gridsched, files, tmp_path, driver):
+    """On one host: 16 flop of the workflow and 5 of the bag, of which 8 waits for 7; no data cross a link."""
+    (tmp_path / "b.csv").write_text(BAG)
+    with (tmp_path / "w.toml").open("a") as stream:
+        stream.write('bag_csv = "b.csv"\n')
+    tasks = read_workload(tmp_path / "w.toml")
+    assert tasks.labels.tolist() == ["first", "near", "far", "last", "bag7", "bag8"]
+    assert tasks.attributes["workflow"].texts == ["", "", "", "", "bag", "bag"]
+    pairs = tasks.dependencies
+    found = list(zip(pairs.task.tolist(), pairs.on.tolist(), pairs.size_bytes.tolist(), strict=True))
+    assert found == [(1, 0, 6.0), (2, 0, 2.0), (3, 1, 9.0), (3, 2, 4.0), (5, 4, 0.0)]
+    done = gridsched("run", *files, "--scheduler", "ready_mct", "--hosts-off", "b", "--driver", driver, "--json")
+    assert done.json["makespan_s"] == pytest.approx(21.0)
+
+
+def test_tasks_without_edges_stand_in_the_same_tables(gridsched, files, tmp_path):
+    """One free task of 5 flop at 0 s on b beside first on a; the workflow then ends as if alone, at 15 s or earlier."""
+    (tmp_path / "t.csv").write_text(TASKS + "free,5\n")
+    done = gridsched("run", *files, "--scheduler", "heft", "--driver", "reference", "--json")
+    assert done.json["tasks_finished"] == 5
+
+
+def test_a_stream_of_workflows_is_seen_as_it_comes(gridsched, files, tmp_path):
+    """The second of two equal workflows comes at 100 s, when the first has ended after 15 s: 115 s."""
+    rows, edges = TASKS.splitlines(), EDGES.splitlines()
+    again = [f"{name}2,{flops},100" for name, flops in (row.split(",") for row in rows[1:])]
+    (tmp_path / "t.csv").write_text("\n".join(["id,flops,submit_time_s", *(f"{row},0" for row in rows[1:]), *again]))
+    more = [f"{task}2,{on}2,{size}" for task, on, size in (edge.split(",") for edge in edges[1:])]
+    (tmp_path / "e.csv").write_text("\n".join([*edges, *more]))
+    done = gridsched("run", *files, "--scheduler", "heft", "--driver", "reference", "--json")
+    assert done.json["makespan_s"] == pytest.approx(115.0)
+
+
+@pytest.mark.parametrize(
+    ("bag", "more", "parts"),
+    [
+        (BAG.replace("afterok", "deadline_s"), "", ("b.csv", "deadlines")),
+        ("id,flops,input_bytes\n1,2,3\n", "", ("b.csv", "bytes")),
+        ("id,flops\n1,-2\n", "", ("b.csv, line 2", "-2")),
+        (BAG, 'times_csv = "t.csv"\n', ("bag_csv", "times_csv")),
+    ],
+)
+def test_bad_bags_beside_are_refused_in_a_line(refused, files, tmp_path, bag, more, parts):
+    """Naming the file."""
+    (tmp_path / "b.csv").write_text(bag)
+    with (tmp_path / "w.toml").open("a") as stream:
+        stream.write(f'bag_csv = "b.csv"\n{more}')
+    message = refused("run", *files, "--scheduler", "heft", "--driver", "reference")
     assert all(part in message for part in parts), message

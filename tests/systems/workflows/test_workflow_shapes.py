@@ -213,6 +213,10 @@ def test_a_study_is_refused_before_it_runs(refused, tmp_path):
         ({"shape": "layered", "mean_flops": 1e29, "ccr": 1e20}, ("bytes",)),
         ({"shape": "layered", "workflows": 3, "submit_times_s": [1.0]}, ("submit_times_s", "3")),
         ({"tasks_csv": "t.csv"}, ("edges_csv is missing",)),
+        ({"edges_csv": "e.csv"}, ("tasks_csv is missing",)),
+        ({"times_csv": "t.csv", "edges_csv": "e.csv", "tasks_csv": "t.csv"}, ("tasks_csv has no effect", "times_csv")),
+        ({"times_csv": "t.csv", "edges_csv": "e.csv", "bag_csv": "b.csv"}, ("bag_csv has no effect", "times_csv")),
+        ({"shape": "fft", "inputs_from": "h"}, ("inputs_from has no effect", "edges_csv")),
         ({"tasks_csv": "t.csv", "edges_csv": "e.csv", "ccr": 2}, ("ccr has no effect", "tasks_csv")),
     ],
 )
