@@ -383,6 +383,8 @@ class DecisionHandlers:
             return "PowerOff of a host that is off", None, host
         if run.is_spoken_for(host):
             return "PowerOff while something runs, is fixed or is reserved there", None, host
+        if self._dispatch.keeps_data(host):
+            return "PowerOff while data of tasks go from or to it, or are kept there (state.idle_since)", None, host
         self._switches.switch_off(host, now)
         return None
 

@@ -248,6 +248,10 @@ class Dispatch:
         run = self._run
         return not run.fixed[host] and self._has_room(task, host) and run.boot_end[host] <= now and task not in run.held
 
+    def keeps_data(self, host: int) -> bool:
+        """Whether data go from or to the host, or are kept there for tasks that will want them."""
+        return self._transfers is not None and host in self._transfers.hosts_in_use
+
     def count_assigned(self, task: int, host: int, pstate: int) -> None:
         """Add a task that is started or fixed to what was ever assigned."""
         if self._account is not None:

@@ -276,9 +276,12 @@ class LiveState(State):
     def idle_since(self) -> Floats:
         """Since when each host is on, has booted and runs nothing [s], shape (hosts,).
 
-        Infinite where it runs something, boots or is off.
+        Infinite where it runs something, boots or is off, and where data of tasks go from or to it, or are kept there.
         """
-        return self._run.resources.idle_since()
+        since = self._run.resources.idle_since()
+        if self._transfers is not None:
+            since[list(self._transfers.hosts_in_use)] = np.inf
+        return since
 
     @_view
     def is_down(self) -> Booleans:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,13 @@ class Transfers:
         #: (pair, host) that are wanted of tasks which have not ended
         self._wanted: dict[int, list[tuple[int, int]]] = {}
         self._waiting: dict[int, list[Execution]] = {}
+        #: of each host: transfers under way from or to it, and pairs whose data are there and not wanted so far
+        self._in_use: dict[int, int] = {}
+        self._pairs_on: dict[int, list[int]] = {}
+        for pairs_of in self._pairs_of.values():
+            for pair in pairs_of:
+                self._pairs_on.setdefault(self._on[pair], []).append(pair)
+        self._is_wanted: set[int] = set()
         #: to be taken by the driver
         self.sent: list[Transfer] = []
         self._all: list[Transfer] = []
@@ -82,13 +89,30 @@ class Transfers:
         for pair in self._pairs_of.get(task, ()):
             other = self._on[pair]
             if other in self.made_at:
+                if pair not in self._is_wanted:
+                    self._use(self.made_at[other], -1)
                 self._send(pair, host, now)
             else:
                 self._wanted.setdefault(other, []).append((pair, host))
+            self._is_wanted.add(pair)
+
+    def _use(self, host: int, count: int) -> None:
+        """Count what keeps a host in use."""
+        self._in_use[host] = left = self._in_use.get(host, 0) + count
+        if not left:
+            del self._in_use[host]
+
+    @property
+    def hosts_in_use(self) -> Collection[int]:
+        """Hosts from or to which data are on their way, or that keep some which tasks will want."""
+        return self._in_use.keys()
 
     def note_end(self, task: int, host: int, now: float) -> None:
         """Note that a task has ended on a host; what it has made is sent where it is wanted."""
         self.made_at[task] = host
+        kept = sum(pair not in self._is_wanted for pair in self._pairs_on.get(task, ()))
+        if kept:
+            self._use(host, kept)
         for pair, target in self._wanted.pop(task, ()):
             self._send(pair, target, now)
 
@@ -100,6 +124,8 @@ class Transfers:
         places[target] = end = now + self._network.transfer_s(size, source, target)
         transfer = Transfer(pair, key, source, target, size, now, end)
         self._under_way.add((key, target))
+        self._use(source, 1)
+        self._use(target, 1)
         self.sent.append(transfer)
         self._all.append(transfer)
 
@@ -136,6 +162,8 @@ class Transfers:
         """Note that data have arrived; return the executions that wait for nothing else."""
         transfer.end = now
         self._under_way.remove((transfer.key, transfer.target))
+        self._use(transfer.source, -1)
+        self._use(transfer.target, -1)
         self._places[transfer.key][transfer.target] = now
         waiting = [each for each in self._waiting.pop(transfer.target, ()) if each.outcome == UNENDED]
         ready = [each for each in waiting if self.are_there(each.task, transfer.target)]

@@ -100,7 +100,10 @@ class Postpone(Decision):
 
 @dataclass(slots=True)
 class PowerOff(Decision):
-    """Switch a host off, which shuts down; illegal while anything runs or is fixed there.
+    """Switch a host off, which shuts down; illegal while anything runs or is fixed there, or data are in use.
+
+    Data are in use that tasks make for each other while they go from or to the host, or are kept there for tasks that
+    have no host so far (`State.idle_since`).
 
     Needs the trait `powers_hosts`.
     """

@@ -370,7 +370,8 @@ class State(ABC):
     def idle_since(self) -> Floats:
         """Since when each host is on, has booted and runs nothing [s], shape (hosts,).
 
-        Infinite where it runs something, boots or is off.
+        Infinite where it runs something, boots or is off, and where data that tasks make for each other go from or to
+        it, or are kept there until a task that needs them has its host.
         """
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from abc import abstractmethod
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -52,25 +52,41 @@ class StaticList(Scheduler):
         self._place_all(graph, state.now)
         placed = [task for task in graph.tasks if task in self.table_.host]
         placed.sort(key=lambda task: (self.table_.start_s[task], task))
-        return [Assign(task, self.table_.host[task], self.pstate_.get(task)) for task in placed]
+        answer = [Assign(task, self.table_.host[task], self.pstate_.get(task)) for task in placed]
+        return answer if self.system_.rules.budget is None else self._admitted(answer, graph, state)
+
+    def _admitted(self, answer: list[Assign], graph: TaskGraph, state: State) -> Iterator[Decision]:
+        """Yield decisions on tasks all of whose others are queued: behind one that a budget puts off none may stand.
+
+        It could come to stand behind that, in the queue of one host, and both would wait for ever.
+        """
+        put_off: set[int] = set()
+        for decision in answer:
+            task = decision.task
+            if not any(edge.other in put_off for edge in graph.before[task]):
+                yield decision
+                if task in state.queue_tasks or task in state.running["task"]:
+                    continue
+            put_off.add(task)
+            self.table_.remove(task)
 
     @abstractmethod
     def _place_all(self, graph: TaskGraph, now: float) -> None:
         """Place each task of a graph into the timetable."""
 
-    def _ready(self, graph: TaskGraph, task: int, now: float, *, partly: bool = False) -> Floats | None:
-        """Return when the data of a task are at each host [s]; None if another of them has no place.
+    def _ready(self, graph: TaskGraph, task: int, now: float) -> Floats | None:
+        """Return when the data of a task are at each host [s]; None if another of them has no place."""
+        if any(edge.other not in self.table_.host for edge in graph.before[task]):
+            return None
+        return self._ready_by_those_placed(graph, task, now)
 
-        `partly`: those of others that have one.
-        """
+    def _ready_by_those_placed(self, graph: TaskGraph, task: int, now: float) -> Floats:
+        """Return when the data of a task are at each host that come from tasks with a place [s]."""
         ready = np.full(self.system_.n_hosts, now) + self._off_
         for edge in graph.before[task]:
-            if edge.other not in self.table_.host:
-                if partly:
-                    continue
-                return None
-            host = self.table_.host[edge.other]
-            np.maximum(ready, self.table_.end_s[edge.other] + graph.sent(edge, host), out=ready)
+            host = self.table_.host.get(edge.other)
+            if host is not None:
+                np.maximum(ready, self.table_.end_s[edge.other] + graph.sent(edge, host), out=ready)
         return ready
 
     def _place(self, graph: TaskGraph, task: int, now: float, weight_s: Floats | None = None) -> None:
@@ -214,7 +230,7 @@ class LookaheadHEFT(StaticList):
         table, ready, time = self.table_, self._ready(graph, task, now), graph.times_of(task)
         if ready is None:
             return
-        others = [self._ready(graph, child.other, now, partly=True) for child in children]
+        others = [self._ready_by_those_placed(graph, child.other, now) for child in children]
         best = (np.inf, np.inf, -1), (-1, -1, np.inf)
         for host in np.flatnonzero(np.isfinite(ready + time)).tolist():
             place = table.place_on(host, ready.item(host), time.item(host))
