@@ -342,3 +342,22 @@ def replicate_means(frame: pd.DataFrame, cell: Sequence[str], value: str) -> pd.
     whole = len(frame[list(cell)].drop_duplicates()) if cell else 1
     table = frame.groupby("replicate")[value].agg(["mean", "count"])
     return table.loc[table["count"] == whole, "mean"]
+
+
+def without_falls(values: Floats) -> Floats:
+    """Return numbers that do not fall and are nearest to `values` in squares: falling neighbours take their mean.
+
+    Parameters
+    ----------
+    values : ndarray of float64
+    """
+    means: list[float] = []
+    counts: list[int] = []
+    for value in values.tolist():
+        means.append(value)
+        counts.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            mean, count = means.pop(), counts.pop()
+            means[-1] += (mean - means[-1]) * count / (counts[-1] + count)
+            counts[-1] += count
+    return np.repeat(means, counts)

@@ -51,6 +51,20 @@ def gantt(options: FigureOptions) -> None:
 
 @plot_app.command()
 @with_options(FigureOptions, before=2)
+def graph(options: FigureOptions) -> None:
+    """Draw which task waits for which, in layers, with their hosts and the longest path.
+
+    Examples
+    --------
+    gridsched run --platform platforms/ex_a.xml --workload examples/workflow.toml --driver reference --export out
+
+    gridsched plot graph out -o graph.svg
+    """
+    _draw("graph", options)
+
+
+@plot_app.command()
+@with_options(FigureOptions, before=2)
 def power(options: FigureOptions) -> None:
     """Draw the power of all computing hosts over time, by what they do, and its energy.
 
@@ -127,7 +141,7 @@ def _add_command(kind: FigureKind) -> None:
     plot_app.command(kind.name, help=kind.sentence)(command)
 
 
-_OWN = {gantt, power, trace, prices, carbon}
+_OWN = {gantt, graph, power, trace, prices, carbon}
 for _kind in figure_kinds("run").values():
     if _kind.name not in {each.__name__ for each in _OWN}:
         _add_command(_kind)

@@ -28,14 +28,16 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
 from gridsched.model.records import complaint, gravest, key_name
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
+from gridsched.model.staged_files import StagedFiles
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import OF_PARTS, Tasks, is_constant, make_tasks
-from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, Trace, check_trace
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, TRANSFER, Trace, check_trace
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
 T = TypeVar("T")
@@ -67,6 +69,13 @@ _RECORDS = {
     "final_state": np.int64,
     "times_postponed": np.int64,
 }
+#: What tasks wait for, by its columns; only where they do.
+_PAIRS = {
+    **dict.fromkeys(("task", "on", "kind", "item"), np.int64),
+    **dict.fromkeys(("delay_s", "size_bytes"), np.float64),
+}
+#: Files that no task makes, and who reads them; their host stands in the description.
+_STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
 #: What the description says of the export, of the trace and of the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
 _OF_TRACE = ("horizon_s", "mapping_events", "delegated_to", "timing", "as_estimated", "energy_weights", "carbon")
@@ -111,6 +120,7 @@ class _Description:
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     link_bytes: dict[str, Annotated[float, Field(ge=0, le=LARGEST_RESULT)]] = field(default_factory=dict)
+    staged_on: str = ""
 
 
 #: The columns of `Trace.computed`.
@@ -128,11 +138,14 @@ _NAMES = {
     "description",
     "load",
     *_COMPUTED,
+    "transfers",
     *_RECORDS,
     *_NODE_SETS,
     *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
     *(f"utility.{name}" for name in _FUNCTIONS),
     *(f"classes.{name}" for name in _CLASSES),
+    *(f"dependencies.{name}" for name in _PAIRS),
+    *(f"staged.{name}" for name in _STAGED),
 }
 
 
@@ -202,15 +215,19 @@ def archive_bytes(export: Export) -> bytes:
     arrays |= {
         f"tasks.{name}": values for name, values in columns.items() if values is not None and name not in made_anew
     }
-    if len(trace.load):
-        arrays["load"] = trace.load
+    arrays |= {name: getattr(trace, name) for name in ("load", "transfers") if len(getattr(trace, name))}
     if len(trace.computed):
         arrays |= dict(zip(_COMPUTED, np.ascontiguousarray(trace.computed.T), strict=True))
+    if tasks.dependencies is not None:
+        pairs = tasks.dependencies.by_task()
+        arrays |= {f"dependencies.{name}": getattr(pairs, name) for name in _PAIRS}
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     arrays |= {f"{_ATTRIBUTES}{name}": each.codes for name, each in tasks.attributes.items()}
     if utility is not None:
         arrays |= {f"utility.{name}": getattr(utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(utility.classes, name) for name in _CLASSES}
+    if tasks.staged is not None:
+        arrays |= {f"staged.{name}": getattr(tasks.staged, name) for name in _STAGED}
     description = {
         "format_version": FORMAT_VERSION,
         **{name: getattr(export, name) for name in _OF_EXPORT},
@@ -224,6 +241,8 @@ def archive_bytes(export: Export) -> bytes:
         "carbon": trace.carbon and asdict(trace.carbon),
         "attributes": {name: each.names for name, each in tasks.attributes.items()},
     }
+    if tasks.staged is not None:
+        description["staged_on"] = tasks.staged.host
     if not tasks.share_nodes:
         del description["resources"]
     if trace.link_bytes:
@@ -320,17 +339,16 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     records |= _cast(arrays, "", {name: np.int64 for name in _NODE_SETS if name in arrays})
     records |= {name: getattr(description, name) for name in _OF_TRACE}
     notes = {name.removeprefix(_NOTES): np.float64 for name in arrays if name.startswith(_NOTES)}
-    load = arrays.get("load", np.zeros(0)).astype(np.float64)
-    computed = np.zeros((0, 2))
+    records["load"] = arrays.get("load", np.zeros(0)).astype(np.float64)
+    records["transfers"] = arrays.get("transfers", np.zeros(0, TRANSFER)).astype(TRANSFER)
+    records["computed"] = np.zeros((0, 2))
     if _COMPUTED[0] in arrays:
-        computed = np.stack(list(_cast(arrays, "", dict.fromkeys(_COMPUTED, np.float64)).values()), axis=1)
+        records["computed"] = np.stack(list(_cast(arrays, "", dict.fromkeys(_COMPUTED, np.float64)).values()), axis=1)
     trace = Trace(
         platform,
         _tasks(description, arrays),
         **records,
         notes=_cast(arrays, _NOTES, notes),
-        load=load,
-        computed=computed,
         link_bytes=description.link_bytes,
     )
     check_trace(trace)
@@ -365,9 +383,32 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
             for name, names in description.attributes.items()
         },
         utility=utility,
+        dependencies=_dependencies(arrays, len(columns["flops"])),
+        staged=_staged(description.staged_on, arrays),
         files=DataFiles(files.names, np.array(files.size_bytes), files.locations) if files else None,
         name=description.tasks_name,
     )
+
+
+def _dependencies(arrays: dict[str, NDArray[Any]], n_tasks: int) -> Dependencies | None:
+    if "dependencies.task" not in arrays:
+        return None
+    columns = _cast(arrays, "dependencies.", _PAIRS)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise InputError("dependencies.task and its other columns must have as many rows.")
+    pairs = Dependencies(**columns)
+    if pairs.task.max(initial=-1) >= n_tasks or (np.diff(pairs.task) < 0).any():
+        raise InputError(f"dependencies.task must ascend, to {n_tasks - 1} at most.")
+    return pairs
+
+
+def _staged(host: str, arrays: dict[str, NDArray[Any]]) -> StagedFiles | None:
+    if "staged.task" not in arrays:
+        return None
+    columns = _cast(arrays, "staged.", _STAGED)
+    if len({len(column) for column in columns.values()}) > 1:
+        raise InputError("staged.task and its other columns must have as many rows.")
+    return StagedFiles(host, **columns)
 
 
 def _check_platform(platform: Platform) -> None:

@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
@@ -16,15 +18,21 @@ from gridsched.figures.axes import time_axis
 from gridsched.figures.figure_file import Drawn, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
+from gridsched.model.dependencies import After
 from gridsched.model.timeline import Bars, bars_of, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
 
 MAX_HOST_LABELS = 45
 MAX_TASK_LABELS = 300
+#: Of more data between hosts than this only the largest are drawn; more than the first are lines without heads.
+MANY_SENT, MOST_SENT = 120, 2000
+#: Of more waits for tasks of other hosts that make no data none is drawn.
+MOST_WAITS = 200
 #: From here on bars are told apart by brightness alone, have no outline and no hatching (of which
 #: a pixel shows nothing), and are stored as pixels, also in SVG and PDF.
 MANY_BARS = 4000
 
+SENT = "#a5371b"
 FINISHED = Look("#a9c6de", None, "finished")
 ENDED = {
     ExecutionEnd.CANCELLED: Look("#fff3dc", "/////", "cancelled copy"),
@@ -60,7 +68,9 @@ def gantt(trace: Trace) -> Drawn:
     """Draw a Gantt chart.
 
     Cancelled, killed and failed executions are hatched; times in which a host is off are grey. Each
-    core of a host has a lane of its own; a parallel job is one bar over hosts in a row.
+    core of a host has a lane of its own; a parallel job is one bar over hosts in a row. Data that tasks make
+    for each other are arrows from the begin of their transfer on their host to its end on the other; what waits
+    for a task of another host without data is joined to it by a dotted line.
 
     Parameters
     ----------
@@ -72,7 +82,8 @@ def gantt(trace: Trace) -> Drawn:
     height = float(np.clip(0.26 * min(n_lanes, 4 * n_hosts), 1.2, 11.0))
     figure = new_figure(10.0, height + 1.2)
     axes = figure.subplots()
-    legend = _draw_switching(axes, trace) + _draw_executions(axes, trace, bars)
+    legend: list[Artist] = [*_draw_switching(axes, trace), *_draw_executions(axes, trace, bars)]
+    legend += _draw_transfers(axes, trace) + _draw_waits(axes, trace)
     _label_hosts(axes, trace)
     time_axis(axes, trace.horizon_s)
     legend_below(figure, legend)
@@ -141,6 +152,55 @@ def _label_tasks(axes: Axes, trace: Trace, runs: NDArray[np.void], middle: Float
                 if run["outcome"] == ExecutionEnd.FINISHED
                 else {"facecolor": "white", "edgecolor": "none", "pad": 0.6},
             )
+
+
+def _draw_transfers(axes: Axes, trace: Trace) -> list[Artist]:
+    """Draw data on their way between hosts; return what to say of them in the legend."""
+    sent = trace.transfers[trace.transfers["source"] != trace.transfers["target"]]
+    if not len(sent):
+        return []
+    label = "data between hosts"
+    if len(sent) > MOST_SENT:
+        label = f"data between hosts: the largest {MOST_SENT:,} of {len(sent):,}"
+        sent = sent[np.argsort(-sent["size_bytes"], kind="stable")[:MOST_SENT]]
+    down = np.where(sent["target"] > sent["source"], 0.42, -0.42)  # from the edge of one row to that of the other
+    begin = np.column_stack([sent["begin"], sent["source"] + down])
+    end = np.column_stack([sent["end"], sent["target"] - down])
+    if len(sent) <= MANY_SENT:
+        arrows = axes.quiver(
+            *begin.T, *(end - begin).T, angles="xy", scale_units="xy", scale=1, units="inches", width=0.011,
+            headwidth=7, headlength=8, headaxislength=7, minlength=0, color=SENT, zorder=2.8, clip_on=False,
+        )  # fmt: skip
+        arrows.set_in_layout(False)
+    else:
+        ways: Any = np.stack([begin, end], axis=1)
+        axes.add_collection(
+            LineCollection(ways, colors=SENT, linewidths=0.5, alpha=0.35, zorder=2.8, rasterized=True), autolim=False
+        )
+    return [Line2D([], [], color=SENT, linewidth=1.1, label=label)]
+
+
+def _draw_waits(axes: Axes, trace: Trace) -> list[Artist]:
+    """Join tasks to those of other hosts that wait for their ends, but not for data; return what to say of them."""
+    if trace.tasks.dependencies is None or trace.is_parallel:
+        return []
+    pairs, done = trace.tasks.dependencies.by_task(), trace.of_outcome(ExecutionEnd.FINISHED)
+    run = np.full(len(trace.tasks), -1)
+    run[done["task"]] = np.arange(len(done))
+    on, task = run[pairs.on], run[pairs.task]
+    rows = (on >= 0) & (task >= 0) & (pairs.kind != After.START) & (pairs.size_bytes == 0)
+    on, task = done[on[rows]], done[task[rows]]
+    apart = on["host"] != task["host"]
+    if not 0 < np.count_nonzero(apart) <= MOST_WAITS:
+        return []
+    on, task = on[apart], task[apart]
+    down = np.where(task["host"] > on["host"], 0.42, -0.42)
+    ways: Any = np.stack(
+        [np.column_stack([on["end"], on["host"] + down]), np.column_stack([task["start"], task["host"] - down])], axis=1
+    )
+    lines = LineCollection(ways, colors="#303030", linewidths=0.8, linestyles=":", zorder=2.7)
+    axes.add_collection(lines, autolim=False)
+    return [Line2D([], [], color="#303030", linewidth=0.8, linestyle=":", label="waits, without data")]
 
 
 def _label_hosts(axes: Axes, trace: Trace) -> None:

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from gridsched.analysis.statistics import without_falls
 from gridsched.arrays import Booleans, Floats
 from gridsched.figures.looks import LineLook, Look
 
@@ -231,18 +232,4 @@ def spread(heights: Floats, gap: float) -> Floats:
     steps = gap * np.arange(len(heights))
     # without the steps, places that are apart are places that do not fall
     level = np.clip(heights - steps, 0.0, 1.0 - gap * (len(heights) - 1))
-    return _without_falls(level) + steps
-
-
-def _without_falls(values: Floats) -> Floats:
-    """Return numbers that do not fall and are nearest to `values` in squares: falling neighbours take their mean."""
-    means: list[float] = []
-    counts: list[int] = []
-    for value in values.tolist():
-        means.append(value)
-        counts.append(1)
-        while len(means) > 1 and means[-2] > means[-1]:
-            mean, count = means.pop(), counts.pop()
-            means[-1] += (mean - means[-1]) * count / (counts[-1] + count)
-            counts[-1] += count
-    return np.repeat(means, counts)
+    return without_falls(level) + steps

@@ -263,3 +263,25 @@ def trace_carbon(trace: Trace, power: TracePower | None = None) -> HostEnergy | 
         As for `trace_energy`.
     """
     return None if trace.carbon is None else trace_energy(trace, power, trace.carbon)
+
+
+def data_times_s(trace: Trace) -> Floats:
+    """Return how long the data of each pair took to the host on which they were needed [s], shape (pairs,).
+
+    Pairs are `Tasks.dependencies`, by task. Data that pairs share were sent once to a host, and count for each of
+    them; what stayed on its host took no time. Files that no task makes are of no pair.
+    """
+    if trace.tasks.dependencies is None:
+        return np.zeros(0)
+    pairs = trace.tasks.dependencies.by_task()
+    places = zip(pairs.on.tolist(), pairs.item.tolist(), strict=True)
+    keys = [(on, item if item >= 0 else -1 - pair) for pair, (on, item) in enumerate(places)]
+    done = trace.of_outcome(ExecutionEnd.FINISHED)
+    host = np.full(len(trace.tasks), -1)
+    host[done["task"]] = done["host"]
+    took = {
+        (keys[sent["pair"]], int(sent["target"])): float(sent["end"] - sent["begin"])
+        for sent in trace.transfers[trace.transfers["pair"] < len(keys)]
+    }
+    needed = zip(keys, host[pairs.task].tolist(), strict=True)
+    return np.array([took.get(each, 0.0) for each in needed], dtype=np.float64)

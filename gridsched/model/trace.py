@@ -311,6 +311,7 @@ def check_trace(trace: Trace) -> None:
     if len(trace.computed):
         _check_computed(trace)
     _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
+    _check_transfers(trace)
     legal = trace.times_postponed >= 0
     _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
     legal = trace.periods["end"] > trace.periods["start"]
@@ -330,6 +331,19 @@ def check_trace(trace: Trace) -> None:
             f"job {trace.tasks.labels[task]} ends as state {trace.final_state[task]}, but has "
             f"{finishes[task]} finished executions."
         )
+
+
+def _check_transfers(trace: Trace) -> None:
+    """Raise `InputError` where data between tasks cannot have gone so."""
+    sent, pairs, last = trace.transfers, trace.tasks.dependencies, len(trace.platform) - 1
+    n_pairs = sum(0 if each is None else len(each) for each in (pairs, trace.tasks.staged))
+    _check("transfers", "pair", (sent["pair"] >= 0) & (sent["pair"] < n_pairs), sent, f"from 0 to {n_pairs - 1}")
+    for end in ("source", "target"):
+        _check("transfers", end, (sent[end] >= 0) & (sent[end] <= last), sent, f"from 0 to {last}")
+    legal = (sent["size_bytes"] >= 0) & (sent["size_bytes"] <= LARGEST_RESULT)
+    _check("transfers", "size_bytes", legal, sent, "finite and at least 0 bytes")
+    legal = (sent["begin"] >= 0) & (sent["end"] >= sent["begin"]) & (sent["end"] <= LARGEST_RESULT)
+    _check("transfers", "end", legal, sent, "finite and not before the begin")
 
 
 def _check_node_sets(trace: Trace) -> None:

@@ -54,6 +54,7 @@ from gridsched.errors import InputError
 from gridsched.metrics.columns import prefix
 from gridsched.model.platform import Platform, PState
 from gridsched.model.tasks import Tasks
+from gridsched.optimize.task_paths import least_makespan_of_paths, task_paths
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ class BagBounds:
     front : callable or None
         Told a makespan [s] of at least `makespan_s`; the least energy of runs that are not longer
         [J]. None where nothing more than `energy_j` is known.
+    is_whole : bool
+        False where tasks wait for each other and only a longest path of them counts in `energy_j`, beside their
+        work: see `gridsched.optimize.path_energy`.
     """
 
     makespan_s: float
@@ -81,6 +85,7 @@ class BagBounds:
     counts_idle: bool
     free_pstates: bool = False
     front: Callable[[float], float] | None = field(default=None, repr=False, compare=False)
+    is_whole: bool = field(default=True, repr=False, compare=False)
 
     def least_energy_j(self, makespan_s: float) -> float:
         """Return the energy that no schedule of at most this makespan is below [J].
@@ -105,7 +110,8 @@ class BagBounds:
         factor, letter = prefix(self.energy_j)
         if math.isnan(self.energy_j):
             return f"at least {self.makespan_s:,.6g} s"
-        return f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {letter}J ({idle}{pstates})"
+        path = "" if self.is_whole else "; of paths the longest alone"
+        return f"at least {self.makespan_s:,.6g} s and {self.energy_j / factor:,.6g} {letter}J ({idle}{pstates}{path})"
 
 
 def bag_bounds(
@@ -117,7 +123,7 @@ def bag_bounds(
     free_pstates: bool = False,
     hosts_off: Collection[int] = (),
 ) -> BagBounds:
-    """Bound makespan and energy of any schedule of independent tasks from below.
+    """Bound makespan and energy of any schedule of serial tasks from below.
 
     Parameters
     ----------
@@ -145,7 +151,8 @@ def bag_bounds(
 
     Notes
     -----
-    Bytes, files and boot times only delay; they are left out. Submission times enter in two ways.
+    Bytes, files and boot times only delay; they are left out. What tasks wait for counts in both
+    (`gridsched.optimize.task_paths`, `gridsched.optimize.path_energy`). Submission times enter in two ways.
     Each set of tasks submitted at or after an instant takes its least makespan from that instant
     on. And from time 0 to the first submission every host is charged for doing nothing.
 
@@ -177,7 +184,17 @@ def bag_bounds(
         per_flop = _least_energy_per_flop(base_w + stay_w, rates, watts, slowest, fastest)
         return work * per_flop + before_j if platform.has_energy else math.nan
 
-    return BagBounds(makespan, front(math.inf), not may_switch_off, free_pstates, front)
+    if tasks.dependencies is None or not platform.has_energy:
+        return BagBounds(makespan, front(math.inf), not may_switch_off, free_pstates, front)
+    from gridsched.optimize.path_energy import PathEnergy  # it is about the hosts of this module
+
+    along = PathEnergy(tasks, hosts, base_w + stay_w, makespan)
+
+    def front_of_paths(makespan_s: float) -> float:
+        return max(front(makespan_s), along.least_j(makespan_s) + before_j)
+
+    least_j = front_of_paths(math.inf)
+    return BagBounds(makespan, least_j, not may_switch_off, free_pstates, front_of_paths, along.is_whole)
 
 
 @dataclass(frozen=True)
@@ -260,7 +277,8 @@ def least_makespan_s(tasks: Tasks, speeds: ArrayLike, cores: ArrayLike) -> float
     k up to the number of cores (no core executes two tasks, and no task is on two cores, at one
     time [1]_; k = 1 is the largest task on the fastest core); all work over the speed of all cores;
     and, for each instant at which tasks are submitted, the work submitted from then on over the
-    speed of all cores, and each task on the fastest core, counted from that instant.
+    speed of all cores, and each task on the fastest core, counted from that instant. Where tasks wait
+    for each other, `least_makespan_of_paths` besides.
 
     References
     ----------
@@ -277,6 +295,8 @@ def least_makespan_s(tasks: Tasks, speeds: ArrayLike, cores: ArrayLike) -> float
         still_to_come = np.cumsum(flops[::-1])[::-1]
         bounds.append(float((since_first + still_to_come / total).max()))
         bounds.append(float((since_first + flops / per_core[0]).max()))
+    if tasks.dependencies is not None:
+        bounds.append(least_makespan_of_paths(task_paths(tasks, flops / per_core[0]), flops, per_core))
     return max(bounds)
 
 

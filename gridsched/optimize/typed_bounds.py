@@ -25,6 +25,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import BagBounds
 from gridsched.optimize.pareto_front import FrontSolver
 from gridsched.optimize.relaxation import ROUNDOFF
+from gridsched.optimize.task_paths import least_makespan_of_paths, task_paths
 from gridsched.optimize.typed_bag import TypedBag
 
 
@@ -62,7 +63,8 @@ def typed_bounds(
     Notes
     -----
     A late submission enters by each task alone: no makespan is less than the time from the first
-    submission until the task has arrived and run where it runs fastest.
+    submission until the task has arrived and run where it runs fastest. Where tasks wait for each other,
+    `least_makespan_of_paths` besides.
     """
     nothing = BagBounds(0.0, 0.0, not may_switch_off, free_pstates)
     if not len(tasks):
@@ -81,6 +83,10 @@ def typed_bounds(
     quickest = np.where(bag.usable, bag.etc, np.inf).min(axis=1)[tasks.task_type]
     alone = tasks.submit_time_s - tasks.submit_time_s[0] + quickest
     makespan = max(makespan, float(alone[np.isfinite(quickest)].max()))
+    if tasks.dependencies is not None:
+        quickest = np.where(np.isfinite(quickest), quickest, 0.0)  # what can run nowhere is left out
+        on_all = np.ones(int(is_on.sum()))
+        makespan = max(makespan, least_makespan_of_paths(task_paths(tasks, quickest), quickest, on_all))
     frugal = np.where(bag.usable, bag.runnable * bag.extra_w, np.inf).min(axis=1)
     above_idle = math.fsum((bag.tasks * np.where(bag.tasks > 0, frugal, 0.0)).tolist())
     above_idle -= 4 * ROUNDOFF * abs(above_idle)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.analysis.graph_layout import RunGraph, run_graph
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between, trace_energy
 from gridsched.errors import counted
@@ -19,6 +20,8 @@ from gridsched.power import TracePower, grid_power, trace_power
 
 #: More bars than this are not drawn, nor more instants of a curve; steps are in their place.
 MOST_BARS, MOST_SWITCHED, MOST_INSTANTS, STEPS = 150_000, 5_000, 20_000, 4_000
+#: More data between hosts are not drawn, nor graphs of more edges.
+MOST_SENT, MOST_EDGES = 3_000, 6_000
 Columns = dict[str, NDArray[Any]]
 
 
@@ -120,6 +123,40 @@ class ShownRun:
             share = host_s[kept].sum() / host_s.sum()
             self.notes.append(f"The page has the {most:,} longest of {len(order):,} {what}: {share:.2%} of their time.")
         return kept
+
+    # ------------------------------------------------------------------ what tasks make for each other
+
+    def sent(self) -> Columns:
+        """Return data on their way between hosts: ``begin, end`` [s], ``source, target`` (rows), ``bytes``, tasks.
+
+        ``maker`` and ``taker`` are labels of the tasks, the second that of the first that wanted them.
+        """
+        sent = self.trace.transfers[self.trace.transfers["source"] != self.trace.transfers["target"]]
+        if len(sent) > MOST_SENT:
+            self.notes.append(f"The page has the {MOST_SENT:,} largest of {len(sent):,} transfers between hosts.")
+            sent = sent[np.argsort(-sent["size_bytes"], kind="stable")[:MOST_SENT]]
+        columns: Columns = {name: sent[name] for name in ("begin", "end")}
+        columns |= {name: self.row_of[sent[name]] for name in ("source", "target")}
+        pairs, staged = self.trace.tasks.dependencies, self.trace.tasks.staged
+        labels = self.trace.tasks.labels.astype(str)
+        makers = [] if pairs is None else labels[pairs.by_task().on].tolist()
+        takers = [] if pairs is None else labels[pairs.by_task().task].tolist()
+        if staged is not None:  # files that no task makes
+            makers += ["none"] * len(staged)
+            takers += labels[staged.task].tolist()
+        columns |= {"maker": np.array(makers)[sent["pair"]], "taker": np.array(takers)[sent["pair"]]}
+        return columns | {"bytes": sent["size_bytes"]}
+
+    @cached_property
+    def graph(self) -> RunGraph | None:
+        """The graph of the tasks; None where none waits for another, or there are too many edges to draw."""
+        pairs = self.trace.tasks.dependencies
+        if pairs is None or not len(pairs):
+            return None
+        if len(pairs) > MOST_EDGES:
+            self.notes.append(f"The graph of the tasks has {len(pairs):,} edges; up to {MOST_EDGES:,} are drawn.")
+            return None
+        return run_graph(self.trace)
 
     # ------------------------------------------------------------------ curves
 

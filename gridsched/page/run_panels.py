@@ -58,8 +58,13 @@ for (let k = 0; k < parts.length; k++)
 """
 _TOOLS = "xwheel_zoom,xzoom_in,xzoom_out,reset,save"
 _DRAGS = {"width": ["xpan", "xbox_zoom"], "both": ["pan", "box_zoom", "ywheel_zoom"]}
+#: Of data between hosts; of edges on the longest path, with data sent between hosts, and others.
+_SENT, _EDGES = "#a5371b", (
+    ("longest path", "#a5371b", 3.0), ("data sent between hosts", "#2f6396", 1.2),
+    ("within a host, or no data", "#a8a8a8", 1.0),
+)  # fmt: skip
 _ROW_PX, _LEAST_PX, _MOST_PX, _CURVES_PX = 15, 150, 620, 165
-_MOST_CHARACTERS, _MOST_ZONES = 13, 60
+_MOST_CHARACTERS, _MOST_ZONES, _MOST_NAMED = 13, 60, 80
 _NAME_OF_TICK = """
 const name = Number.isInteger(tick) ? names[tick] : undefined
 return name === undefined ? "" : (name.length > most ? name.slice(0, most - 1) + "\\u2026" : name)
@@ -88,6 +93,8 @@ class Panels:
     ----------
     figures : list
         The Gantt charts, then power, energy, jobs and signals.
+    graphs : list
+        What waits for what, a figure for each run in which anything does; they share no time.
     of_run : list of list
         What is shown of each run alone: its chart and its curves.
     user : Select or None
@@ -106,12 +113,15 @@ class Panels:
         longest = max(len(name) for run in runs for name in run.host_names)
         self._left_px = 40 + 6 * max(min(longest, _MOST_CHARACTERS), 4)
         self.figures: list[Any] = []
+        self.graphs: list[Any] = []
         self.of_run: list[list[Any]] = [[] for _ in runs]
         self.user = _user_choice(runs)
         for k in range(len(runs)):
             self._draw_gantt(k)
         self._draw_curves()
         self.figures[-1].xaxis.axis_label = f"Time [{self.unit}]"
+        for k in range(len(runs)):
+            self._draw_graph(k)
         self.choices = [each for each in (self.user, self._run_choice()) if each is not None]
 
     def _run_choice(self) -> Select | None:
@@ -127,7 +137,7 @@ class Panels:
     @property
     def height_px(self) -> int:
         """Height of all panels together."""
-        return sum(each.height for each in self.figures)
+        return sum(each.height for each in (*self.figures, *self.graphs))
 
     def _figure(self, label: str, height: int, drags: str = "width", **more: Any) -> Any:
         each = figure(
@@ -178,9 +188,96 @@ class Panels:
         gantt.ygrid.grid_line_color = None
         title = text(run.title) if len(self.runs) > 1 else ""
         gantt.title.update(text=title, text_color=COLORS[k % len(COLORS)], text_font_size="12px")
+        self._draw_sent(gantt, run)
         self._mark_zones(gantt, run)
         self._follow(gantt, source, columns, run.users)
         self.of_run[k].append(gantt)
+
+    def _draw_sent(self, gantt: Any, run: ShownRun) -> None:
+        """Draw data on their way, from the begin on one host to the end on the other."""
+        columns = self._scaled(run.sent(), "begin", "end")
+        if not len(columns["begin"]):
+            return
+        columns |= {name: np.array([text(each) for each in columns[name].tolist()]) for name in ("maker", "taker")}
+        source = ColumnDataSource(columns)
+        ends = {"x0": "begin", "y0": "source", "x1": "end", "y1": "target"}
+        lines = gantt.segment(
+            source=source, **ends, line_color=_SENT, line_width=1.3, line_alpha=0.8, hover_line_color="#000000"
+        )
+        gantt.scatter("end", "target", source=source, size=5, color=_SENT)
+        facts = [("data", "@bytes{0,0.[00]} bytes"), ("from task", "@maker"), ("for task", "@taker")]
+        facts += [("sent", f"@begin{{0,0.[000]}} to @end{{0,0.[000]}} {self.unit}")]
+        gantt.add_tools(HoverTool(renderers=[lines], tooltips=facts, line_policy="interp"))
+
+    # ------------------------------------------------------------------ graphs
+
+    def _draw_graph(self, k: int) -> None:
+        """Draw the tasks that wait for each other in layers, with the longest path; nothing where none waits."""
+        run = self.runs[k]
+        graph = run.graph
+        if graph is None:
+            return
+        layout, (top, bottom) = graph.layout, graph.layout.range_y
+        height = int(np.clip(30 * (bottom - top + 2) + 60, 200, _MOST_PX))
+        last = int(layout.x.max())
+        panel = figure(
+            height=height,
+            x_range=Range1d(-0.5, last + 0.5),
+            y_range=Range1d(bottom + 1, top - 1),
+            tools="pan,box_zoom,wheel_zoom,reset,save",
+            toolbar_location="above",
+            sizing_mode="stretch_width",
+            min_border_left=self._left_px,
+            min_border_right=14,
+        )
+        panel.toolbar.logo = None
+        panel.axis.visible = panel.grid.visible = False
+        panel.outline_line_color = "#c3ced8"
+        whose = f"{run.title}: " if len(self.runs) > 1 else ""
+        panel.title.update(text=text(f"{whose}what waits for what"), text_font_size="12px")
+        is_sent = graph.is_sent & ~graph.on_path
+        for (label, color, width), rows in zip(
+            _EDGES, (graph.on_path, is_sent, ~graph.on_path & ~is_sent), strict=True
+        ):
+            places = np.flatnonzero(rows).tolist()
+            if places:
+                ways = [layout.ways[each] for each in places]
+                panel.multi_line(
+                    [way[:, 0].tolist() for way in ways], [way[:, 1].tolist() for way in ways],
+                    line_color=color, line_width=width, legend_label=label,
+                )  # fmt: skip
+        names = [text(name) for name in run.host_names]
+        rows_of = run.row_of[graph.host]
+        columns: Columns = {
+            "x": layout.x,
+            "y": layout.y,
+            "task": np.array([text(str(label)) for label in run.trace.tasks.labels.tolist()]),
+            "host": np.array([names[row] if of >= 0 else "none" for of, row in zip(graph.host, rows_of, strict=True)]),
+            "start": graph.start_s / self.seconds,
+            "end": graph.end_s / self.seconds,
+            "color": np.array(_PALETTE)[np.where(graph.host >= 0, rows_of, 0) % _OF_JOBS],
+            "line": np.where(graph.is_critical, _SENT, "#303030"),
+            "width": np.where(graph.is_critical, 2.5, 0.6),
+        }
+        size = float(np.clip(0.4 * (height - 60) / (bottom - top + 2), 4, 12))
+        tasks = panel.scatter(
+            "x", "y", source=ColumnDataSource(columns), marker="square", size=size,
+            fill_color="color", line_color="line", line_width="width", hover_line_color="#000000",
+        )  # fmt: skip
+        facts = [("task", "@task"), ("host", "@host"), ("start", f"@start{{0,0.[000]}} {self.unit}")]
+        facts.append(("end", f"@end{{0,0.[000]}} {self.unit}"))
+        panel.add_tools(HoverTool(renderers=[tasks], tooltips=facts))
+        if len(columns["task"]) <= _MOST_NAMED and max(map(len, columns["task"].tolist())) <= _MOST_CHARACTERS:
+            panel.text(
+                "x", "y", text="task", source=ColumnDataSource(columns), y_offset=int(-0.6 * size) - 1,
+                text_align="center", text_baseline="bottom", text_font_size="10px", text_color="#303030",
+            )  # fmt: skip
+        panel.add_layout(panel.legend[0], "below")
+        panel.legend.orientation = "horizontal"
+        panel.legend.label_text_font_size = "11px"
+        panel.legend.border_line_color = None
+        self.graphs.append(panel)
+        self.of_run[k].append(panel)
 
     def _follow(self, gantt: Any, source: ColumnDataSource, columns: Columns, users: Sequence[str]) -> None:
         """Let the bars be those in view, the longest where they are too many, and of the user that is chosen."""
@@ -348,12 +445,13 @@ def run_page(runs: Sequence[ShownRun]) -> RunPage:
         toolbar_location="above",
         toolbar_options={"logo": None},
     )
-    script, body = components(column(*panels.choices, grid, sizing_mode="stretch_width"))
+    script, body = components(column(*panels.choices, grid, *panels.graphs, sizing_mode="stretch_width"))
     resources = Resources(mode="inline", components=["bokeh", "bokeh-widgets"])
     html = page_html(
         "run.html",
         title=" and ".join(run.title for run in runs),
         facts=[(color, _fact(run)) for color, run in zip(cycle(COLORS), panels.runs, strict=False)],
+        has_graph=any(run.graph is not None for run in panels.runs),
         notes=list(dict.fromkeys(note for run in panels.runs for note in run.notes)),
         library=Markup("\n".join(f"<script>{each}</script>" for each in resources.js_raw)),
         script=Markup(script),

@@ -97,6 +97,7 @@ class RunResult:
             tariff = tariff.for_each(scenario.types.host_type)
         if scenario.window_s is not None and scenario.tasks.utility is not None:
             shortest_times = scenario.system.estimates.shortest_times()
+        waits = scenario.tasks.dependencies is not None
         return RunFacts(
             self.trace,
             trace_energy(self.trace, power),
@@ -108,6 +109,7 @@ class RunResult:
             tariff,
             shortest_times,
             power,
+            scenario.system.estimates if waits else None,
         )
 
     def __repr__(self) -> str:

@@ -269,7 +269,7 @@ def test_numpy_numbers_in_comparison_rows(tmp_path):
 # The table of figures: all are in it once, and users put their own into it.
 
 EXPECTED = {
-    "run": ["gantt", "power", "trace"],
+    "run": ["gantt", "graph", "power", "trace"],
     "comparison": ["bars"],
     "tasks": ["sizes"],
     "system": ["overview"],

@@ -33,6 +33,8 @@ plugin = Plugin(
             document="docs/workflows.md",
         ),
     ),
+    metrics=("gridsched.systems.workflows.workflow_metrics",),
+    studies="gridsched.systems.workflows.studies",
     commands=(
         Command("workflow", "gridsched.systems.workflows.commands", "Workflows of WfCommons and Pegasus as tables."),
     ),

@@ -1,0 +1,1 @@
+"""Studies of workflows and their claims."""
