@@ -270,9 +270,7 @@ class SlackPlan:
     def write(self) -> None:
         """Bring the timetable up to date."""
         table = self._table
-        places = {
-            task: (table.host[task], table.core[task], self._end_s[task] - self.time_s[task]) for task in self.order
-        }
+        places = {task: (table.host[task], table.core[task], self._start_s[task]) for task in self.order}
         for task in self.order:
             table.remove(task)
         for task in self.order:

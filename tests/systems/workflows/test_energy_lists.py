@@ -138,6 +138,20 @@ def test_slack_takes_no_time_and_never_draws_more(seed, idle_w):
         assert joules(trace) <= joules(heft) * (1 + 1e-9)
 
 
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_a_plan_and_its_gaps_share_no_time(seed):
+    """Whoever is placed next finds the gaps of a core between the tasks that slack has slowed down, and no others."""
+    for id in ("heft_slack", "ees"):
+        scenario, scheduler = with_pstates(random_scenario(seed, id), [5.0] * 4), make_scheduler(id)
+        simulate_reference(scenario, scheduler)
+        table = scheduler.table_
+        for task, host in table.host.items():
+            core = table.cores[host][table.core[task]]
+            for start, end in zip(core.starts, core.ends, strict=True):
+                assert end <= table.start_s[task] or start >= table.end_s[task]
+
+
 @pytest.mark.parametrize("id", ["heft", "ecs", "heft_slack", "ees", "ready_min_min"])
 def test_a_budget_that_refuses_puts_tasks_off(id):
     """A budget for less than the whole workflow each minute: what does not fit waits for the next one, and all end."""
