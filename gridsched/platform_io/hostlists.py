@@ -81,18 +81,21 @@ def fold_hostlist(names: Iterable[str]) -> str:
         before, digits, after = _LAST_NUMBER.fullmatch(name).groups()  # type: ignore[union-attr]
         # 10 has no leading zero and goes with 9; 010 goes with 009
         padded = len(digits) if digits.startswith("0") and digits != "0" else 0
-        numbers.setdefault((before, after, padded), set()).add(int(digits or -1))
+        # a name without a number goes with none: login is not 1login without its 1
+        numbers.setdefault((before, after, padded if digits else _NO_NUMBER), set()).add(int(digits or _NO_NUMBER))
     _join_padded(numbers)
     return ",".join(_folded(before, after, padded, found) for (before, after, padded), found in numbers.items())
 
 
+#: Stands for the digits, and the number, of names that have none.
+_NO_NUMBER = -1
 #: A name and its last number, which may be missing and has at most as many digits as a range may have.
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]{0,18})([^0-9]*)")
 
 
 def _join_padded(numbers: dict[tuple[str, str, int], set[int]]) -> None:
     """Put numbers without a leading zero with padded ones of as many digits, as 10 with 08 and 09."""
-    for before, after, padded in [key for key in numbers if key[2]]:
+    for before, after, padded in [key for key in numbers if key[2] > 0]:
         plain = numbers.get((before, after, 0), set())
         wide = {number for number in plain if len(str(number)) == padded}
         numbers[before, after, padded] |= wide
@@ -102,13 +105,13 @@ def _join_padded(numbers: dict[tuple[str, str, int], set[int]]) -> None:
 
 
 def _folded(before: str, after: str, padded: int, numbers: set[int]) -> str:
-    if numbers == {-1}:
+    if padded == _NO_NUMBER:
         return before + after
-    texts, left = [], sorted(numbers)
+    texts, left = [], sorted(numbers, reverse=True)
     while left:
-        first = last = left.pop(0)
-        while left and left[0] == last + 1:
-            last = left.pop(0)
+        first = last = left.pop()
+        while left and left[-1] == last + 1:
+            last = left.pop()
         texts.append(f"{first:0{padded}}" if first == last else f"{first:0{padded}}-{last:0{padded}}")
     return f"{before}{texts[0]}{after}" if len(numbers) == 1 else f"{before}[{','.join(texts)}]{after}"
 

@@ -19,6 +19,7 @@ from gridsched.platform_io.hostlists import expand_hostlist, fold_hostlist, spli
         (["r1n01", "r1n02", "r2n01"], "r1n[01-02],r2n01"),
         (["1", "2"], "[1-2]"),
         (["a9.x", "a10.x"], "a[9-10].x"),
+        (["a", "1a", "2a"], "a,[1-2]a"),
     ],
 )
 def test_by_hand(names, text):
