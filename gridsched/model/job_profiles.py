@@ -280,18 +280,25 @@ class Sequence:
     repeat : int
     n_steps : int
         How many steps there are at most.
+    depth : int
+        How many sequences lie within each other, this one included.
 
     Raises
     ------
     InputError
-        If there are more than `MOST_STEPS` steps.
+        If there are more than `MOST_STEPS` steps, or sequences within it are deeper than `DEEPEST`.
     """
 
     profiles: tuple[Profile, ...]
     repeat: int = 1
     n_steps: int = field(init=False, repr=False)
+    depth: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        inner = (each.depth for each in self.profiles if isinstance(each, Sequence))
+        object.__setattr__(self, "depth", 1 + max(inner, default=0))
+        if self.depth > DEEPEST:
+            raise InputError(f"Sequences within sequences are {self.depth} deep; at most {DEEPEST} are allowed.")
         # kept, since what holds the same sequences again and again would take forever to walk through
         object.__setattr__(self, "n_steps", self.repeat * sum(each.n_steps for each in self.profiles))
         if self.repeat < 1 or not 0 < self.n_steps <= MOST_STEPS:

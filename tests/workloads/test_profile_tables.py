@@ -77,6 +77,9 @@ def test_a_table_is_read(tmp_path: Path):
         ('[[profile]]\nname = "a"\ndelay_s = 1.0\n' + "".join(
             f'[[profile]]\nname = "{k}"\nsequence = ["{"a" if k == 0 else k - 1}"]\nrepeat = 1000\n' for k in range(3)
         ), "steps"),
+        ('[[profile]]\nname = "a"\ndelay_s = 1.0\n' + "".join(
+            f'[[profile]]\nname = "{k}"\nsequence = ["{"a" if k == 0 else k - 1}"]\n' for k in range(3000)
+        ), "50"),
         ("profile = 3", "[[profile]]"),
         ("x = 3", "x"),
     ],

@@ -14,15 +14,13 @@ from gridsched.errors import InputError, counted
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.model.job_profiles import Delay, ParallelWork, Profile
+from gridsched.model.job_profiles import DEEPEST, Delay, ParallelWork, Profile
 from gridsched.model.job_profiles import Sequence as SequenceOfProfiles
 from gridsched.workloads.traces.job_table import NO_TIME, NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
 from gridsched.workloads.traces.log_lines import whole_text
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 KNOWN = "delays, parallel tasks, and sequences of them"
-#: Sequences within sequences go no deeper.
-_DEEPEST = 50
 
 
 def read_with_options(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
@@ -177,7 +175,7 @@ class _Profiles:
             kind = profile["type"]
             if kind not in _READERS:
                 raise _UnknownType(kind)
-            if self._depth > _DEEPEST:
+            if self._depth > DEEPEST:
                 raise ValueError
             self._depth += 1
             try:
