@@ -123,7 +123,9 @@ def test_json_that_is_no_sacct(tmp_path: Path, content: str):
         read_jobs(path, TraceOptions())
 
 
-@pytest.mark.parametrize("bad", [3, None, [], {"job_id": "x"}, {"job_id": 5, "time": {"submission": -4}}])
+@pytest.mark.parametrize(
+    "bad", [3, None, [], {"job_id": "x"}, {"job_id": 5, "time": {"submission": -4}}, {"tres": {"allocated": 5}}]
+)
 def test_entries_that_are_no_jobs_are_left_out(tmp_path: Path, bad: object):
     """They are counted with what is no job of the format."""
     path = tmp_path / "a.json"

@@ -131,8 +131,8 @@ def _name(job: Mapping[str, Any]) -> str:
 
 def _resources(tres: Mapping[str, Any], key: str) -> list[str]:
     """Return trackable resources as sacct lists them; its memory is in MB."""
-    items = []
-    for each in tres.get(key) or ():
+    items, found = [], tres.get(key)
+    for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and (count := _number(each, "count")):
             kind, name = _text(each, "type"), _text(each, "name")
             items.append(f"{kind}/{name}={count}" if name else f"{kind}={count}" + ("M" if kind == "mem" else ""))
