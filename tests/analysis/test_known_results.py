@@ -144,6 +144,25 @@ def test_accounting_is_joined_with_what_was_asked_for(tmp_path):
         with_constraints(accounting, requests)
 
 
+@pytest.mark.parametrize(
+    ("jobs", "asked", "words"),
+    [
+        ("", "job_id;constraint\n", "jobs.sacct"),
+        ("JobID|User\n7|ann\n", "job_id;constraint\n7;\n", "jobs.sacct.*'Elapsed'"),
+        ("User|JobID|Elapsed\nann|7\n", "job_id;constraint\n7;\n", "jobs.sacct.*2 cells"),
+        ("JobID|Elapsed\n7|00:00:01\n", "id;constraint\n7;\n", "requests.csv.*'job_id'"),
+        ("JobID|Elapsed\n7|00:00:01\n", "job_id;constraint\n7\n", "requests.csv.*1 cells"),
+    ],
+)
+def test_tables_that_lack_columns_are_refused(tmp_path, jobs, asked, words):
+    """The message names the file, and what it lacks."""
+    accounting, requests = tmp_path / "jobs.sacct", tmp_path / "requests.csv"
+    accounting.write_text(jobs)
+    requests.write_text(asked)
+    with pytest.raises(InputError, match=words):
+        with_constraints(accounting, requests)
+
+
 def test_requests_of_at_least_twice_the_run(tmp_path):
     """Of runs of 8, 5 and 1 s with requests of 9, 2 and 1 s; nobody is killed then."""
     log = Input(made_log(tmp_path).name, "made by this test")

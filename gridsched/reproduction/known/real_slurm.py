@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from gridsched.analysis.beside_log import LoggedSchedule, beside_itself, beside_log, drawn_within_seconds, read_schedule
@@ -76,10 +77,12 @@ def with_constraints(accounting: Path, requests: Path) -> str:
     Raises
     ------
     InputError
-        If a file cannot be read, or the requests lack a job.
+        If a file cannot be read, lacks a column or a cell of it, or the requests lack a job.
     """
-    asked = {row["job_id"]: row["constraint"] for row in csv.DictReader(_lines(requests), delimiter=";")}
-    header, *rows = (line.split("|") for line in _lines(accounting))
+    asks = _rows(requests, csv.reader(_lines(requests), delimiter=";"), "job_id", "constraint")
+    header, *rows = _rows(accounting, (line.split("|") for line in _lines(accounting)), "JobID", "Elapsed")
+    of_job, of_constraint = asks[0].index("job_id"), asks[0].index("constraint")
+    asked = {row[of_job]: row[of_constraint] for row in asks[1:]}
     id, elapsed = header.index("JobID"), header.index("Elapsed")
     lines = ["|".join([*header, "Constraints"])]
     for row in rows:
@@ -88,6 +91,22 @@ def with_constraints(accounting: Path, requests: Path) -> str:
         row[elapsed] = "00:00:01" if row[elapsed] == "00:00:00" else row[elapsed]
         lines.append("|".join([*row, asked[row[id]]]))
     return "\n".join(lines) + "\n"
+
+
+def _rows(path: Path, rows: Iterable[list[str]], *needed: str) -> list[list[str]]:
+    """Return the header and the rows of a table that has some columns, without empty lines."""
+    try:
+        found = [row for row in rows if any(row)]
+    except csv.Error as error:
+        raise InputError(f"{path}: no readable CSV: {error}.") from None
+    header = found[0] if found else []
+    if missing := [name for name in needed if name not in header]:
+        raise InputError(f"{path}: no column {missing[0]!r}; {', '.join(needed)} are needed.")
+    least = 1 + max(map(header.index, needed))
+    for row in found:
+        if len(row) < least:
+            raise InputError(f"{path}: the row of {row[0][:40]!r} has {len(row)} cells; at least {least} are needed.")
+    return found
 
 
 def _lines(path: Path) -> list[str]:
