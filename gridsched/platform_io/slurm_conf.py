@@ -79,8 +79,11 @@ _NOT_THERE = ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "UNAVAIL", "INACTIVE
 _OF_SCONTROL = re.compile(r"(?:^|\s)(?:CPUAlloc|CPUTot|TotalNodes)=\d")
 #: Marks that ``scontrol`` puts behind a state: it does not respond, is powered down, will boot, ...
 _MARKS = "*~#!%$@^-+"
-_PAIR = re.compile(r"""([^\s=#]+)\s*=\s*("[^"]*"|'[^']*'|\S*)""")
-_GRES = re.compile(r"([A-Za-z]\w{0,39})(?::[A-Za-z][\w.-]{0,98})?(?::no_consume)?(?::(\d{1,9})(K?))?(?:\(.*\))?")
+#: A key begins behind a blank: to look for one within a long word takes quadratic time.
+_PAIR = re.compile(r"""(?<![^\s=#])([^\s=#]+)\s*=\s*("[^"]*"|'[^']*'|\S*)""")
+_GRES = re.compile(r"([A-Za-z]\w{0,39})(?::[A-Za-z][\w.-]{0,98})?(?::no_consume)?(?::(\d{1,9})(K?))?")
+#: Which of its devices those of a generic resource are; they have no part in this.
+_DEVICES = re.compile(r"\([^()]*\)")
 _TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
 
 
@@ -239,15 +242,16 @@ def read_slurm_conf(*paths: str | Path) -> SlurmConf:
 
 def _records(text: str) -> Iterator[tuple[int, str]]:
     """Yield what ``scontrol`` prints of each node or partition as one line, with the number of its first."""
-    begun, first = "", 0
+    begun, first = list[str](), 0
     for number, line in enumerate(text.splitlines(), start=1):
         if not line[:1].isspace():
             if begun:
-                yield first, begun
-            begun, first = "", number
-        begun = f"{begun} {line.strip()}".strip()
+                yield first, " ".join(begun)
+            begun, first = [], number
+        if words := line.strip():
+            begun.append(words)
     if begun:
-        yield first, begun
+        yield first, " ".join(begun)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -355,7 +359,7 @@ class _Reader:
     def _gres(self, text: str) -> dict[str, int]:
         """Return generic resources by name, those of several types together."""
         found: dict[str, int] = {}
-        for item in filter(None, re.split(r",(?![^(]*\))", text)):
+        for item in filter(None, _DEVICES.sub("", text).split(",")):
             match = _GRES.fullmatch(item.strip())
             if match is None:
                 raise InputError(f"{self._where}: gres holds {item[:40]!r}; NAME[:TYPE]:NUMBER is allowed, as gpu:4.")

@@ -101,6 +101,15 @@ def test_what_is_refused(tmp_path, text, words):
 
 
 @pytest.mark.parametrize(
+    "long", ["x" * 300_000, "Gres=" + "gpu:1," * 100_000, "CPUAlloc=0 CPUTot=4\n" + "  x\n" * 2_000_000]
+)
+def test_long_files_are_read_in_one_go(tmp_path, long):
+    """A long word, a long list of resources, a long record: the work grows as they do, not as their squares."""
+    found = conf(tmp_path, f"NodeName=a CPUs=4 {long}\nPartitionName=p Nodes=a\n")
+    assert [(node.name, node.cores) for node in found.nodes] == [("a", 4)]
+
+
+@pytest.mark.parametrize(
     ("text", "features", "met"),
     [
         ("a", {"a"}, True),
