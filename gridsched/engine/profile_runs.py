@@ -179,6 +179,8 @@ class ProfileRun:
                 continue
             placed = self._placed_steps.get(id(step))
             if placed is None or placed.step is not step:
+                if len(self._placed_steps) >= steps.MOST_KEPT:
+                    self._placed_steps.pop(next(iter(self._placed_steps)))
                 placed = self._placed_steps[id(step)] = steps.place(step, self.names)
             self.placed, self.began = placed, now
             return placed

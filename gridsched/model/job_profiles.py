@@ -232,14 +232,7 @@ class ParallelWork:
 
     def steps(self, parts: int) -> Iterator[Step]:
         """Yield the steps in order: what is read, what is computed and sent, what is written."""
-        own, storage = np.arange(parts), np.full(parts, parts)
-        if self.read_bytes:
-            size = np.full(parts, self.read_bytes)
-            yield Step(0.0, np.zeros(parts), storage, own, size, self.storage)
-        yield _step_of(self, parts)
-        if self.write_bytes:
-            size = np.full(parts, self.write_bytes)
-            yield Step(0.0, np.zeros(parts), own, storage, size, self.storage)
+        yield from _steps_of(self, parts)
 
     def amounts(self, parts: int) -> Floats:
         """Return what each of so many parts computes [flop]."""
@@ -254,6 +247,17 @@ class ParallelWork:
 
 
 @lru_cache(maxsize=64)
+def _steps_of(work: ParallelWork, parts: int) -> tuple[Step, ...]:
+    """Return the steps of so many parts, the same ones each time: who places them looks for their ways once."""
+    own, storage = np.arange(parts), np.full(parts, parts)
+    steps = [_step_of(work, parts)]
+    if work.read_bytes:
+        steps.insert(0, Step(0.0, np.zeros(parts), storage, own, np.full(parts, work.read_bytes), work.storage))
+    if work.write_bytes:
+        steps.append(Step(0.0, np.zeros(parts), own, storage, np.full(parts, work.write_bytes), work.storage))
+    return tuple(steps)
+
+
 def _step_of(work: ParallelWork, parts: int) -> Step:
     """Return what so many parts compute and send to each other."""
     if work.matrix:
