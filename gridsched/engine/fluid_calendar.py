@@ -115,8 +115,9 @@ class FluidCalendar:
         passed, self._now = time - self._now, time
         ended = []
         for execution in self._left:
-            left = self._left[execution] = max(self._left[execution] - rates[execution] * passed, 0.0)
-            if left < _DONE or time + left / rates[execution] <= time:  # the clock cannot tell it apart
+            rate = rates[execution]  # infinite: messages that cross no link
+            left = self._left[execution] = 0.0 if rate == inf else max(self._left[execution] - rate * passed, 0.0)
+            if left < _DONE or time + left / rate <= time:  # the clock cannot tell it apart
                 ended.append(execution)
         for execution in ended:
             del self._left[execution]

@@ -7,10 +7,14 @@ from weakref import ref
 
 import numpy as np
 
+from gridsched import Host, Platform, PState, make_tasks
 from gridsched.engine.execution import Execution
 from gridsched.engine.profile_runs import PlacedSteps, ProfileRun
-from gridsched.model.job_profiles import ParallelWork, Step
+from gridsched.model.job_profiles import Delay, ParallelWork, Sequence, Step
 from gridsched.model.ways import Way, Ways
+from gridsched.policy.registry import make_scheduler
+from gridsched.sim.child import simulate_reference
+from gridsched.sim.scenario import LoadedScenario
 
 WAYS = Ways({(a, b): Way(("l",), 0.0) for a in "ab" for b in "ab"}, {"l": 1.0})
 
@@ -42,3 +46,17 @@ def test_steps_of_the_same_work_are_the_same():
     first, second = list(work.steps(2)), list(work.steps(2))
     assert [step.size_bytes.tolist() for step in first] == [[2.0, 2.0], [], [3.0, 3.0]]
     assert all(one is other for one, other in zip(first, second, strict=True))
+
+
+def test_messages_that_cross_no_link_take_no_time():
+    """A node sends to itself, on a platform without a link for that: after a delay of 2 s and before one of 3 s."""
+    platform = Platform((Host("a", (PState(1.0, 1.0, 2.0, 2.0),)),))
+    profile = Sequence((Delay(2.0), ParallelWork(matrix=(8.0,)), Delay(3.0)))
+    tasks = make_tasks(
+        [1.0, 1.0], width=1, requested_time_s=10.0, profile=[0, 1], profiles=[profile, profile.profiles[1]]
+    )
+    ways = Ways({("a", "a"): Way((), 0.0)}, {})
+    trace = simulate_reference(
+        LoadedScenario(platform, tasks, "fcfs", driver="reference", ways=ways), make_scheduler("fcfs")
+    )
+    assert trace.executions[["start", "end"]].tolist() == [(0.0, 5.0), (5.0, 5.0)]
