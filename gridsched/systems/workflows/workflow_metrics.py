@@ -77,7 +77,8 @@ def slack_s(trace: Trace) -> Floats:
     sent_s = data_times_s(trace).tolist()
     rows = _rows_behind(trace)
     next_on: dict[tuple[int, int], int] = {}
-    for k in done[np.lexsort((runs["end"][done], runs["start"][done]))][::-1].tolist():
+    # from the last; of equal starts a task may wait for another's, which has the lower id
+    for k in done[np.lexsort((runs["task"][done], runs["start"][done]))][::-1].tolist():
         task, start, end = int(runs["task"][k]), float(runs["start"][k]), float(runs["end"][k])
         for other, pair, kind, delay in rows.get(task, ()):
             if other in run_of:

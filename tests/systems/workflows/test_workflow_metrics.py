@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from test_workflow_schedulers import TOPCUOGLU, random_scenario, scenario_of
 
-from gridsched import RunFacts
+from gridsched import Host, Platform, PState, RunFacts, make_tasks
 from gridsched.energy import trace_energy
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import metrics_of
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.child import simulate_reference
+from gridsched.sim.scenario import LoadedScenario
 from gridsched.systems.workflows.workflow_metrics import slack_s, wait_from_ready_s
 
 
@@ -46,6 +49,18 @@ def test_slack_of_the_printed_schedule(printed):
     """From the last: 10 at 80; 9 before it on its machine, 5; 8 sends 11 until 73; 7 sends 17; and so on."""
     assert slack_s(printed.trace).tolist() == pytest.approx([0, 5, 7, 0, 7, 0, 7, 0, 5, 0])
     assert metrics_of(printed)["mean_slack_s"] == pytest.approx(3.1)
+
+
+def test_slack_before_a_task_that_starts_at_once():
+    """1 (2 s) may start when 0 (3 s) has, 2 (6 s) follows 1, and 3 takes 12: 0 may start 4 s later, as 1 and 2 may."""
+    pairs = Dependencies(
+        np.array([1, 2]), np.array([0, 1]), np.array([int(After.START), int(After.END)]), np.zeros(2), np.zeros(2)
+    )
+    hosts = tuple(Host(f"h{k}", (PState(1.0, 1.0, 2.0, 2.0),)) for k in range(3))
+    tasks = make_tasks([3.0, 2.0, 6.0, 12.0], dependencies=pairs)
+    trace = simulate_reference(LoadedScenario(Platform(hosts), tasks, "mct"), make_scheduler("mct"))
+    assert trace.executions["start"][np.argsort(trace.executions["task"])].tolist() == [0, 0, 2, 0]
+    assert slack_s(trace).tolist() == [4, 4, 4, 0]
 
 
 def test_the_bound_of_the_printed_example():
