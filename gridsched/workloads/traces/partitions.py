@@ -125,21 +125,28 @@ def partitions_of_conf(conf: SlurmConf, platform: Platform) -> list[NamedPartiti
 
 
 def partition_table(conf: SlurmConf) -> str:
-    """Return the partitions of a ``slurm.conf`` as the TOML table that `partitions_of` reads."""
-    return tomli_w.dumps({"partition": [_as_table(each) for each in conf.partitions]})
+    """Return the partitions of a ``slurm.conf`` as the TOML table that `partitions_of` reads.
+
+    Raises
+    ------
+    InputError
+        If a table does not take a value of one.
+    """
+    return tomli_w.dumps({"partition": [_as_table(each, conf.path) for each in conf.partitions]})
 
 
-def _as_table(each: ConfPartition) -> dict[str, Any]:
+def _as_table(each: ConfPartition, path: str) -> dict[str, Any]:
     """Return the keys of a partition that are not as by default."""
-    keys = PartitionKeys(
-        name=each.name,
-        nodes=split_hostlist(fold_hostlist(each.nodes)),
-        max_time_s=each.max_time_s,
-        max_nodes=each.max_nodes,
-        priority=each.tier,
-        default=each.is_default,
-        job_factor=each.job_factor,
-    )
+    values = {
+        "name": each.name,
+        "nodes": split_hostlist(fold_hostlist(each.nodes)),
+        "max_time_s": each.max_time_s,
+        "max_nodes": each.max_nodes,
+        "priority": each.tier,
+        "default": each.is_default,
+        "job_factor": each.job_factor,
+    }
+    keys = checked(PartitionKeys, values, f"{path}: partition {each.name[:40]!r}: ")
     return keys.model_dump(exclude_defaults=True, exclude_none=True)
 
 
