@@ -24,6 +24,8 @@ from gridsched.platform_io.hostlists import expand_hostlist
 MAX_CONF_BYTES = 16 << 20
 #: More nodes, and more partitions, are refused.
 MOST_NODES, MOST_PARTITIONS = 1_000_000, 1000
+#: Slurm counts the CPUs of a node with 16 bits, of which two values have a meaning of their own.
+MOST_CPUS = 2**16 - 3
 #: What is kept of the other lines, for schedulers (`Platform.queue_settings`).
 SETTINGS = (
     "AccountingStorageEnforce",
@@ -322,9 +324,12 @@ class _Reader:
         self._note_keys(values, (*_NODE_KEYS, *_NODE_REST))
         cores = self._number(values, "cpus", "procs")
         if cores is None:
-            boards, sockets = self._number(values, "boards"), self._number(values, "sockets", "socketsperboard")
+            boards, per_board = self._number(values, "boards"), self._number(values, "socketsperboard")
+            sockets = self._number(values, "sockets") or (boards or 1) * (per_board or 1)
             per_socket, threads = self._number(values, "corespersocket"), self._number(values, "threadspercore")
-            cores = (boards or 1) * (sockets or 1) * (per_socket or 1) * (threads or 1)
+            cores = sockets * (per_socket or 1) * (threads or 1)
+        if cores > MOST_CPUS:
+            raise InputError(f"{self._where}: a node of {cores:,} CPUs; at most {MOST_CPUS:,} are read, as by Slurm.")
         features = [each.strip() for each in (values.get("feature") or values.get("features") or "").split(",")]
         for each in filter(None, features):
             if not is_feature(each):

@@ -10,6 +10,7 @@ import pytest
 from gridsched.errors import InputError
 from gridsched.model.constraints import Constraint, understood
 from gridsched.platform_io.slurm_conf import read_slurm_conf
+from gridsched.workloads.traces.partitions import partition_table
 
 CONF = """
 ClusterName=small   # a comment
@@ -87,6 +88,7 @@ def test_a_platform_keeps_its_power(tmp_path):
         ("PartitionName=a Nodes=ALL\n", "no nodes"),
         ("NodeName=a\n", "no partitions"),
         ("NodeName=a\nPartitionName=p Nodes=b\n", "no partition is up"),
+        ("NodeName=a CPUs=99999999999\nPartitionName=p Nodes=a\n", "line 1.*99,999,999,999 CPUs"),
         ("NodeName=a CPUs=two\nPartitionName=p Nodes=a\n", "line 1.*cpus"),
         ("NodeName=a Gres=gpu:x:y\nPartitionName=p Nodes=a\n", "line 1.*gres"),
         ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime"),
@@ -98,6 +100,28 @@ def test_what_is_refused(tmp_path, text, words):
     """In one line that says where."""
     with pytest.raises(InputError, match=words):
         conf(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("keys", "cores"),
+    [
+        ("Boards=2 SocketsPerBoard=2 CoresPerSocket=3", 12),
+        ("Boards=2 Sockets=4 CoresPerSocket=3", 12),  # of the node, not of a board
+        ("Sockets=2 CoresPerSocket=6 ThreadsPerCore=2", 24),
+        ("Sockets=2 CoresPerSocket=6 CPUs=8", 8),
+    ],
+)
+def test_cpus_of_a_node(tmp_path, keys, cores):
+    """All threads of all sockets, where their number does not stand there."""
+    assert conf(tmp_path, f"NodeName=a {keys}\nPartitionName=p Nodes=a\n").nodes[0].cores == cores
+
+
+@pytest.mark.parametrize("keys", ["PriorityJobFactor=70000", "PriorityTier=9999999999"])
+def test_what_a_table_of_partitions_does_not_take(tmp_path, keys):
+    """It is refused in one line, with the partition."""
+    found = conf(tmp_path, f"NodeName=a\nPartitionName=p Nodes=a {keys}\n")
+    with pytest.raises(InputError, match=r"slurm\.conf: partition 'p': (job_factor|priority) is"):
+        partition_table(found)
 
 
 @pytest.mark.parametrize(
