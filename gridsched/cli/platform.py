@@ -250,9 +250,9 @@ def from_slurm(
     if given.is_none or given.clamps is not None:
         raise InputError("--power: powers of nodes in W are allowed here, as 95:110:350 or 'gpu*=180:200:900'.")
     typical = [host.name for host in machine.hosts if last_match(given.items, host.name) is None]
-    machine = with_power(machine, given)
+    machine, text = with_power(machine, given), partition_table(conf)
     write_platform(machine, output, command=command_line(ctx), force=force)
-    write_whole(table, partition_table(conf), force=force)
+    write_whole(table, text, force=force)
     notes = [*conf.notes, *machine.warnings]
     if typical:
         notes.append(

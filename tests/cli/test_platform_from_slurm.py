@@ -51,3 +51,10 @@ def test_power_and_speed_are_given_by_name(gridsched, tmp_path):
 def test_what_is_refused(refused, words, said):
     """In one line, and nothing is written."""
     assert said in refused("platform", "from-slurm", *words, "-o", "m.xml")
+
+
+def test_nothing_is_written_where_a_partition_is_refused(refused, tmp_path):
+    """A table of partitions takes job factors up to Slurm's own limit."""
+    (tmp_path / "slurm.conf").write_text("NodeName=a CPUs=4\nPartitionName=p Nodes=a PriorityJobFactor=70000\n")
+    assert "job_factor" in refused("platform", "from-slurm", tmp_path / "slurm.conf", "-o", tmp_path / "m.xml")
+    assert [each.name for each in tmp_path.iterdir()] == ["slurm.conf"]
