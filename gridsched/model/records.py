@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
@@ -43,13 +44,15 @@ class KeyName:
 
 
 def number_or_text(value: object) -> object:
-    """Return the number that a text or an integer is; anything else as it is."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    """Return the number that a text or an integer is, infinite where it is too large; anything else as it is."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return value
     try:
-        return float(value) if isinstance(value, str) else value
+        return float(value)
     except ValueError:
         return value
+    except OverflowError:
+        return inf
 
 
 @dataclass(frozen=True)

@@ -388,7 +388,7 @@ def test_one_number_is_for_all_hosts_and_times():
         assert table == SiteSeries(("*",), (Series((0.0,), (250.0,)),))
 
 
-@pytest.mark.parametrize("given", ["-1", -1.0, "nan", "inf", True])
+@pytest.mark.parametrize("given", ["-1", -1.0, "nan", "inf", True, 10**400])
 def test_numbers_that_are_no_intensity(given):
     """Below 0, infinite, no number."""
     with pytest.raises(InputError, match="carbon"):
