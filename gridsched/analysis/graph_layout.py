@@ -157,7 +157,7 @@ class RunGraph:
     host, start_s, end_s : ndarray, shape (tasks,)
         Of the execution that finished each task; -1 and nan where none did.
     is_sent : ndarray of bool, shape (edges,)
-        Whether data went along it from one host to another.
+        Whether data went along it from one host to another, for a task that finished.
     is_critical : ndarray of bool, shape (tasks,)
         On the longest path, by run times and transfers of the run.
     on_path : ndarray of bool, shape (edges,)
@@ -203,5 +203,6 @@ def run_graph(trace: Trace) -> RunGraph:
     steps = set(zip(path[1:], path[:-1], strict=True))
     on_path = np.array([pair in steps for pair in zip(pairs.task.tolist(), pairs.on.tolist(), strict=True)])
     layout = layered(n, pairs.task.tolist(), pairs.on.tolist())
-    is_sent = (pairs.size_bytes > 0) & (host[pairs.on] != host[pairs.task]) & bool(len(trace.transfers))
+    both_ran = (host[pairs.on] >= 0) & (host[pairs.task] >= 0)
+    is_sent = (pairs.size_bytes > 0) & both_ran & (host[pairs.on] != host[pairs.task]) & bool(len(trace.transfers))
     return RunGraph(layout, pairs, host, start_s, end_s, is_sent, is_critical, on_path, paths.length_s)

@@ -35,6 +35,14 @@ def test_the_longest_path_of_the_printed_schedule(trace):
     assert int(graph.on_path.sum()) == 3
 
 
+def test_nothing_is_sent_to_a_task_that_did_not_run(trace):
+    """Without the run of 10 the edges to it, from 7 to 9, are like those within a host."""
+    runs = trace.executions
+    graph = run_graph(replace(trace, executions=runs[runs["task"] != 9]))
+    assert not graph.is_sent[graph.pairs.task == 9].any()
+    assert (graph.pairs.on[graph.is_sent] + 1).tolist() == [1, 1, 1, 4, 6, 2, 5]
+
+
 def test_the_graph_and_its_data_are_written(trace, tmp_path):
     """A row for each task, with its layer, host and whether it is on the path."""
     draw_figure("graph", "run", trace, tmp_path / "graph.png", title="ten tasks")
