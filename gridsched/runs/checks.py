@@ -8,6 +8,7 @@ import numpy as np
 
 from gridsched.errors import InputError, counted
 from gridsched.model.platform import Platform
+from gridsched.model.tasks import Tasks
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
 
@@ -150,6 +151,8 @@ def _check_profiles(scenario: LoadedScenario) -> None:
 
 #: SimGrid's options that say which models there are; its model of parallel tasks has all of them.
 _MODELS = ("host/model", "network/model", "cpu/model")
+#: Of wider jobs no bytes are sent on SimGrid: it takes a number for each pair of parts, sent or not.
+_MOST_PARTS = 4_000
 
 
 def _check_job_profiles(scenario: LoadedScenario) -> None:
@@ -184,10 +187,20 @@ def _check_job_profiles(scenario: LoadedScenario) -> None:
         )
     elif tasks.has_bytes or tasks.send_data:
         why = "tasks with profiles have input or output bytes, or make data for others, too; one run has one of them"
+    elif scenario.driver == "simgrid" and (widest := _widest_that_sends(tasks)) > _MOST_PARTS:
+        why = f"a job of {widest:,} parts sends bytes, and SimGrid takes {_MOST_PARTS:,} parts at most here"
     elif missing:
         why = f"a profile names the storage host {missing[0]!r}, which {platform.name} does not have"
     if why is not None:
         raise InputError(f"{tasks.name}: {why}. Change that, or leave the profiles out by --network none.")
+
+
+def _widest_that_sends(tasks: Tasks) -> int:
+    """Return how many parts the widest task has whose profile sends bytes."""
+    assert tasks.profile is not None
+    width = np.ones(len(tasks), dtype=np.int64) if tasks.width is None else tasks.width
+    kinds = np.unique(np.stack([tasks.profile, width], axis=1), axis=0).tolist()
+    return max((parts for k, parts in kinds if k >= 0 and tasks.profiles[k].moves_bytes(parts)), default=0)
 
 
 def _check_cap_on_profiles(scenario: LoadedScenario) -> None:

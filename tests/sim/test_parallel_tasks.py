@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,12 @@ from gridsched import Scenario, make_tasks
 from gridsched import run as run_freely
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import Delay, ParallelWork, Sequence
+from gridsched.model.platform import homogeneous_cluster
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Cancel
+from gridsched.runs.checks import check_loaded
 from gridsched.runs.run_many import energy_check
+from gridsched.sim.scenario import LoadedScenario
 from gridsched.testing import trace_differences
 
 
@@ -291,6 +295,16 @@ def test_what_contradicts_parallel_tasks_is_one_line(clusters: Path, changes: di
     with pytest.raises(InputError, match=word) as refused:
         run(Scenario(clusters, tasks, "fcfs", **changes))
     assert "\n" not in str(refused.value)
+
+
+def test_jobs_that_are_too_wide_for_simgrid():
+    """It takes a number for each pair of parts: 4,001 of a ring would need 16 million; a job that sends nothing may."""
+    platform = homogeneous_cluster(4_001, idle_w=1.0, busy_w=2.0, speed=1e9)
+    profiles = [ParallelWork(flops=(1e9,), pattern="ring", message_bytes=1.0), ParallelWork(flops=(1e9,))]
+    for width, profile, is_refused in ((4_001, 0, True), (4_000, 0, False), (4_001, 1, False)):
+        tasks = make_tasks([1e9], width=width, profile=profile, profiles=profiles)
+        with pytest.raises(InputError, match="4,001 parts") if is_refused else nullcontext():
+            check_loaded(LoadedScenario(platform, tasks, "fcfs"))
 
 
 def test_a_storage_host_that_is_not_there(clusters: Path):
