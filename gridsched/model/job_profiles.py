@@ -25,6 +25,10 @@ PATTERNS: tuple[str, ...] = get_args(Pattern)
 DEEPEST, MOST_STEPS, MOST_MESSAGES = 50, 1_000_000, 1_000_000
 
 
+class TooManyMessages(InputError):
+    """Parts would send more than `MOST_MESSAGES` messages at once."""
+
+
 @dataclass(frozen=True)
 class Step:
     """What all parts of a job do at once.
@@ -74,11 +78,11 @@ def messages_of(pattern: str, parts: int) -> tuple[Integers, Integers]:
 
     Raises
     ------
-    InputError
+    TooManyMessages
         If there would be more than `MOST_MESSAGES`.
     """
     if pattern == "all_to_all" and parts * (parts - 1) > MOST_MESSAGES:
-        raise InputError(f"All to all among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
+        raise TooManyMessages(f"All to all among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
     each = np.arange(parts)
     if pattern == "all_to_all":
         source, target = (axis.ravel() for axis in np.meshgrid(each, each, indexing="ij"))
@@ -196,7 +200,7 @@ class ParallelWork:
 
     def __post_init__(self) -> None:
         check_record(self, ParallelWork, "Profile: ")
-        if self.pattern is None and (self.message_bytes or self.total_bytes or self.shared_bytes):
+        if self.pattern is None and self._of_pattern:
             raise InputError(f"Profile: bytes are sent, and no pattern says to whom; {', '.join(PATTERNS)} are known.")
         if self.pattern is not None and self.matrix:
             raise InputError("Profile: a matrix and a pattern say who sends to whom; leave one of them out.")
@@ -213,8 +217,12 @@ class ParallelWork:
 
     def moves_bytes(self, parts: int) -> bool:
         """Whether so many parts send anything."""
-        sent = self.message_bytes or self.total_bytes or self.shared_bytes
-        return any(self.matrix) or bool((sent and parts > 1) or self.read_bytes or self.write_bytes)
+        return any(self.matrix) or bool((self._of_pattern and parts > 1) or self.read_bytes or self.write_bytes)
+
+    @property
+    def _of_pattern(self) -> float:
+        """Some of the bytes that messages of the pattern have [byte]; 0: they have none."""
+        return self.message_bytes or self.total_bytes or self.shared_bytes
 
     @property
     def storages(self) -> frozenset[str]:
@@ -227,7 +235,7 @@ class ParallelWork:
         made_for |= {round(len(self.matrix) ** 0.5)} if self.matrix else set()
         if made_for - {parts} or (self.matrix and parts * parts != len(self.matrix)):
             raise InputError(f"it is made for {min(made_for)} parts, and the job has {parts}")
-        if self.pattern is not None:
+        if self.pattern is not None and self._of_pattern:
             messages_of(self.pattern, parts)
 
     def steps(self, parts: int) -> Iterator[Step]:
@@ -264,7 +272,7 @@ def _step_of(work: ParallelWork, parts: int) -> Step:
         size = np.array(work.matrix) * work.iterations
         sent = np.flatnonzero(size)
         return Step(0.0, work.amounts(parts), sent // parts, sent % parts, size[sent])
-    if work.pattern is None:
+    if work.pattern is None or not work._of_pattern:
         return Step(0.0, work.amounts(parts))
     source, target = messages_of(work.pattern, parts)
     each = work.message_bytes + work.total_bytes / max(len(source), 1) + work.shared_bytes / parts

@@ -14,7 +14,7 @@ from gridsched.errors import InputError, counted
 from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import write_whole
-from gridsched.model.job_profiles import DEEPEST, Delay, ParallelWork, Profile
+from gridsched.model.job_profiles import DEEPEST, Delay, ParallelWork, Profile, TooManyMessages
 from gridsched.model.job_profiles import Sequence as SequenceOfProfiles
 from gridsched.workloads.traces.job_table import NO_TIME, NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
 from gridsched.workloads.traces.log_lines import whole_text
@@ -63,15 +63,16 @@ def _read(path: str | Path, speed: float) -> JobTable:
     content = _content(path)
     rows, counts, profiles = JobRows(path), Counter[str](), _Profiles(content["profiles"])
     numbers: dict[str, int] = {}
-    fitting = set[tuple[int, float]]()
+    fits: dict[tuple[int, float], bool] = {}
     for place, job in enumerate(content["jobs"], start=1):
         try:
             work, width = profiles.work_of(job["profile"]), float(job["res"])
             run_s, walltime_s = work.seconds(width, speed), float(job.get("walltime", -1))
             number = -2 if work.profile is None else numbers.setdefault(job["profile"], len(numbers))
-            if work.profile is not None and (number, width) not in fitting:
-                work.profile.check_width(int(width))
-                fitting.add((number, width))
+            if work.profile is not None:
+                if (number, width) not in fits:
+                    fits[number, width] = _fits(work.profile, int(width))
+                number = number if fits[number, width] else -3
             if work.moves_bytes and run_s == 0:
                 if number < 0 or not walltime_s > 0:
                     rows.drop(place, NO_TIME)
@@ -92,6 +93,15 @@ def _read(path: str | Path, speed: float) -> JobTable:
     if not used:
         return replace(table, notes=_notes(counts))
     return replace(table, notes_of_profiles=_notes(counts))
+
+
+def _fits(profile: Profile, parts: int) -> bool:
+    """Whether so many parts send no more messages than are simulated; `InputError` if it is made for others."""
+    try:
+        profile.check_width(parts)
+    except TooManyMessages:
+        return False
+    return True
 
 
 def _content(path: str | Path) -> dict[str, Any]:

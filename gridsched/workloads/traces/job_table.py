@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import interval_set
-from gridsched.model.job_profiles import Profile
+from gridsched.model.job_profiles import MOST_MESSAGES, Profile
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
@@ -26,6 +26,7 @@ LONGEST_ID = 100
 NO_TIME = "profile that only moves bytes, whose time is the network's"
 NO_REQUEST = "profile that moves bytes, and no requested time, which schedulers need"
 NO_STORAGE = "profile that has to do with a storage of Batsim, which is not simulated"
+NO_MESSAGES = f"profile that sends more than {MOST_MESSAGES:,} messages at once, which are not simulated"
 #: Lines that people are told for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
@@ -104,8 +105,9 @@ class JobTable:
     after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
         Who waits for whom, by lines.
     profile : ndarray of int64, shape (jobs,)
-        Which of `profiles` each job has, -1 for none, -2 for one that is not simulated; empty where none has
-        any. Of jobs that only move bytes `run_time_s` is what they ask for, since only the network knows.
+        Which of `profiles` each job has, -1 for none, -2 for one with a storage and -3 for one of too many messages,
+        which are not simulated; empty where none has any. Of jobs that only move bytes `run_time_s` is what they
+        ask for, since only the network knows.
     profiles : tuple of Profile
     notes_of_profiles : tuple of str
         What is not told by the other columns where profiles are not simulated.
@@ -204,7 +206,9 @@ class JobTable:
         unknown = np.isnan(self.requested_time_s)
         rows = self._that(lambda profile, width: profile.moves_bytes(width)) & unknown
         table = self.without(rows, NO_REQUEST)
-        return replace(table.without(table.profile == -2, NO_STORAGE), notes_of_profiles=())
+        for number, reason in ((-2, NO_STORAGE), (-3, NO_MESSAGES)):
+            table = table.without(table.profile == number, reason)
+        return replace(table, notes_of_profiles=())
 
     def that_fit(self, n_nodes: int) -> JobTable:
         """Return the jobs that a machine of `n_nodes` can run at all; the others are dropped."""

@@ -18,6 +18,9 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate
 from gridsched.runs.run_many import energy_check
 from gridsched.sim.library import is_installed
+from gridsched.systems.batsim.workload_json import read_batsim
+from gridsched.workloads.traces.formats import read_jobs
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="SimGrid is not there")
 #: Nodes of 1 Gflop/s on links of 1 GB/s and 5 us, behind a backbone of 3 GB/s and 3 us.
@@ -147,6 +150,19 @@ def test_what_is_left_out_says_why(tmp_path: Path):
     text = " ".join(result.scenario.warnings)
     for words in ("storage", "no requested time", "'smpi'", "not of the format", "only moves bytes"):
         assert words in text
+
+
+def test_wide_jobs_are_what_they_compute_or_left_out_with_the_reason(tmp_path: Path):
+    """All to all among 1,001 parts is a million messages: not simulated, but read; without bytes nothing is sent."""
+    profiles = {
+        "sends": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 5},
+        "computes": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},
+    }
+    file = workload(tmp_path, profiles, [(name, 0, 10, 3000, name) for name in profiles])
+    assert read_batsim(file, speed=1e9).run_time_s.tolist() == [1.0, 1.0]
+    sent = read_jobs(file, TraceOptions(), keeps_profiles=True).with_profiles()
+    assert list(sent.names) == ["computes"]
+    assert [(each.count, "messages" in each.reason) for each in sent.dropped] == [(1, True)]
 
 
 def test_bytes_without_a_platform(tmp_path: Path):
