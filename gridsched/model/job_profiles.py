@@ -81,8 +81,9 @@ def messages_of(pattern: str, parts: int) -> tuple[Integers, Integers]:
     TooManyMessages
         If there would be more than `MOST_MESSAGES`.
     """
-    if pattern == "all_to_all" and parts * (parts - 1) > MOST_MESSAGES:
-        raise TooManyMessages(f"All to all among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
+    least = parts * (parts - 1) if pattern == "all_to_all" else parts - 1
+    if least > MOST_MESSAGES:
+        raise TooManyMessages(f"{pattern} among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
     each = np.arange(parts)
     if pattern == "all_to_all":
         source, target = (axis.ravel() for axis in np.meshgrid(each, each, indexing="ij"))
@@ -231,6 +232,8 @@ class ParallelWork:
 
     def check_width(self, parts: int) -> None:
         """Raise `InputError` if it is made for another number of parts, or would send too many messages."""
+        if parts < 1:
+            raise InputError(f"the job has {parts} parts; it needs one at least")
         made_for = {len(self.flops)} if len(self.flops) > 1 else set()
         made_for |= {round(len(self.matrix) ** 0.5)} if self.matrix else set()
         if made_for - {parts} or (self.matrix and parts * parts != len(self.matrix)):
@@ -251,7 +254,7 @@ class ParallelWork:
 
     def computing_s(self, parts: int, speed: float) -> float:
         """Return how long it takes on nodes of a speed [flop/s], if bytes take no time [s]."""
-        return float(self.amounts(parts).max()) / speed
+        return (max(self.flops, default=0.0) + self.total_flops / parts) * self.iterations / speed
 
 
 @lru_cache(maxsize=64)

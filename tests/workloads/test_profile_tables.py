@@ -11,6 +11,7 @@ from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import PATTERNS, Delay, ParallelWork, Sequence, grid_of, messages_of
 from gridsched.sim.library import is_installed
+from gridsched.workloads.traces.formats import read_jobs
 from gridsched.workloads.traces.profile_table import read_profiles
 from gridsched.workloads.traces.trace_options import TraceOptions
 
@@ -114,6 +115,19 @@ def test_jobs_name_profiles(tmp_path: Path):
     without = run(Scenario(platform, jobs, "fcfs", trace=TraceOptions(**options), network="none"))
     runs = without.trace.executions
     assert (runs["end"] - runs["start"]).tolist() == pytest.approx([2.0, 7.0, 12.0])
+
+
+@pytest.mark.parametrize("profile", ["ring", "computes"])
+@pytest.mark.parametrize("nodes", ["0", "1e10", "1e15"])
+def test_numbers_of_nodes_that_no_machine_has(tmp_path: Path, profile: str, nodes: str):
+    """No memory is taken for so many parts: such jobs are left out, or read as what they compute."""
+    table = TABLE + '[[profile]]\nname = "computes"\ntotal_flops = 1e9\n'
+    options = TraceOptions(profiles=written(tmp_path, "profiles.toml", table))
+    rows = [f"{k},0,,2,20,ring\n" for k in range(3)]
+    header = JOBS.splitlines(keepends=True)[0]
+    jobs = read_jobs(written(tmp_path, "a.jobs.csv", f"{header}{''.join(rows)}9,0,,{nodes},20,{profile}\n"), options)
+    is_read = profile == "computes" and nodes == "1e10"
+    assert sorted(jobs.width.tolist()) == [2, 2, 2] + [10**10] * is_read
 
 
 def test_grids_are_as_even_as_divisors_allow():
