@@ -178,7 +178,7 @@ def test_what_scontrol_prints_is_read():
     assert gpu.nodes == ("gpu1",)
     assert found.shares_nodes
     assert any("SelectType" in note for note in found.notes)
-    assert any("1 nodes" in note for note in found.notes)
+    assert any("1 node that is down" in note for note in found.notes)
 
 
 def test_one_record_a_line_is_the_same(tmp_path):
