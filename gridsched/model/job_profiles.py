@@ -78,7 +78,7 @@ def messages_of(pattern: str, parts: int) -> tuple[Integers, Integers]:
         If there would be more than `MOST_MESSAGES`.
     """
     if pattern == "all_to_all" and parts * (parts - 1) > MOST_MESSAGES:
-        raise InputError(f"All to all among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
+        raise InputError(f"All to all among {parts:,} parts: at most {MOST_MESSAGES:,} messages are allowed.")
     each = np.arange(parts)
     if pattern == "all_to_all":
         source, target = (axis.ravel() for axis in np.meshgrid(each, each, indexing="ij"))
@@ -197,14 +197,14 @@ class ParallelWork:
     def __post_init__(self) -> None:
         check_record(self, ParallelWork, "Profile: ")
         if self.pattern is None and (self.message_bytes or self.total_bytes or self.shared_bytes):
-            raise InputError(f"Profile: bytes are sent, and no pattern says to whom; {', '.join(PATTERNS)} are known.")
+            raise InputError(f"Profile: bytes are sent without a pattern; use one of {', '.join(PATTERNS)}.")
         if self.pattern is not None and self.matrix:
-            raise InputError("Profile: a matrix and a pattern say who sends to whom; leave one of them out.")
+            raise InputError("Profile: a matrix and a pattern both specify who sends to whom; leave one out.")
         if (self.read_bytes or self.write_bytes) and not self.storage:
             raise InputError("Profile: bytes are read or written, and storage names no host.")
         n = len(self.flops)
         if self.matrix and n > 1 and n * n != len(self.matrix):
-            raise InputError(f"Profile: {n} parts, and a matrix of {len(self.matrix)} numbers; it needs {n * n}.")
+            raise InputError(f"Profile: the matrix for {n} parts has {len(self.matrix)} numbers; it needs {n * n}.")
 
     @property
     def n_steps(self) -> int:

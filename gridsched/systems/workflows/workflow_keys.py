@@ -135,21 +135,21 @@ class WorkflowKeys(WrittenKeys):
         if useless := self.changed({key for keys in SHAPE_KEYS.values() for key in keys} - set(own)):
             raise InputError(f"{useless[0]} has no effect on the shape {self.shape!r}, which has {', '.join(own)}.")
         if self.shape == "fft" and self.size & (self.size - 1):
-            raise InputError(f"size is {self.size}; a fast Fourier transform has a power of two of points.")
+            raise InputError(f"size is {self.size}; a fast Fourier transform needs a power of two.")
         if self.submit_times_s and (len(self.submit_times_s) != self.workflows or self.mean_interarrival_s):
             raise InputError(
                 f"submit_times_s has {len(self.submit_times_s)} times; it needs one for each of {self.workflows} "
-                "workflows, and no mean_interarrival_s beside it."
+                "workflows, without mean_interarrival_s."
             )
         if self.mean_bytes > LARGEST / 2 or self.mean_flops > LARGEST / 2:
             raise InputError(
                 f"mean_flops, {self.mean_flops:g}, and ccr give data of {self.mean_bytes:g} bytes; at most "
-                f"{LARGEST / 2:g} flop and bytes are drawn."
+                f"{LARGEST / 2:g} flop and bytes are allowed."
             )
         tasks, edges = _numbers(self)
         keys = f"workflows and {', '.join(own)}"
         if tasks * self.workflows > MAX_TASKS:
-            raise InputError(f"{keys} give {tasks * self.workflows:,} tasks; at most {MAX_TASKS:,} are drawn.")
+            raise InputError(f"{keys} give {tasks * self.workflows:,} tasks; at most {MAX_TASKS:,} are allowed.")
         self.check_entries(keys, edges * self.workflows)
         return self
 
