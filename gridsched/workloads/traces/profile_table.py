@@ -1,4 +1,4 @@
-"""Tables of profiles (TOML): what the parts of jobs compute and send to each other, by names."""
+"""Tables of profiles (TOML): named computations and messages of the parts of jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORK = (
 
 
 class ProfileKeys(BaseModel):
-    """A ``[[profile]]`` of a table: a delay, a sequence, or what parts compute and send.
+    """A ``[[profile]]`` of a table: a delay, a sequence, or computations and messages of parts.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class ProfileKeys(BaseModel):
     delay_s : float
         Time in which nothing is computed or sent [s].
     sequence : list of str
-        Names of profiles that stand before it in the table.
+        Names of profiles that are before it in the table.
     repeat : int
-        How often the sequence is gone through.
+        Number of times that the sequence runs.
     flops : float or list of float
-        Of each part [flop].
+        Work of each part [flop].
     total_flops, pattern, message_bytes, total_bytes, matrix, iterations, read_bytes, write_bytes, storage
         As in `gridsched.model.job_profiles.ParallelWork`.
     """
