@@ -83,7 +83,7 @@ def messages_of(pattern: str, parts: int) -> tuple[Integers, Integers]:
     """
     least = parts * (parts - 1) if pattern == "all_to_all" else parts - 1
     if least > MOST_MESSAGES:
-        raise TooManyMessages(f"{pattern} among {parts:,} parts: {MOST_MESSAGES:,} messages are the most.")
+        raise TooManyMessages(f"{pattern} among {parts:,} parts: at most {MOST_MESSAGES:,} messages are allowed.")
     each = np.arange(parts)
     if pattern == "all_to_all":
         source, target = (axis.ravel() for axis in np.meshgrid(each, each, indexing="ij"))
@@ -152,64 +152,64 @@ class Delay:
 
 @dataclass(frozen=True)
 class ParallelWork:
-    """What parts compute, and what they send to each other while they do.
+    """Work of the parts of a job: computations, and messages that the parts send meanwhile.
 
     Attributes
     ----------
     flops : tuple of float
-        Of each part [flop]; of one number each part has as much; empty: none.
+        Work of each part [flop]; one number holds for each part; empty: none.
     total_flops : float
-        That all parts share evenly, beside `flops` [flop].
+        Work that all parts share evenly, in addition to `flops` [flop].
     pattern : str or None
-        Who sends to whom, one of `PATTERNS`; parts of neighbours stand in a grid whose sides are as even as
-        possible, without a way around its edges, and send to each neighbour.
+        Who sends to whom, one of `PATTERNS`. With a pattern of neighbors, parts form a grid whose sides are as even
+        as possible and which does not wrap around, and each part sends to each neighbor.
     message_bytes : float
-        Of each message of the pattern [byte].
+        Size of each message of the pattern [byte].
     total_bytes : float
-        That all messages of the pattern share evenly, beside `message_bytes` [byte].
+        Bytes that all messages of the pattern share evenly, in addition to `message_bytes` [byte].
     shared_bytes : float
-        Each message has this over the number of parts, beside the others (Batsim 4's
+        Each message has this over the number of parts, in addition to the others (Batsim 4's
         ``parallel_homogeneous_total``) [byte].
     matrix : tuple of float
-        In the place of a pattern: bytes from each part to each, row by row; a row sends [byte].
+        Replaces a pattern: bytes from each part to each part, row by row; the part of the row sends [byte].
     iterations : int
-        Of what is computed and sent so far; they run as one step, whose latency counts once.
+        Number of times that computations and messages are repeated, as one step, whose latency counts once.
     read_bytes, write_bytes : float
-        What each part gets from the storage host before, and sends to it after [byte].
+        Bytes that each part reads from the storage host before the work, and writes to it after [byte].
     storage : str
         Name of that host.
 
     Raises
     ------
     InputError
-        If a number is out of range, or there are bytes without a way.
+        If a number is out of range, or if bytes have neither a pattern nor a storage host.
     """
 
-    flops: Annotated[tuple[AtLeastZero, ...], Field(max_length=1_000_000, description="Of each part, or of all.")] = ()
-    total_flops: Annotated[AtLeastZero, Field(description="That all parts share.")] = 0.0
+    flops: Annotated[tuple[AtLeastZero, ...], Field(max_length=1_000_000, description="Work of each part.")] = ()
+    total_flops: Annotated[AtLeastZero, Field(description="Work that all parts share.")] = 0.0
     pattern: Annotated[Pattern | None, Field(description="Who sends to whom.")] = None
-    message_bytes: Annotated[AtLeastZero, Field(description="Of each message.")] = 0.0
-    total_bytes: Annotated[AtLeastZero, Field(description="Of all messages together.")] = 0.0
-    shared_bytes: Annotated[AtLeastZero, Field(description="Of each message, times the number of parts.")] = 0.0
+    message_bytes: Annotated[AtLeastZero, Field(description="Size of each message.")] = 0.0
+    total_bytes: Annotated[AtLeastZero, Field(description="Size of all messages together.")] = 0.0
+    shared_bytes: Annotated[AtLeastZero, Field(description="Size of each message times the number of parts.")] = 0.0
     matrix: Annotated[
-        tuple[AtLeastZero, ...], Field(max_length=MOST_MESSAGES, description="Bytes from each part to each.")
+        tuple[AtLeastZero, ...], Field(max_length=MOST_MESSAGES, description="Bytes from each part to each part.")
     ] = ()
-    iterations: Annotated[int, Field(ge=1, le=10**9, description="How often.")] = 1
-    read_bytes: Annotated[AtLeastZero, Field(description="From the storage host to each part, before.")] = 0.0
-    write_bytes: Annotated[AtLeastZero, Field(description="From each part to the storage host, after.")] = 0.0
+    iterations: Annotated[int, Field(ge=1, le=10**9, description="Number of repetitions.")] = 1
+    read_bytes: Annotated[AtLeastZero, Field(description="Bytes that each part reads before.")] = 0.0
+    write_bytes: Annotated[AtLeastZero, Field(description="Bytes that each part writes after.")] = 0.0
     storage: Annotated[str, Field(max_length=1_000, description="Name of the storage host.")] = ""
 
     def __post_init__(self) -> None:
         check_record(self, ParallelWork, "Profile: ")
         if self.pattern is None and self._of_pattern:
-            raise InputError(f"Profile: bytes are sent, and no pattern says to whom; {', '.join(PATTERNS)} are known.")
+            raise InputError(f"Profile: bytes are sent without a pattern; use one of {', '.join(PATTERNS)}.")
         if self.pattern is not None and self.matrix:
-            raise InputError("Profile: a matrix and a pattern say who sends to whom; leave one of them out.")
+            raise InputError("Profile: a matrix and a pattern both specify who sends to whom; leave one out.")
         if (self.read_bytes or self.write_bytes) and not self.storage:
             raise InputError("Profile: bytes are read or written, and storage names no host.")
         n = len(self.flops)
         if self.matrix and n > 1 and n * n != len(self.matrix):
-            raise InputError(f"Profile: {n} parts, and a matrix of {len(self.matrix)} numbers; it needs {n * n}.")
+            raise InputError(f"Profile: the matrix for {n} parts has {len(self.matrix)} numbers; it needs {n * n}.")
 
     @property
     def n_steps(self) -> int:

@@ -23,7 +23,7 @@ def with_bag(workflow: Tasks, bag: Tasks) -> Tasks:
     """
     if bag.deadline_s is not None or bag.has_bytes or bag.files is not None:
         raise InputError(
-            f"{bag.name}: tasks beside a workflow have flops, submission times and tasks that they wait for; leave out "
+            f"{bag.name}: tasks beside a workflow can have only flops, submission times and dependencies; leave out "
             "deadlines, bytes and files."
         )
     both = workflow, bag

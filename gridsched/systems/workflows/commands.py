@@ -19,7 +19,7 @@ workflow_app = command_group()
 
 @workflow_app.callback()
 def _group() -> None:
-    """Read workflows of others."""
+    """Read workflows in other formats."""
 
 
 @workflow_app.command("import")
@@ -32,18 +32,18 @@ def import_workflow(
         float | None,
         typer.Option(
             metavar="F",
-            help="Speed of a core of the machine on which run times were measured [flop/s]; default its clock rate, "
-            "where the file has it.",
+            help="Speed of a core of the machine on which run times were measured [flop/s]; default: its clock rate, "
+            "if the file contains it.",
         ),
     ] = None,
     inputs_from: Annotated[
         str | None,
-        typer.Option(metavar="HOST", help="Host from which files are sent that no task makes; default: none are."),
+        typer.Option(metavar="HOST", help="Host that sends the files that no task makes; default: they are not sent."),
     ] = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Turn a workflow in WfFormat, DAX or DOT into a table of tasks and one of edges.
+    """Convert a workflow in WfFormat, DAX or DOT to a table of tasks and a table of edges.
 
     Examples
     --------

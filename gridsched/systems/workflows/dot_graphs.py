@@ -58,8 +58,8 @@ def _tokens(path: Path, text: str) -> Iterator[_Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise InputError(
-                f"{path}, line {line}: {text[at : at + 20].splitlines()[0]!r} is not read; a workflow is a directed "
-                "graph of names, '->' and attributes in brackets."
+                f"{path}, line {line}: {text[at : at + 20].splitlines()[0]!r} cannot be read; a workflow is a directed "
+                "graph with names, '->' and attributes in brackets."
             )
         if match.lastgroup == "quoted":
             yield _Token(re.sub(r'\\(["\\])', r"\1", match[0][1:-1].replace("\\\n", "")), True, line)
@@ -96,7 +96,7 @@ class _Graph:
 
     def _refuse(self, token: _Token, wanted: str) -> InputError:
         found = repr(token.text[:80]) if token.text or token.is_name else "the end of the file"
-        return InputError(f"{self._path}, line {token.line}: {found} stands where {wanted} is needed.")
+        return InputError(f"{self._path}, line {token.line}: found {found}; {wanted} is needed here.")
 
     def _expect(self, mark: str) -> None:
         token = self._take()
@@ -136,7 +136,7 @@ class _Graph:
         word = first.text.lower()
         if word == "subgraph":
             raise InputError(
-                f"{self._path}, line {first.line}: subgraphs are not read; write their nodes and edges alone."
+                f"{self._path}, line {first.line}: subgraphs cannot be read; write their nodes and edges without them."
             )
         if word in _WORDS and self._is_mark("["):
             self._usual[word] |= self._attributes()

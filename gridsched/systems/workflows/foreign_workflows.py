@@ -45,5 +45,7 @@ def read_foreign(path: Path, reference_speed: float | None = None, inputs_from: 
         return joined(tasks, reference_speed, inputs_from, notes)
     readers = {".json": read_wf_format, ".xml": read_dax, ".dax": read_dax}
     if ending not in readers:
-        raise InputError(f"{path}: a workflow is read from .json (WfFormat), .dax or .xml (DAX), .dot or .gv (DOT).")
+        raise InputError(
+            f"{path}: the name of a workflow must end in .json (WfFormat), .dax or .xml (DAX), .dot or .gv (DOT)."
+        )
     return joined(readers[ending](path, _MOST), reference_speed, inputs_from)

@@ -33,7 +33,7 @@ def read_dax(path: Path, most: int) -> list[Recorded]:
         if child.tag == "child":
             ref = child.attributes.get("ref", "")
             if ref not in tasks:
-                raise InputError(f"{path}, line {child.line}: {ref!r} waits for others, and is no task.")
+                raise InputError(f"{path}, line {child.line}: {ref!r} waits for others, but is not a task.")
             for each in child.children:
                 if each.tag == "parent":
                     tasks[ref].parents[each.attributes.get("ref", "")] = 0.0

@@ -112,7 +112,9 @@ def joined(
     for task in named.values():
         for parent in task.parents:
             if parent not in named:
-                raise InputError(f"{task.where}: task {task.name!r} waits for {parent!r}, which is no task.")
+                raise InputError(
+                    f"{task.where}: task {task.name!r} waits for {parent!r}, which is not a task of the file."
+                )
             if parent == task.name:
                 raise InputError(f"{task.where}: task {task.name!r} waits for itself.")
         with_files = set()
@@ -128,7 +130,10 @@ def joined(
     _refuse_cycle(named, edges)
     several = [file for file, made_by in makers.items() if len(made_by) > 1]
     said = [*notes, *_work_notes(tasks, reference_speed), *_staged_notes(staged, inputs_from)]
-    said += [f"file {file!r} is made by {len(makers[file])} tasks: it goes from parents alone" for file in several]
+    said += [
+        f"file {file!r} is made by {len(makers[file])} tasks: a reader gets it only from its parents"
+        for file in several
+    ]
     flops = [_work(task, reference_speed) for task in named.values()]
     return Workflow({"id": list(named), "flops": flops}, edges, said, inputs_from if staged else None)
 
@@ -146,8 +151,8 @@ def _stage(staged: dict[str, float], task: Recorded, file: str, size: float) -> 
     """Note a file that no task makes; refuse it if it has two sizes."""
     if staged.setdefault(file, size) != size:
         raise InputError(
-            f"{task.where}: task {task.name!r} reads {size:g} bytes of file {file!r}, and another one "
-            f"{staged[file]:g}; no task makes it, so it has one size."
+            f"{task.where}: task {task.name!r} reads {size:g} bytes of file {file!r}, and another "
+            f"reads {staged[file]:g}; a file that no task makes must have one size."
         )
 
 
@@ -173,7 +178,7 @@ def _refuse_cycle(named: dict[str, Recorded], edges: Sequence[tuple[str, str, fl
     if k is not None:
         names = list(named)
         task, on = (names[each] for each in pairs[k])
-        raise InputError(f"{named[task].where}: task {task!r} waits for {on!r}, and it for that task: a cycle.")
+        raise InputError(f"{named[task].where}: task {task!r} waits for {on!r}, which waits for it: a cycle.")
 
 
 def _speed(task: Recorded, reference_speed: float | None) -> float:
@@ -188,12 +193,12 @@ def _work(task: Recorded, reference_speed: float | None) -> float:
         return task.flops or SHORTEST_S * (_SOME_SPEED if math.isnan(speed) else speed)
     if math.isnan(speed):
         raise InputError(
-            f"{task.where}: no clock rate of a machine on which task {task.name!r} ran; give --reference-speed, the "
-            "speed of a core in flop/s, for all."
+            f"{task.where}: the file has no single clock rate for the machines of task {task.name!r}; give "
+            "--reference-speed, the speed of a core in flop/s, for all tasks."
         )
     work = max(task.time_s, SHORTEST_S) * speed * task.cores
     if work > LARGEST:
-        raise InputError(f"{task.where}: task {task.name!r} has a work of {work:g} flop; at most {LARGEST:g} is read.")
+        raise InputError(f"{task.where}: task {task.name!r} has {work:g} flop; at most {LARGEST:g} are allowed.")
     return work
 
 
@@ -212,18 +217,18 @@ def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None) -> lis
             "cycle (--reference-speed sets another speed)"
         )
     if several := sum(task.cores > 1 for task in timed):
-        notes.append(f"{counted(several, 'task')} ran on several cores: the work of all of these is on one")
+        notes.append(f"{counted(several, 'task')} ran on several cores: one core gets the work of all")
     if short := sum(not (task.time_s >= SHORTEST_S or task.flops > 0) for task in tasks):
-        notes.append(f"{counted(short, 'task of no time takes', 'tasks of no time take')} {SHORTEST_S:g} s")
+        notes.append(f"{counted(short, 'task without run time takes', 'tasks without run time take')} {SHORTEST_S:g} s")
     return notes
 
 
 def _staged_notes(staged: dict[str, float], inputs_from: str | None) -> list[str]:
     """Return what becomes of files that no task makes, in words."""
     if not staged:
-        return [] if inputs_from is None else [f"tasks make all files: nothing is sent from {inputs_from}"]
+        return [] if inputs_from is None else [f"tasks make all files, so {inputs_from} sends nothing"]
     what = f"{counted(len(staged), 'file')} that no task makes, {sum(staged.values()):,.0f} bytes,"
     are = "is" if len(staged) == 1 else "are"
     if inputs_from is None:
-        return [f"{what} {are} not staged in; --inputs-from HOST sends them from there"]
+        return [f"{what} {are} not sent; --inputs-from HOST names a host that sends them"]
     return [f"{what} {are} sent from {inputs_from}"]

@@ -37,7 +37,7 @@ def read_wf_format(path: Path, most: int) -> list[Recorded]:
         raise InputError(f"{path}: no readable JSON: {str(error)[:200]}.") from None
     version = _entry(content, "schemaVersion", str, str(path))
     if version not in _VERSIONS:
-        raise InputError(f"{path}: WfFormat {version[:20]!r}; {', '.join(_VERSIONS)} are read.")
+        raise InputError(f"{path}: WfFormat {version[:20]!r}; the versions {', '.join(_VERSIONS)} are allowed.")
     workflow = _entry(content, "workflow", dict, str(path))
     return (_read_1_4 if version == "1.4" else _read_specified)(path, workflow, _lines(text))
 
@@ -163,5 +163,5 @@ def _entry(content: Any, key: str, kind: type, where: str, usual: Any = None) ->
     value = content.get(key, usual) if isinstance(content, dict) else None
     if not isinstance(value, kind):
         words = {"str": "a text", "dict": "an object", "list": "a list"}[kind.__name__]
-        raise InputError(f"{where}: {key!r} must be there, and {words}; found {type(value).__name__}.")
+        raise InputError(f"{where}: {key!r} is required and must be {words}; found {type(value).__name__}.")
     return value

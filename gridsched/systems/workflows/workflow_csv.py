@@ -76,7 +76,7 @@ def read_workflow(
     order, edge = ordered([task[row] for row in rows], [on[row] for row in rows], submit_s)
     if edge is not None:
         row = rows[edge]
-        raise edges.fail(row, "on", f"task {edges['task'][row]!r} waits for it, and it for that task: a cycle")
+        raise edges.fail(row, "on", f"task {edges['task'][row]!r} waits for it, and it waits for that task: a cycle")
     place = np.empty(len(names), dtype=np.int64)
     place[order] = np.arange(len(names))
     flops = table.array("flops") if times is None else times.time_s.min(axis=1)
@@ -104,11 +104,11 @@ def _read_times(path: str | Path) -> tuple[Table, HostTimes]:
         raise InputError(f"{path}: no host; times need a column for each host, beside {', '.join(_BY_ID)}.")
     lines = text.count("\n")
     if lines * len(hosts) > MAX_ENTRIES:
-        raise InputError(f"{path}: {lines:,} lines of {len(hosts):,} hosts; at most {MAX_ENTRIES:,} times are read.")
+        raise InputError(f"{path}: {lines:,} lines of {len(hosts):,} hosts; at most {MAX_ENTRIES:,} times are allowed.")
     table = TIMES.read(path, text, **dict.fromkeys(hosts, _TIME))
     times = np.stack([table.array(host) for host in hosts], axis=1)
     for row in np.flatnonzero(np.isposinf(times).all(axis=1)).tolist():
-        raise table.fail(row, "id", "it has no time on any host, so it can run nowhere")
+        raise table.fail(row, "id", "the task has no time on any host, so it can run nowhere")
     return table, HostTimes(hosts, times)
 
 
@@ -120,7 +120,9 @@ def _others(edges: Table, names: Sequence[str], owner: Path) -> list[int]:
             legal = f"{owner} does not have it. {did_you_mean(name, names)}"
             raise edges.fail(row, "on", legal.rstrip(" ."))
         if not name and not edges["file"][row]:
-            raise edges.fail(row, "on", "a task, or for a file that no task makes nothing, and the file's name")
+            raise edges.fail(
+                row, "on", "name a task, or, if no task makes the file, leave it empty and give the file's name"
+            )
     return [place[name] for name in edges["on"]]
 
 
@@ -258,7 +260,9 @@ class Workflow:
         if pairs is None:
             return cls(columns, edges, inputs_from=inputs_from)
         if (pairs.kind != int(After.END)).any() or pairs.delay_s.any():
-            raise InputError(f"{tasks.name}: the tables of a workflow hold waits for ends alone, without delays.")
+            raise InputError(
+                f"{tasks.name}: in the tables of a workflow, tasks can only wait for the ends of tasks, without delays."
+            )
         four = (each.tolist() for each in (pairs.task, pairs.on, pairs.size_bytes, pairs.item))
         edges += [
             (names[task], names[on], size, f"d{item}" * (item >= 0)) for task, on, size, item in zip(*four, strict=True)
@@ -275,7 +279,9 @@ class Workflow:
             If `output` does not end with .toml.
         """
         if output.suffix != ".toml":
-            raise InputError(f"{output}: a workflow is written as NAME.toml, and two tables beside it.")
+            raise InputError(
+                f"{output}: the name of a workflow must be NAME.toml; its two tables are written beside it."
+            )
         return [output.with_suffix(end) for end in (".tasks.csv", ".edges.csv", ".toml")]
 
     def write(self, output: Path, *, force: bool = False) -> list[Path]:

@@ -48,39 +48,40 @@ class WorkflowKeys(WrittenKeys):
     tasks_csv : str
         ``id,flops[,submit_time_s][,workflow]``.
     times_csv : str
-        In its place ``id,HOST,...[,submit_time_s][,workflow]``: how long a task takes on each host of the platform,
-        in P-state 0 [s]; nothing where it cannot run.
+        Replaces `tasks_csv`. ``id,HOST,...[,submit_time_s][,workflow]``: time of a task on each host of the platform,
+        in P-state 0 [s]; an empty cell if the task cannot run there.
     edges_csv : str
-        ``task,on[,bytes][,file]``: a task waits for another's end, and for so many bytes that it makes. Edges
-        from one task with one file share the data, which go to a host once. Without `on` it is a file that no task
-        makes.
+        ``task,on[,bytes][,file]``: `task` waits for the end of `on`, and for the bytes that `on` makes. Edges with the
+        same `on` and the same file share the data, which are sent to a host once. If `on` is empty, no task makes the
+        file.
     inputs_from : str
-        Host of the platform from which such files are sent.
+        Host of the platform that sends such files.
     bag_csv : str
-        A bag of tasks that is run beside; see `gridsched.workloads.bag.read_bag`.
+        A bag of tasks that runs beside the workflow; see `gridsched.workloads.bag.read_bag`.
     shape : str
-        What is drawn where no tables are given; see `gridsched.systems.workflows.workflow_shapes`.
+        Structure of a generated workflow, if there are no tables; see
+        `gridsched.systems.workflows.workflow_shapes`.
     branches, depth : int
-        Of chains, how many and how long; of fork-joins, tasks between two of them, and stages; of trees, children
-        of a task, and levels.
+        Number and length of chains; tasks in parallel and stages of fork-joins; children of a task and levels of
+        trees.
     size : int
-        Columns of the matrix that is eliminated, or points of the transform, a power of two.
+        Columns of the matrix, or points of the Fourier transform, a power of two.
     tasks, width, density, regularity, jump
-        Of layered graphs: see `workflow_shapes.layered`.
+        Parameters of layered graphs; see `workflow_shapes.layered`.
     mean_flops, heterogeneity : float
         Work is uniform in ``mean_flops * (1 -+ heterogeneity / 2)`` [flop].
     ccr : float
-        Mean time of data over mean time of tasks, on hosts of `reference_speed` [flop/s] that send at
+        Mean transfer time over mean run time, on hosts of `reference_speed` [flop/s] that send at
         `reference_bandwidth` [byte/s]: the data of an edge have
         ``ccr * mean_flops / reference_speed * reference_bandwidth`` bytes on average.
     data_heterogeneity : float
-        Spread of data, as `heterogeneity` is of work.
+        The same as `heterogeneity`, for the sizes of data.
     workflows : int
-        How many are drawn, of one shape and with random numbers of their own.
+        Number of workflows, all of one shape and each with its own random numbers.
     mean_interarrival_s : float
         Mean of the exponential times between their arrivals, the first of which is at 0 s [s].
     submit_times_s : tuple of float
-        When they arrive, in the place of that [s].
+        Arrival times, which replace `mean_interarrival_s` [s].
     """
 
     kind: Literal["workflow"] = "workflow"
@@ -135,21 +136,21 @@ class WorkflowKeys(WrittenKeys):
         if useless := self.changed({key for keys in SHAPE_KEYS.values() for key in keys} - set(own)):
             raise InputError(f"{useless[0]} has no effect on the shape {self.shape!r}, which has {', '.join(own)}.")
         if self.shape == "fft" and self.size & (self.size - 1):
-            raise InputError(f"size is {self.size}; a fast Fourier transform has a power of two of points.")
+            raise InputError(f"size is {self.size}; a fast Fourier transform needs a power of two.")
         if self.submit_times_s and (len(self.submit_times_s) != self.workflows or self.mean_interarrival_s):
             raise InputError(
                 f"submit_times_s has {len(self.submit_times_s)} times; it needs one for each of {self.workflows} "
-                "workflows, and no mean_interarrival_s beside it."
+                "workflows, without mean_interarrival_s."
             )
         if self.mean_bytes > LARGEST / 2 or self.mean_flops > LARGEST / 2:
             raise InputError(
                 f"mean_flops, {self.mean_flops:g}, and ccr give data of {self.mean_bytes:g} bytes; at most "
-                f"{LARGEST / 2:g} flop and bytes are drawn."
+                f"{LARGEST / 2:g} flop and bytes are allowed."
             )
         tasks, edges = _numbers(self)
         keys = f"workflows and {', '.join(own)}"
         if tasks * self.workflows > MAX_TASKS:
-            raise InputError(f"{keys} give {tasks * self.workflows:,} tasks; at most {MAX_TASKS:,} are drawn.")
+            raise InputError(f"{keys} give {tasks * self.workflows:,} tasks; at most {MAX_TASKS:,} are allowed.")
         self.check_entries(keys, edges * self.workflows)
         return self
 

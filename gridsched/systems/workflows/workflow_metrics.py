@@ -127,7 +127,7 @@ METRICS = (
     _of_workflows(
         "schedule_length_ratio",
         "",
-        "makespan over the longest path, each task where it is fastest and data in no time (Topcuoglu, Hariri, Wu "
+        "makespan over the longest path, each task on its fastest host and data in no time (Topcuoglu, Hariri, Wu "
         "2002, section 5.1); nan if not all tasks finished",
         schedule_length_ratio,
         better="less",
@@ -135,32 +135,36 @@ METRICS = (
     _of_workflows(
         "speedup",
         "",
-        "time of the one host that would take the least for all tasks, over the makespan (the same section)",
+        "least time that one host would take for all tasks, over the makespan (the same section)",
         speedup,
         better="more",
     ),
     _of_workflows(
-        "efficiency", "", "`speedup` over the cores of all hosts (the same section)", efficiency, better="more"
+        "efficiency",
+        "",
+        "`speedup` over the number of cores of all hosts (the same section)",
+        efficiency,
+        better="more",
     ),
     _of_workflows(
         "mean_slack_s",
         "s",
-        "mean over finished tasks of how much later each could end without moving the last end, with hosts, orders "
-        "and durations of the run",
+        "mean time by which finished tasks could end later without moving the last end, each alone, with the hosts, "
+        "orders and durations of the run",
         lambda run: mean_of_finished(slack_s(run.trace)),
     ),
     _of_workflows(
         "bytes_moved",
         "byte",
-        "data between tasks that arrived at another host",
+        "data that tasks made for each other and that arrived at another host",
         lambda run: float(run.trace.transfers["size_bytes"].sum()),
         better="less",
     ),
     _of_workflows(
         "mean_wait_from_ready_s",
         "s",
-        "mean time of finished tasks from the end of the last that each waits for, or its submission, to its start; "
-        "data on their way count",
+        "mean time of finished tasks from the end of the last task that each waits for, or its submission, to its "
+        "start; transfers count",
         lambda run: mean_of_finished(wait_from_ready_s(run.trace)),
         better="less",
     ),

@@ -1,4 +1,4 @@
-"""Tables of profiles (TOML): what the parts of jobs compute and send to each other, by names."""
+"""Tables of profiles (TOML): named computations and messages of the parts of jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORK = (
 
 
 class ProfileKeys(BaseModel):
-    """A ``[[profile]]`` of a table: a delay, a sequence, or what parts compute and send.
+    """A ``[[profile]]`` of a table: a delay, a sequence, or computations and messages of parts.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class ProfileKeys(BaseModel):
     delay_s : float
         Time in which nothing is computed or sent [s].
     sequence : list of str
-        Names of profiles that stand before it in the table.
+        Names of profiles that are before it in the table.
     repeat : int
-        How often the sequence is gone through.
+        Number of times that the sequence runs.
     flops : float or list of float
-        Of each part [flop].
+        Work of each part [flop].
     total_flops, pattern, message_bytes, total_bytes, matrix, iterations, read_bytes, write_bytes, storage
         As in `gridsched.model.job_profiles.ParallelWork`.
     """
@@ -81,7 +81,7 @@ def read_profiles(path: str | Path) -> dict[str, Profile]:
     if not isinstance(rows, list) or content or len(rows) > MOST_PROFILES:
         found = ", ".join(content) or "none"
         raise InputError(
-            f"{path}: a table of profiles holds [[profile]] alone, at most {MOST_PROFILES:,}; other keys: {found}."
+            f"{path}: a table of profiles has only [[profile]], at most {MOST_PROFILES:,}; other keys: {found}."
         )
     profiles: dict[str, Profile] = {}
     for number, row in enumerate(rows, start=1):
@@ -94,7 +94,7 @@ def read_profiles(path: str | Path) -> dict[str, Profile]:
             raise InputError(f"{owner}{what}; its keys are {', '.join(ProfileKeys.model_fields)}.")
         keys = checked(ProfileKeys, row, owner)
         if keys.name in profiles:
-            raise InputError(f"{owner}its name {keys.name!r} is an earlier one's, too; give each a name of its own.")
+            raise InputError(f"{owner}an earlier profile has the name {keys.name!r}, too; give each its own name.")
         profiles[keys.name] = _profile(keys, profiles, owner)
     return profiles
 
@@ -106,14 +106,14 @@ def _profile(keys: ProfileKeys, before: dict[str, Profile], owner: str) -> Profi
         if only in given and given - own:
             raise InputError(f"{owner}{keys.name!r} has {only} and {min(given - own)}; leave one of them out.")
     if "repeat" in given and keys.sequence is None:
-        raise InputError(f"{owner}{keys.name!r} has repeat without a sequence; iterations repeat what is computed.")
+        raise InputError(f"{owner}{keys.name!r} has repeat without a sequence; iterations repeats a computation.")
     try:
         if keys.delay_s is not None:
             return Delay(keys.delay_s)
         if keys.sequence is not None:
             missing = [name for name in keys.sequence if name not in before]
             if missing:
-                raise InputError(f"sequence names {missing[0]!r}, which no profile before it is called.")
+                raise InputError(f"sequence names {missing[0]!r}, but no profile before it has this name.")
             return Sequence(tuple(before[name] for name in keys.sequence), keys.repeat)
         values: dict[str, Any] = {name: getattr(keys, name) for name in _WORK}
         flops = tuple(keys.flops) if isinstance(keys.flops, list) else (keys.flops,)

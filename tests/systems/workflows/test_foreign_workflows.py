@@ -111,7 +111,7 @@ def test_wf_format(gridsched, tmp_path):
     assert flops == pytest.approx({"a": 25.0, "b": 40.0, "c": 1e-5})
     assert edges_of(tasks) == [("b", "a", 500.0), ("c", "a", 0.0)]
     assert "1 file that no task makes" in said
-    assert "1 task of no time" in said
+    assert "1 task without run time" in said
 
 
 def test_dax(gridsched, tmp_path):
