@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gridsched.figures.plots import plot_comparison as plot_comparison
     from gridsched.figures.plots import plot_front as plot_front
     from gridsched.figures.plots import plot_gantt as plot_gantt
+    from gridsched.figures.plots import plot_graph as plot_graph
     from gridsched.figures.plots import plot_power as plot_power
     from gridsched.figures.plots import plot_prices as plot_prices
     from gridsched.figures.plots import plot_study as plot_study
@@ -96,6 +97,7 @@ _HOME = {
         "plot_comparison",
         "plot_front",
         "plot_gantt",
+        "plot_graph",
         "plot_power",
         "plot_prices",
         "plot_study",

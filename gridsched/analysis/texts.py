@@ -111,6 +111,22 @@ def axis_name(axis: str) -> str:
     return without_unit(axis.rpartition(".")[2])
 
 
+#: Names of axes that are no words.
+_ACRONYMS = ("ccr", "pue")
+
+
+def axis_title(axis: str) -> str:
+    """Return an axis in words as a title begins, acronyms in capitals.
+
+    Examples
+    --------
+    >>> axis_title("workload.ccr")
+    'CCR'
+    """
+    name = axis_name(axis)
+    return name.upper() if name in _ACRONYMS else name.capitalize()
+
+
 def axis_value(axis: str, value: Any) -> str:
     """Return a value of an axis with its unit.
 

@@ -236,7 +236,7 @@ def from_slurm(
     --------
     gridsched platform from-slurm examples/live_slurm.conf -o machine.xml
 
-    gridsched platform from-slurm examples/scontrol.txt --power 95:110:350 --power 'gpu*=180:200:900' -o machine.xml
+    gridsched platform from-slurm examples/scontrol.txt --power 95:110:350 --power 'gpu*=180:200:900' -o gpus.xml
     """
     table = Path(partitions) if partitions is not None else Path(output).with_suffix(".toml")
     check_targets({"-o": [Path(output)], "--partitions": [table]}, [Path(each) for each in files], force=force)

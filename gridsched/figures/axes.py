@@ -23,7 +23,7 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike
 
-from gridsched.analysis.texts import axis_name, is_number, prefixed
+from gridsched.analysis.texts import axis_title, is_number, prefixed
 from gridsched.arrays import Floats, Integers
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import unit_of
@@ -326,7 +326,7 @@ def scale_of(metric: str, largest: float) -> tuple[float, str]:
 
 def axis_scale(axis: str, values: Iterable[Any]) -> tuple[float, str]:
     """Return the divisor and the label under which the values of a study's axis are drawn."""
-    name = axis_name(axis).capitalize()
+    name = axis_title(axis)
     numbers = [abs(value) for value in values if is_number(value) and math.isfinite(value)]
     if not unit_of(axis) or not numbers:
         return 1.0, name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from gridsched.analysis.texts import value_text
+from gridsched.analysis.texts import is_number, value_text
 from gridsched.arrays import Floats
 from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits, write_at
 from gridsched.figures.figure_style import legend_below, new_figure
@@ -85,9 +86,18 @@ class Scale:
 
 
 def numbers_along(axis: str, values: Iterable[Any]) -> Scale:
-    """Return a study's axis of numbers, with the unit that its name says."""
-    factor, label = axis_scale(axis, values)
-    return Scale(axis, label, factor)
+    """Return a study's axis of numbers, with the unit that its name has; logarithmic where they are multiples."""
+    found = list(values)
+    factor, label = axis_scale(axis, found)
+    return Scale(axis, label, factor, is_log=_are_multiples(found))
+
+
+def _are_multiples(numbers: Sequence[Any]) -> bool:
+    """Whether at least three positive numbers reach over more than a power of ten by steps of about one ratio."""
+    if not all(is_number(each) and 0 < each < math.inf for each in numbers):
+        return False
+    steps = [after / before for before, after in pairwise(sorted(set(numbers)))]
+    return len(steps) > 1 and max(numbers) > 30 * min(numbers) and max(steps) < 3 * min(steps)
 
 
 def levels_along(axis: str, values: Iterable[Any], infinite: str = "inf") -> Scale:
@@ -96,7 +106,7 @@ def levels_along(axis: str, values: Iterable[Any], infinite: str = "inf") -> Sca
     numbers = numbers_along(axis, levels)
     texts = [value_text(level / numbers.factor if numbers.factor > 1 else level) for level in levels]
     names = [infinite if level == math.inf else text for level, text in zip(levels, texts, strict=True)]
-    return replace(numbers, factor=1.0, levels=dict(zip(levels, names, strict=True)))
+    return replace(numbers, factor=1.0, is_log=False, levels=dict(zip(levels, names, strict=True)))
 
 
 def chart(

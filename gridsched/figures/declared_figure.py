@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from gridsched.analysis.claim_values import Level, levels_of, replicate_values, where_of
 from gridsched.analysis.statistics import median_interval, t_interval
 from gridsched.analysis.study_results import StudyResults
-from gridsched.analysis.texts import axis_name, value_text
+from gridsched.analysis.texts import axis_name, axis_title, value_text
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of, write_at
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
@@ -229,7 +229,7 @@ def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     data = _level_means(results, declared, labels)
     rows = data.loc[data["mean"].notna(), declared.along].unique().tolist()
     data = data[data[declared.along].isin(rows)].reset_index(drop=True)
-    y = replace(levels_along(declared.along, rows, declared.infinite), label=axis_name(declared.along).capitalize())
+    y = replace(levels_along(declared.along, rows, declared.infinite), label=axis_title(declared.along))
     x = metric_scale(declared, float(data["mean"].abs().max()), is_log=True)
     looks = series_looks(names_of(declared, labels))
     figure = chart(data, "points", x, y, looks, size=(6.4, 1.4 + 0.55 * len(rows)))

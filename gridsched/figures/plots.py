@@ -42,6 +42,20 @@ def plot_gantt(result: RunResult | Trace, ax: Place | None = None, *, title: str
     return _drawn("gantt", "run", result, ax, title)
 
 
+def plot_graph(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
+    """Draw tasks that wait for each other in layers, with their hosts and the longest path.
+
+    Parameters
+    ----------
+    result : RunResult or Trace
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    title : str
+        A line above.
+    """
+    return _drawn("graph", "run", result, ax, title)
+
+
 def plot_power(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw the power of all computing hosts [W] and their energy so far [J].
 

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from gridsched.analysis.claim_values import SERIES_OF, Level, Where, where_of
 from gridsched.analysis.statistics import half_widths, proportion_intervals
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import axis_name
+from gridsched.analysis.texts import axis_title
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.chart import Scale, chart, levels_along
@@ -53,7 +53,7 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     levels = levels_along(declared.along, data[declared.along], declared.infinite).levels or {}
     x = Scale("time_h", "Time since the window's begin [h]", least=0.0, most=float(data["time_h"].max()))
     y = metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, shared_up_to=math.inf)
-    looks, legend = level_looks(list(levels), levels.values()), axis_name(declared.along).capitalize()
+    looks, legend = level_looks(list(levels), levels.values()), axis_title(declared.along)
     panels = family_panels({each: each for each in families}, 5.2, 3.6)
     figure = chart(data, "lines", x, y, looks, hue=declared.along, legend=legend, **panels)
     for axes in figure.axes:

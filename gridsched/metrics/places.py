@@ -73,7 +73,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         "speedup",
         "efficiency",
         "mean_slack_s",
-        "bytes_moved",
+        "moved_bytes",
         "mean_wait_from_ready_s",
         "mapping_events",
         "user_fairness",

@@ -25,7 +25,7 @@ from gridsched.plugins import Plugin, Table
 from gridsched.power import kept_power
 
 #: Units by the ends of names, of metrics and of axes alike.
-UNIT_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop", "_g": "g"}
+UNIT_SUFFIXES = {"_s": "s", "_j": "J", "_js": "J s", "_w": "W", "_flops": "flop", "_g": "g", "_bytes": "byte"}
 
 
 def unit_of(name: str) -> str:

@@ -24,6 +24,7 @@ from gridsched.errors import InputError
 from gridsched.figures.figure_style import style
 from gridsched.figures.power_figure import money_steps
 from gridsched.figures.study_figure import layout_of, study_figures
+from gridsched.model.dependencies import Dependencies
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.typed_bag import typed_bag
@@ -58,6 +59,14 @@ def ex_a() -> RunResult:
     return run(Scenario(*EX_A, "wq", driver="reference", tariff=tariff, carbon=CARBON))
 
 
+def a_workflow() -> RunResult:
+    """Return two tasks that wait for a third, under MCT."""
+    none = np.zeros(2)
+    after = Dependencies(np.array([1, 2]), np.array([0, 0]), none.astype(np.int64), none)
+    tasks = make_tasks([1000.0, 500.0, 700.0], dependencies=after)
+    return run(Scenario(EX_A[0], tasks, "mct", driver="reference"))
+
+
 def a_landscape() -> Any:
     """Return what is possible with twelve tasks of a type on two machines."""
     from gridsched.systems.profit.answers import front_answer, landscape
@@ -69,6 +78,7 @@ def a_landscape() -> Any:
 #: Subject and kind of a figure -> the function's name and what it is told, where it is not a study.
 CASES: dict[tuple[str, str], tuple[str, Callable[[], Any]]] = {
     ("run", "gantt"): ("plot_gantt", ex_a),
+    ("run", "graph"): ("plot_graph", a_workflow),
     ("run", "power"): ("plot_power", lambda: ex_a().trace),
     ("run", "trace"): ("plot_trace", ex_a),
     ("run", "prices"): ("plot_prices", ex_a),

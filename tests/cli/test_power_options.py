@@ -33,7 +33,7 @@ def bare(write) -> list[str]:
 def test_a_platform_without_power_is_refused_with_both_ways_out(refused, bare):
     """One line names a host, --power and --power none."""
     line = refused("run", *bare)
-    assert "3 hosts, the first is 'p'" in line
+    assert "3 hosts, the first 'p'" in line
     assert "--power IDLE:EPSILON:BUSY" in line
     assert "--power none" in line
 

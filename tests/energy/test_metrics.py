@@ -204,7 +204,7 @@ def test_nothing_finished_is_not_a_makespan():
 
 # The table of metrics: what its entries must say, and how users add their own.
 
-UNITS = {"_s": "s", "_j": "J", "_w": "W", "_js": "J s", "_flops": "flop", "_g": "g"}
+UNITS = {"_s": "s", "_j": "J", "_w": "W", "_js": "J s", "_flops": "flop", "_g": "g", "_bytes": "byte"}
 
 
 @pytest.fixture

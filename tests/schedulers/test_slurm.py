@@ -280,7 +280,7 @@ def test_what_runs_when_priorities_are_computed_is_charged(tmp_path):
         ({"bf_window": 1.5}, "bf_window"),
         ({"poll_s": -1.0}, "poll_s"),
         ({"completing_s": float("inf")}, "completing_s"),
-        ({"order": "largest"}, "Legal"),
+        ({"order": "largest"}, "Allowed"),
     ],
 )
 def test_what_is_refused(tmp_path, parameters, words):

@@ -142,7 +142,7 @@ def test_another_range_may_be_given():
     [
         ({"power": ("100:100:100", "measured")}, "range"),
         ({"power_cap_w": 900.0}, "power_cap_w"),
-        ({"power": ("none", "measured")}, "alone"),
+        ({"power": ("none", "measured")}, "none"),
     ],
 )
 def test_what_measured_power_does_not_go_with(options, named):

@@ -154,7 +154,7 @@ METRICS = (
         lambda run: mean_of_finished(slack_s(run.trace)),
     ),
     _of_workflows(
-        "bytes_moved",
+        "moved_bytes",
         "byte",
         "data that tasks made for each other and that arrived at another host",
         lambda run: float(run.trace.transfers["size_bytes"].sum()),

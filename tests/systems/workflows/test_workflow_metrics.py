@@ -40,7 +40,7 @@ def test_ratios_of_the_printed_schedule(printed):
 
 def test_data_and_readiness_of_the_printed_schedule(printed):
     """Edges between two machines: 1-2, 1-4, 1-6, 2-9, 4-8, 5-9, 6-8, 7-10, 8-10; and starts behind the last parent."""
-    assert metrics_of(printed)["bytes_moved"] == 18 + 9 + 14 + 16 + 27 + 13 + 15 + 17 + 11
+    assert metrics_of(printed)["moved_bytes"] == 18 + 9 + 14 + 16 + 27 + 13 + 15 + 17 + 11
     assert wait_from_ready_s(printed.trace).tolist() == pytest.approx([0, 18, 0, 9, 19, 17, 10, 15, 16, 5])
     assert metrics_of(printed)["mean_wait_from_ready_s"] == pytest.approx(10.9)
 
