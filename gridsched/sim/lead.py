@@ -54,9 +54,7 @@ class LeadSession(ActorSession):
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; where no message is sent, a deployment's actors have no part."""
-        if deployment_file is not None:
-            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
-        self.add_actor(self.world.clock_host, "lead", self._lead)
+        self.deploy_lead(deployment_file, self._lead)
 
     def _lead(self) -> None:
         """Step the controller at each instant; what ends in it, SimGrid has ended before."""
@@ -130,7 +128,3 @@ class LeadSession(ActorSession):
         activity = self._exec_init(self._flops(execution))
         activity.host = self._hosts[execution.host]
         return activity
-
-
-def _take_no_part(*_arguments: str) -> None:
-    """Be an actor of a deployment file in a run without messages."""

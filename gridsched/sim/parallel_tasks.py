@@ -96,9 +96,7 @@ class ParallelTaskSession(ActorSession):
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; a deployment's actors have no part in it."""
-        if deployment_file is not None:
-            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
-        self.add_actor(self.world.clock_host, "lead", self._lead)
+        self.deploy_lead(deployment_file, self._lead)
 
     def _lead(self) -> None:
         """Step the controller whenever an execution has ended or something is due."""
@@ -245,7 +243,3 @@ class ParallelTaskSession(ActorSession):
 
     def _hosts_of(self, run: ProfileRun) -> list[Any]:
         return [self._hosts[h] for h in run.execution.all_hosts]
-
-
-def _take_no_part(*_arguments: str) -> None:
-    """Be an actor of a deployment file in a run without messages to workers."""

@@ -137,6 +137,12 @@ class ActorSession(Session):
             self.world.engine.register_actor(name, function)
         self.world.engine.load_deployment(text_path(path))
 
+    def deploy_lead(self, deployment_file: Path | None, lead: Callable[..., None]) -> None:
+        """Make the leading actor of a run without messages to workers, in which a deployment's actors have no part."""
+        if deployment_file is not None:
+            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
+        self.add_actor(self.world.clock_host, "lead", lead)
+
     def add_actor(self, host: Any, name: str, function: Callable[..., None], *arguments: Any) -> Any:
         """Return a new actor on `host` that calls `function`."""
         return self.world.add_actor(host, name, self.guarded, function, *arguments)
@@ -168,3 +174,7 @@ class ActorSession(Session):
         self.energy_j = self.world.metered_energy()
         self.links_j = self.world.metered_link_energy()
         self._simgrid.Actor.kill_all()
+
+
+def _take_no_part(*_arguments: str) -> None:
+    """Be an actor of a deployment file in a run without messages to workers."""

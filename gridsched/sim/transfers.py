@@ -37,9 +37,7 @@ class TransferSession(ActorSession):
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor."""
-        if deployment_file is not None:
-            self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
-        self.add_actor(self.world.clock_host, "lead", self._lead)
+        self.deploy_lead(deployment_file, self._lead)
 
     def _lead(self) -> None:
         """Step the controller whenever something has ended or is due."""
@@ -119,7 +117,3 @@ class TransferSession(ActorSession):
         if isinstance(what, Execution):
             self._activities[what] = activity
         self._under_way.push(activity)
-
-
-def _take_no_part(*_arguments: str) -> None:
-    """Be an actor of a deployment file in a run whose tasks send data to each other alone."""
