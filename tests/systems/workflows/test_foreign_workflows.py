@@ -303,8 +303,16 @@ def platform_of_pairs():
     )
 
 
+OTHERS = (
+    "cpop", "dls", "ecs", "ees", "hbmct", "heft_slack", "lookahead_heft", "peft", "ready_max_min", "ready_mct",
+    "ready_met", "ready_olb", "ready_sufferage",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scheduler", ["heft", "ready_min_min"])
+@pytest.mark.parametrize(
+    "scheduler", ["heft", "ready_min_min", *(pytest.param(id, marks=pytest.mark.long) for id in OTHERS)]
+)
 def test_workflows_of_others_run_alike_on_both_drivers(gridsched, tmp_path, name, scheduler):
     """Their files staged in, too: no two transfers share a link, so that times and joules are equal to 1e-9."""
     if not (WORKFLOWS / name).exists():
