@@ -213,14 +213,17 @@ class Controller:
             command = self._dispatch.pass_on(cast(Execution, finished[0]), now)
             if command is not None:
                 return [command]
-        commands: list[Command] = []
-        for ends in self._events_of(now, finished) if self._by_events else (finished,):
-            before = self._calls.mapping_events
-            due = self._apply_instant(now, ends)
-            if due is not None:
-                self._calls.ask(now, *due)
-            commands += self._close_instant(due, before)
-        return commands
+        if not self._by_events:
+            return self._step_event(now, finished)
+        return [command for ends in self._events_of(now, finished) for command in self._step_event(now, ends)]
+
+    def _step_event(self, now: float, ended: Sequence[Execution | Transfer]) -> list[Command]:
+        """Do as `step` does, for what ends with one event of an instant, or in all of it."""
+        before = self._calls.mapping_events
+        due = self._apply_instant(now, ended)
+        if due is not None:
+            self._calls.ask(now, *due)
+        return self._close_instant(due, before)
 
     def _events_of(self, now: float, ended: Sequence[Execution | Transfer]) -> Iterator[Sequence[Execution | Transfer]]:
         """Yield what ends with each event of an instant, where each is one by itself.
@@ -305,9 +308,10 @@ class Controller:
         """
         account, run, dispatch = self._account, self._run, self._dispatch
         dispatch.commands = []
-        arrived: list[Transfer] = []
-        finished = cast(Sequence[Execution], ended)
-        if self._transfers is not None:
+        arrived: Sequence[Transfer] = ()
+        if self._transfers is None:
+            finished = cast("Sequence[Execution]", ended)
+        else:
             arrived = [each for each in ended if isinstance(each, Transfer)]
             finished = [each for each in ended if isinstance(each, Execution)]
         new_period = account is not None and account.advance(now)

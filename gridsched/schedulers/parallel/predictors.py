@@ -136,6 +136,9 @@ def for_kernels(array: NDArray[Any]) -> NDArray[Any]:
 
     For each way in which the arrays of one call may lie numba would compile a kernel again.
     """
+    flags = array.flags
+    if flags.c_contiguous and not flags.writeable:
+        return array
     return read_only(np.ascontiguousarray(array)[:])
 
 
