@@ -89,7 +89,8 @@ def read_jobs(
     InputError
         If the file cannot be read, or is no such log.
     """
-    kind, found = format_of(path), _format_of(path)
+    found = _format_of(path)  # once: it may look into the file
+    kind = None if found is None else found.name
     if kind != "sacct":
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
     if kind != "table":
