@@ -20,7 +20,7 @@ demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo
 	@scripts/run_demo.sh
 
 test: ## check style, types and the order of imports, run the tests, name the 30 slowest
-	@echo "make test: sets up .venv where needed, then runs the tests (10 minutes on 2 busy cores)."
+	@echo "make test: sets up .venv where needed, then runs the tests (17 minutes on 2 busy cores)."
 	@echo "The first time takes about 8 minutes more where SimGrid must be compiled."
 	@scripts/set_up.sh
 	@$(MAKE) --no-print-directory -j2 style types kernels
