@@ -69,8 +69,9 @@ benchmark-all: benchmark ## also large runs, campaigns, mapping events and whole
 	@.venv/bin/python benchmarks/parallel_event.py
 	@.venv/bin/python benchmarks/utility_trial.py
 
-wheels: ## build gridsched's wheel and a SimGrid wheel of 2 MB into dist/; the set-up takes them
-	@echo "make wheels: sets up .venv where needed, then builds into dist/ (a minute)."
+wheels: ## build gridsched's wheel and SimGrid wheels of 2 MB into dist/ and try them; PYTHONS="python3.12 ..."
+	@echo "make wheels: sets up .venv where needed, then builds into dist/ and tries the wheels in fresh"
+	@echo "environments (2 minutes for each Python, 6 more where SimGrid must be compiled)."
 	@scripts/set_up.sh
 	@scripts/build_wheels.sh
 

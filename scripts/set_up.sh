@@ -205,7 +205,7 @@ make_simgrid_wheel() {
     rm -rf "$folder" && mkdir -p "$folder"
     forget_wrong_wheels
     "$VENV_PYTHON" "$SIMGRID_MODULE" toolchain >"$folder/python.cmake"
-    PATH="$PWD/.venv/bin:$PATH" CMAKE_TOOLCHAIN_FILE="$PWD/$folder/python.cmake" \
+    PATH="$PWD/$(dirname "$VENV_PYTHON"):$PATH" CMAKE_TOOLCHAIN_FILE="$PWD/$folder/python.cmake" \
         run_pip wheel --no-input --progress-bar off --no-deps -c constraints.txt -w "$folder" simgrid \
         || stop "SimGrid was not built: see above. Without it only --driver reference works."
     if ! fault="$("$VENV_PYTHON" "$SIMGRID_MODULE" check "$(echo "$folder"/simgrid-*.whl)")"; then

@@ -7,9 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tomllib
-import venv
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -285,32 +283,3 @@ def test_the_wheel_carries_what_examples_use():
     """Each folder that 'gridsched example' knows is put into the wheel, where it looks for it."""
     included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert included == {folder: f"gridsched/shipped/{folder}" for folder in FOLDERS}
-
-
-@pytest.mark.long
-def test_the_wheels_of_dist_work_in_a_fresh_environment(tmp_path):
-    """Without network; what gridsched depends on is seen where this Python has it."""
-    of_this_python = f"simgrid-*-cp{sys.version_info.major}{sys.version_info.minor}-*.whl"
-    wheels = [str(next((ROOT / "dist").glob(pattern), "")) for pattern in ("gridsched-*.whl", of_this_python)]
-    if not all(wheels):
-        pytest.skip("dist/ has no wheels; 'make wheels' builds them")
-    venv.create(tmp_path / "fresh", with_pip=True)
-    python = tmp_path / "fresh" / "bin" / "python"
-    own = next((tmp_path / "fresh").glob("lib/python*/site-packages"))
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", *wheels], check=True)
-    (own / "dependencies.pth").write_text(sysconfig.get_path("platlib") + "\n")
-    places = "import gridsched, simgrid; print(gridsched.__file__, simgrid.__file__)"
-    done = subprocess.run([python, "-c", places], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert all(Path(place).is_relative_to(own) for place in done.stdout.split())
-    command = [
-        python.with_name("gridsched"),
-        "compare",
-        "--platform",
-        "platforms/ex_a.xml",
-        "--workload",
-        "examples/ex_a.csv",
-        "--driver",
-        "simgrid",
-    ]
-    for words in ([command[0], "example", "copy"], command):
-        subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
