@@ -16,6 +16,7 @@ from gridsched.metrics.table import ALWAYS, shown_metrics, value_of_row
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
+from gridsched.runs.result_frames import arrow_stream
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import run_many
 from gridsched.runs.scenario_maker import load
@@ -52,6 +53,10 @@ class Comparison:
         import pandas as pd
 
         return pd.DataFrame(list(self.rows)).set_index("scheduler")
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return `frame` as a stream of Arrow: ``polars.from_arrow(found)``, ``duckdb``, ``pyarrow.table(found)``."""
+        return arrow_stream(self.frame.reset_index(), requested_schema)
 
     def __repr__(self) -> str:
         failed = "".join(f"\nfailed: {name}: {text}" for name, text in self.failures.items())

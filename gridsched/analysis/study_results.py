@@ -19,6 +19,7 @@ from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.table import FORMULA, Metric, value_of_row
 from gridsched.runs.claims_schema import Claim
 from gridsched.runs.expressions import run_filter
+from gridsched.runs.result_frames import arrow_stream
 from gridsched.runs.study import Study
 
 #: Two metrics are drawn as one if all their values agree this well.
@@ -48,6 +49,10 @@ class StudyResults:
     damage: list[str]
     place: str
     withheld: str = ""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return `runs` as a stream of Arrow: ``polars.from_arrow(results)``, ``pyarrow.table(results)``."""
+        return arrow_stream(self.runs, requested_schema)
 
     @property
     def cell_axes(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.energy import HostEnergy
-from gridsched.extras import check_installed
+from gridsched.extras import check_installed, load
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import amount
 from gridsched.metrics.group_metrics import execution_energy_j
@@ -107,6 +107,33 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
     # by name: the room of pages stands above this one
     page, data = (import_module(f"gridsched.page.{name}") for name in ("run_panels", "run_data"))
     return page.run_page([data.ShownRun(*each) for each in runs])
+
+
+def arrow_stream(frame: pd.DataFrame, schema: object) -> object:
+    """Return a frame as a stream of Arrow, for packages that read tables by its C interface.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its index is left out.
+    schema : PyCapsule or None
+        The schema that the reader asks for.
+
+    Returns
+    -------
+    PyCapsule
+
+    Raises
+    ------
+    MissingDependency
+        If pyarrow is not installed.
+
+    References
+    ----------
+    .. [1] "The Arrow PyCapsule Interface",
+       https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
+    """
+    return load("pyarrow", "Streams of Arrow").Table.from_pandas(frame, preserve_index=False).__arrow_c_stream__(schema)
 
 
 def short_text(where: str, summary: Mapping[str, Any]) -> str:

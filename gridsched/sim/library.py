@@ -28,9 +28,12 @@ from ctypes import c_char_p, c_double, c_void_p
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError, MissingDependency
+
+if TYPE_CHECKING:
+    import simgrid
 
 HOW_TO_INSTALL = (
     "SimGrid is not installed. Run 'make demo' in a checkout, or write 'pybind11<3' into a file F "
@@ -86,15 +89,14 @@ def _load() -> tuple[ModuleType, ctypes.CDLL]:
         with _stderr_held_back() as lines:
             if beside:
                 ctypes.CDLL(str(beside[0]), mode=ctypes.RTLD_GLOBAL)
-            simgrid = importlib.import_module("simgrid")
-
+            module = importlib.import_module("simgrid")
             library = ctypes.CDLL(_loaded_library(), mode=ctypes.RTLD_GLOBAL)
     except (ImportError, OSError) as error:
         raise MissingDependency(f"SimGrid is installed but does not load: {error}. {HOW_TO_INSTALL}") from None
     for line in lines:
         if "Configuration change" not in line:
             sys.stderr.write(f"{line}\n")
-    return simgrid, library
+    return module, library
 
 
 def _loaded_library() -> str:
@@ -140,9 +142,9 @@ def c_function(name: str, *argument_types: type, result: type | None = None) -> 
     return function
 
 
-def refusals(simgrid: Any) -> tuple[type[Exception], ...]:
+def refusals(module: ModuleType) -> tuple[type[Exception], ...]:
     """Return the exceptions by which SimGrid refuses a file; 4.0 aborts in some places of 4.1."""
-    own = (simgrid.AssertionError,) if hasattr(simgrid, "AssertionError") else ()
+    own = (module.AssertionError,) if hasattr(module, "AssertionError") else ()
     return (*own, IndexError, RuntimeError, ValueError)
 
 
@@ -234,7 +236,7 @@ def has_links_with_power(platform_file: Path) -> bool:
     return any(name.encode() in text for name in PROPERTY_NAMES)
 
 
-def links_with_power(engine: Any, wifi: Any, where: str) -> tuple[str, ...]:
+def links_with_power(engine: simgrid.Engine, wifi: simgrid.Link.SharingPolicy, where: str) -> tuple[str, ...]:
     """Return the names of the links that have a power range, in SimGrid's order.
 
     Parameters

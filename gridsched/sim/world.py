@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
@@ -26,6 +26,9 @@ from gridsched.sim.library import (
     refusals,
     text_path,
 )
+
+if TYPE_CHECKING:
+    import simgrid
 
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
 #: that it does not take, so an abort before this line is the fault of the input.
@@ -103,7 +106,7 @@ class World:
         arguments = ["gridsched", *(f"--cfg={item}" for item in cfg)]
         arguments += [f"--log={item}" for item in log]
         try:
-            self.engine = self.simgrid.Engine(arguments)
+            self.engine: simgrid.Engine = self.simgrid.Engine(arguments)
         except (IndexError, ValueError) as error:
             options = " ".join(arguments[1:])
             raise InputError(f"SimGrid refuses {options}: {first_line(str(error))}.") from None
@@ -120,14 +123,14 @@ class World:
             where = f"SimGrid on {platform_file.name}"
             raise InputError(f"{refusal(where)}: {first_line(str(error))}.") from None
         self._links: tuple[str, ...] = ()
+        wifi = self.simgrid.Link.SharingPolicy.WIFI
         if self.meters_links:
-            without = self.simgrid.Link.SharingPolicy.WIFI
-            self._links = links_with_power(self.engine, without, platform.name)
+            self._links = links_with_power(self.engine, wifi, platform.name)
         if uses_network:
-            _give_wifi_rates(self.simgrid, self.engine, platform_file)
+            _give_wifi_rates(self.engine, wifi, platform_file)
         by_name = {host.name: host for host in self.engine.all_hosts}
         _check_agreement(platform, by_name)
-        self.hosts: list[Any] = [by_name[host.name] for host in platform.hosts]
+        self.hosts: list[simgrid.Host] = [by_name[host.name] for host in platform.hosts]
         self.host_named = by_name
         self.clock_host = self._add_clock_host()
         self._set_hosts(pstates, hosts_off)
@@ -158,15 +161,15 @@ class World:
         self.add_actor(self.clock_host, "carbon meter", meter.follow, self.simgrid.this_actor.sleep_until)
         return meter
 
-    def _add_clock_host(self) -> Any:
+    def _add_clock_host(self) -> simgrid.Host:
         zone = self.engine.netzone_root
-        add_host = zone.add_host if hasattr(zone, "add_host") else zone.create_host  # SimGrid 4.0
-        host = add_host(CLOCK_HOST, "1f")
+        add_host = "add_host" if hasattr(zone, "add_host") else "create_host"  # SimGrid 4.0
+        host: simgrid.Host = getattr(zone, add_host)(CLOCK_HOST, "1f")
         host.set_property("wattage_per_state", "0:0")
         host.seal()
         return host
 
-    def add_actor(self, host: Any, name: str, function: Callable[..., None], *arguments: Any) -> Any:
+    def add_actor(self, host: simgrid.Host, name: str, function: Callable[..., None], *arguments: Any) -> Any:
         """Return a new actor on `host`."""
         if hasattr(host, "add_actor"):
             return host.add_actor(name, function, *arguments)
@@ -174,8 +177,7 @@ class World:
 
     def clock(self) -> float:
         """Return the simulated time [s]."""
-        time: float = self.engine.clock
-        return time
+        return self.engine.clock
 
     def metered_energy(self) -> dict[str, float]:
         """Return the plugin's energy [J] of every host that has wattages, by name; the run is over."""
@@ -190,20 +192,20 @@ class World:
         return LINKS.consumed_j(self._links) if self._links else None
 
 
-def _give_wifi_rates(simgrid: Any, engine: Any, platform_file: Path) -> None:
+def _give_wifi_rates(engine: simgrid.Engine, wifi: simgrid.Link.SharingPolicy, platform_file: Path) -> None:
     """Give each station of a Wi-Fi zone the rate that the file says, or its link's first one.
 
     Without it SimGrid ends a run at the first message of a station.
 
     Parameters
     ----------
-    simgrid : module
     engine : simgrid.Engine
         With the platform loaded.
+    wifi : simgrid.Link.SharingPolicy
+        The policy of Wi-Fi links.
     platform_file : Path
         What it has loaded.
     """
-    wifi = simgrid.Link.SharingPolicy.WIFI
     links = {link.name: link for link in engine.all_links if link.get_sharing_policy() == wifi}
     if not links:
         return
@@ -214,13 +216,13 @@ def _give_wifi_rates(simgrid: Any, engine: Any, platform_file: Path) -> None:
             links[station.link].set_host_wifi_rate(host, station.rate)
 
 
-def _give_power(wattages: Mapping[str, str], host: Any) -> None:
+def _give_power(wattages: Mapping[str, str], host: simgrid.Host) -> None:
     """Give a host that SimGrid makes its power."""
     if host.name in wattages:
         host.set_property("wattage_per_state", wattages[host.name])
 
 
-def _set_again(hosts: Iterable[Any]) -> None:
+def _set_again(hosts: Iterable[simgrid.Host]) -> None:
     """Set P-states again, as an actor at time 0, where a host was changed before.
 
     Otherwise SimGrid 4.1's plugin charges a host by P-state 0, whichever the file says, and as
@@ -230,7 +232,7 @@ def _set_again(hosts: Iterable[Any]) -> None:
         host.pstate = host.pstate
 
 
-def _check_agreement(platform: Platform, by_name: dict[str, Any]) -> None:
+def _check_agreement(platform: Platform, by_name: dict[str, simgrid.Host]) -> None:
     """Raise where SimGrid and our reader see different hosts in one file."""
     if CLOCK_HOST in by_name:
         raise InputError(f"{platform.name}: the host name {CLOCK_HOST!r} is reserved; rename it.")

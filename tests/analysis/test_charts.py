@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 import small_study
 from hypothesis import given
@@ -216,6 +217,13 @@ def test_panels_share_limits_or_say_that_they_differ():
 def test_which_bars_are_steep(values: list[float], steep: bool):
     """Over 20 times the median of those that are not 0, and none below it."""
     assert is_steep(values) is steep
+
+
+def test_results_of_a_study_are_a_table_of_arrow(small_store: Path):
+    """A row for each run."""
+    results = read_results(str(small_store))
+    table = pyarrow.table(results)
+    assert table["run_id"].to_pylist() == results.runs["run_id"].tolist()
 
 
 def test_a_long_bar_makes_the_axis_logarithmic(small_store: Path):

@@ -189,3 +189,13 @@ def test_a_crash_is_still_a_failed_run():
 def test_whom_an_exception_blames(error, expected):
     """Limits of the machine, and nothing else."""
     assert blames_environment(error) is expected
+
+
+def test_the_stubs_name_what_the_module_has():
+    """Each class, method and property of `stubs` is one of SimGrid's, by mypy's stubtest."""
+    folder = str(Path(load_simgrid().__file__).parent)
+    environment = os.environ | {"MYPYPATH": str(ROOT / "stubs"), "LD_LIBRARY_PATH": folder}
+    allowed = ["--allowlist", str(ROOT / "stubs/allowlist.txt")]
+    command = [sys.executable, "-m", "mypy.stubtest", "simgrid", "--ignore-missing-stub", *allowed]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
