@@ -2,13 +2,14 @@
 
 ::
 
-    store.json            format and version; also the lock of the store
-    segments/*.jsonl      rows as they are written, one file a writing process
-    rows-<digest>.parquet the rows of finished campaigns, at most 2,000 in a file
-    inputs/<sha256>/name  the files that the runs read
-    studies/*.json        the studies that were run
-    records/*.parquet     task and host records of single runs, on request
-    damaged/              what was found damaged; its runs are repeated
+    store.json              format and version; also the lock of the store
+    ro-crate-metadata.json  what the finished store holds, for repositories of research data
+    segments/*.jsonl        rows as they are written, one file a writing process
+    rows-<digest>.parquet   the rows of finished campaigns, at most 2,000 in a file
+    inputs/<sha256>/name    the files that the runs read
+    studies/*.json          the studies that were run
+    records/*.parquet       task and host records of single runs, on request
+    damaged/                what was found damaged; its runs are repeated
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from gridsched.campaign.segments import RunRow, SegmentWriter, cannot_write, is_
 from gridsched.campaign.stored_rows import StoredRows
 from gridsched.errors import GridschedError, InputError, counted
 from gridsched.files.input_files import check_size
+from gridsched.files.output_files import write_whole
+from gridsched.files.ro_crate import CRATE, Origin, crate_text
 from gridsched.runs.study import Study
 from gridsched.version import __version__
 
@@ -281,8 +284,24 @@ class Store:
                 for path, size in sizes.items():
                     if _size(path) == size:  # else its writer lives after all
                         path.unlink(missing_ok=True)
+                self._describe(len(table))
             except OSError as error:
                 raise cannot_write(self.root, error) from None
+
+    def _describe(self, runs: int) -> None:
+        """Write what the store holds as an RO-Crate."""
+        studies, _ = self._kept.read()
+        files = {_MARKER: "format and version of the store"}
+        files |= {path.name: "runs: settings, metrics, provenance" for path in sorted(self.root.glob("rows-*.parquet"))}
+        files |= {f"studies/{each.file.name}": f"study {each.name}, as it was run" for each in studies}
+        inputs = []
+        for digest, path in sorted(self.inputs().items()):
+            files[path.relative_to(self.root).as_posix()] = "an input of runs"
+            inputs.append((path.name, digest))
+        names = ", ".join(sorted(each.name for each in studies)) or "a study"
+        origin = Origin(f"Simulations of {names}", {"gridsched": __version__}, inputs)
+        held = f"{counted(runs, 'simulated run')} of gridsched ({names}); its rows hold what describes each in full."
+        write_whole(self.root / CRATE, crate_text(f"Runs of {names}", held, files, origin), force=True)
 
     def _clock(self) -> float:
         """Return the time by the clock that dates the store's files [s]."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from gridsched.errors import InputError
 from gridsched.export import batsim_files
 from gridsched.export.archive import Export, archive_bytes, as_json, read_archive
 from gridsched.export.batsim_files import Columns
-from gridsched.export.ro_crate import CRATE, PROVENANCE, crate_text
 from gridsched.export.trace_events import trace_events_text
 from gridsched.files.csv_files import csv_text, interval_set
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import FolderKind
+from gridsched.files.ro_crate import CRATE, Origin, crate_text
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.tasks import deadline_column
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
@@ -26,6 +26,8 @@ from gridsched.power import trace_power
 
 #: The archive; the file that makes a folder an export.
 MARKER = "trace.npz"
+#: The file that holds the provenance.
+PROVENANCE = "provenance.json"
 #: Written where there was an energy budget.
 PERIODS_FILE = "periods.csv"
 #: What each file of a folder holds.
@@ -115,8 +117,20 @@ def write_export(
         MARKER: archive_bytes(Export(trace, plugin_j, provenance, workload_name)),
     }
     held = {name: HOLDS[name] for name in HOLDS if name in contents}
-    contents[CRATE] = crate_text(held, provenance, published=datetime.now(UTC).date())
+    contents[CRATE] = _crate(held, provenance)
     EXPORT.write(directory, contents, force=force)
+
+
+def _crate(files: Mapping[str, str], provenance: Mapping[str, Any]) -> str:
+    """Return the metadata of an export, whose files hold what `files` describes."""
+    scheduler, workload = provenance.get("scheduler", "a scheduler"), provenance.get("workload", "a workload")
+    description = (
+        f"Records of a simulated run of gridsched: {workload} on {provenance.get('platform')} under {scheduler}, "
+        f"seed {provenance.get('seed')}. {PROVENANCE} describes the run in full."
+    )
+    inputs = list(dict(provenance.get("inputs") or {}).items())
+    origin = Origin(f"Simulation of {workload} under {scheduler}", provenance, inputs, provenance.get("command"))
+    return crate_text(f"{scheduler} on {workload}", description, files, origin)
 
 
 def read_export(directory: Path) -> Export:

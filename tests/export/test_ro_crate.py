@@ -73,3 +73,22 @@ def test_the_run_is_an_action(folder, entities):
     digests = {entities[each["@id"]]["identifier"] for each in action["object"]}
     assert digests == {f"sha256:{digest}" for digest in provenance["inputs"].values()}
     assert len(digests) == 2
+
+
+def test_a_store_is_a_crate(tmp_path):
+    """After a campaign: its rows, its study and the platform that it read, which all are there."""
+    text = (
+        'name = "two"\nseed = 1\nreplicates = 2\ndriver = "reference"\nnetwork = "none"\nmetrics = ["makespan_s"]\n'
+        'schedulers = ["mct"]\nplatform = "p.xml"\n[workload]\ngenerator = "bag"\ntasks = 4\nmean_flops = 1.0\n'
+    )
+    (tmp_path / "p.xml").write_bytes((ROOT / "platforms/ex_a.xml").read_bytes())
+    (tmp_path / "two.toml").write_text(text)
+    store = tmp_path / "store"
+    assert main(["study", "run", str(tmp_path / "two.toml"), "--store", str(store), "--workers", "1", "--quiet"]) == 0
+    found = {each["@id"]: each for each in json.loads((store / "ro-crate-metadata.json").read_text())["@graph"]}
+    parts = {each["@id"] for each in found["./"]["hasPart"]}
+    assert {"store.json", "studies/two.json"} <= parts
+    assert [each.rpartition("/")[2] for each in parts if each.startswith("inputs/")] == ["p.xml"]
+    assert all((store / each).is_file() for each in parts)
+    assert sum(each.startswith("rows-") for each in parts) == 1
+    assert found["./"]["description"].startswith("2 simulated runs of gridsched")
