@@ -11,7 +11,9 @@ from gridsched.metrics.columns import prefix
 from gridsched.metrics.table import unit_of, without_unit
 
 #: Units that get an SI prefix; times stay in seconds.
-_PREFIXED = ("", "J", "J s", "W", "flop")
+_PREFIXED = ("", "J", "J s", "W", "flop", "g")
+#: What is never written with its prefix.
+_OWN_NAMES = {"Mg": "t", "Gg": "kt"}
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,22 @@ def prefixed(unit: str, largest: float) -> tuple[float, str]:
 
     Examples
     --------
-    >>> prefixed("J", 8e9), prefixed("s", 86_400.0)
-    ((1000000000.0, 'GJ'), (1.0, 's'))
+    >>> prefixed("J", 8e9), prefixed("s", 86_400.0), prefixed("g", 2e6)
+    ((1000000000.0, 'GJ'), (1.0, 's'), (1000000.0, 't'))
     """
     factor, letter = prefix(largest if unit in _PREFIXED else 1.0, least=1000.0)
-    return factor, letter + unit
+    return factor, _OWN_NAMES.get(letter + unit, letter + unit)
+
+
+def read_unit(unit: str, largest: float) -> tuple[float, str]:
+    """Return (divisor, unit) in which an axis up to `largest` is read: hours and days, and SI prefixes.
+
+    Examples
+    --------
+    >>> read_unit("s", 86_400.0), read_unit("J", 8e9)
+    ((3600.0, 'h'), (1000000000.0, 'GJ'))
+    """
+    return time_unit(largest) if unit == "s" else prefixed(unit, largest)
 
 
 def time_unit(end_s: float) -> tuple[float, str]:

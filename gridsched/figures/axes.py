@@ -23,7 +23,7 @@ from matplotlib.ticker import (
 )
 from numpy.typing import ArrayLike
 
-from gridsched.analysis.texts import axis_title, is_number, prefixed
+from gridsched.analysis.texts import axis_title, is_number, read_unit
 from gridsched.arrays import Floats, Integers
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import unit_of
@@ -320,7 +320,7 @@ def scale_of(metric: str, largest: float) -> tuple[float, str]:
     entry = METRICS[metric]
     if entry.is_share:
         return 0.01, entry.title
-    factor, unit = prefixed(entry.unit, largest) if entry.unit else (1.0, "")
+    factor, unit = read_unit(entry.unit, largest) if entry.unit else (1.0, "")
     return factor, entry.title_in(unit)
 
 
@@ -330,5 +330,5 @@ def axis_scale(axis: str, values: Iterable[Any]) -> tuple[float, str]:
     numbers = [abs(value) for value in values if is_number(value) and math.isfinite(value)]
     if not unit_of(axis) or not numbers:
         return 1.0, name
-    factor, unit = prefixed(unit_of(axis), max(numbers))
+    factor, unit = read_unit(unit_of(axis), max(numbers))
     return factor, f"{name} [{unit}]"

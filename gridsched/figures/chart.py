@@ -61,6 +61,8 @@ class Scale:
         A value that is always seen, drawn as a line.
     limit : (float, str) or None
         A value that is always seen, as divided, and its name: a dashed line. None where it is nan.
+    ceiling : float or None
+        Ends of intervals that lie above it, as divided, are drawn at it.
     shared_up_to : float
         Panels have the same ends, unless these are so many times those of the smallest panel:
         inf: always, 1: where all are equal anyway.
@@ -75,6 +77,7 @@ class Scale:
     most: float | None = None
     origin: float | None = None
     limit: tuple[float, str] | None = None
+    ceiling: float | None = None
     shared_up_to: float = 3.0
 
     def places(self, table: pd.DataFrame, column: str = "") -> Floats:
@@ -202,6 +205,8 @@ def _numbers(rows: pd.DataFrame, x: Scale, y: Scale, shift: float) -> tuple[Floa
     ends = None
     if {"low", "high"} <= set(rows):
         low, high = (numbers.places(rows, end) for end in ("low", "high"))
+        if numbers.ceiling is not None:
+            high = np.minimum(high, numbers.ceiling)
         ends = np.maximum([value - low, high - value], 0.0)  # rounding apart
     return along.places(rows) + shift, value, ends
 

@@ -131,6 +131,8 @@ def metric_scale(
         Others of a `Scale`.
     """
     factor, label = scale_of(declared.metric, float(np.nanmax([largest, limit])))
+    if declared.metric.endswith("_share"):
+        keys["ceiling"] = 1.0 / factor  # a part of a whole, which an interval of a mean may exceed
     if declared.limit is not None:
         keys["limit"] = limit / factor, METRICS[declared.limit].name
     return Scale(column, label, factor, **keys)

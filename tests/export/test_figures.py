@@ -14,12 +14,12 @@ import pytest
 import traces_by_hand as by_hand
 from typer.testing import CliRunner
 
+from gridsched.analysis.texts import prefixed, read_unit
 from gridsched.cli.plot import plot_app
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import write_export
 from gridsched.figures import comparison_figure, gantt_figure
-from gridsched.figures.axes import prefixed
 from gridsched.figures.figure_file import Drawn, draw_figure, register_figure
 from gridsched.figures.figure_style import new_figure
 from gridsched.figures.looks import IDLE, WASTED
@@ -210,6 +210,22 @@ def test_looks_differ_in_brightness_or_hatching():
 def test_units_with_prefixes(largest, expected):
     """Axes show numbers between 1 and 1000."""
     assert prefixed("J", largest) == expected
+
+
+@pytest.mark.parametrize(
+    ("unit", "largest", "expected"),
+    [
+        ("s", 7199.0, (1, "s")),
+        ("s", 7200.0, (3600, "h")),
+        ("s", 4 * 86_400.0, (86_400, "d")),
+        ("g", 85_000.0, (1e3, "kg")),
+        ("g", 3e6, (1e6, "t")),
+        ("J", 8e9, (1e9, "GJ")),
+    ],
+)
+def test_units_that_are_read(unit, largest, expected):
+    """Axes of a day are in hours, and 85,000 g are 85 kg."""
+    assert read_unit(unit, largest) == expected
 
 
 # ---------------------------------------------------------------------- bad targets
