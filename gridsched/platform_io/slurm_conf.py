@@ -24,6 +24,8 @@ from gridsched.platform_io.hostlists import expand_hostlist
 MAX_CONF_BYTES = 16 << 20
 #: More nodes, and more partitions, are refused.
 MOST_NODES, MOST_PARTITIONS = 1_000_000, 1000
+#: Names in all lists of nodes together, which may name a node in each partition.
+_MOST_LISTED = 4_000_000
 #: Slurm counts the CPUs of a node with 16 bits, of which two values have a meaning of their own.
 MOST_CPUS = 2**16 - 3
 #: What is kept of the other lines, for schedulers (`Platform.queue_settings`).
@@ -290,7 +292,7 @@ class _Reader:
         self._settings: dict[str, str] = {}
         self._unknown = Counter[str]()
         self._keys: dict[str, None] = {}
-        self._absent = 0
+        self._absent = self._n_names = 0
         self._is_printed = self._is_assumed = False
 
     def take(self, path: str, number: int, line: str, *, is_printed: bool) -> None:
@@ -319,7 +321,7 @@ class _Reader:
 
     def _take_nodes(self, text: str, values: Mapping[str, str]) -> None:
         if any(state.strip(_MARKS) in _NOT_THERE for state in values.get("state", "").upper().split("+")):
-            self._absent += len(expand_hostlist(text))
+            self._absent += len(self._names(text))
             return
         self._note_keys(values, (*_NODE_KEYS, *_NODE_REST))
         cores = self._number(values, "cpus", "procs")
@@ -344,10 +346,21 @@ class _Reader:
             tuple(dict.fromkeys(filter(None, features))),
             self._number(values, "weight") or 1,
         )
-        for name in expand_hostlist(text):
+        for name in self._names(text):
             self._nodes[name] = replace(node, name=name)
         if len(self._nodes) > MOST_NODES:
             raise InputError(f"{self._path}: more than {MOST_NODES:,} nodes; at most so many are read.")
+
+    def _names(self, text: str) -> list[str]:
+        """Return the names in a host list, of which a file may have so many."""
+        names = expand_hostlist(text)
+        self._n_names += len(names)
+        if self._n_names > _MOST_LISTED:
+            raise InputError(
+                f"{self._where}: lists of nodes up to here hold {self._n_names:,} names; "
+                f"at most {_MOST_LISTED:,} are read."
+            )
+        return names
 
     def _note_keys(self, values: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._keys |= dict.fromkeys(key for key in values if key not in known)
@@ -405,7 +418,7 @@ class _Reader:
         if values.get("state", "UP").upper() in _NOT_THERE:
             return None
         text = values.get("nodes", "")
-        named = list(self._nodes) if text.upper() == "ALL" else expand_hostlist(text) if text else []
+        named = list(self._nodes) if text.upper() == "ALL" else self._names(text) if text else []
         nodes = tuple(each for each in named if each in self._nodes)
         if not nodes:
             return None

@@ -93,6 +93,7 @@ def test_a_platform_keeps_its_power(tmp_path):
         ("NodeName=a Gres=gpu:x:y\nPartitionName=p Nodes=a\n", "line 1.*gres"),
         ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime"),
         ("NodeName=n[1-9999999]\nPartitionName=p Nodes=ALL\n", "names"),
+        ("NodeName=n[1-900000] State=DOWN\n" * 5 + "PartitionName=p Nodes=a\n", "line 5.*4,500,000 names"),
         ("NodeName=a Feature=x;y\nPartitionName=p Nodes=a\n", "feature"),
     ],
 )

@@ -57,12 +57,12 @@ def json_rows(path: str | Path) -> Iterator[tuple[int, dict[str, str]]]:
     """
     try:
         content = json.loads(whole_text(Path(path)))
-        jobs = content["jobs"]
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
-        what = error.msg if isinstance(error, json.JSONDecodeError) else "no list 'jobs'"
+    except (ValueError, RecursionError) as error:
+        what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
         raise InputError(f"{path}: no output of 'sacct --json': {what}.") from None
+    jobs = content.get("jobs") if isinstance(content, dict) else None
     if not isinstance(jobs, list):
-        raise InputError(f"{path}: no output of 'sacct --json': 'jobs' is no list.")
+        raise InputError(f"{path}: no output of 'sacct --json': it has no list 'jobs'.")
     for number, job in enumerate(jobs, start=1):
         yield number, _texts(job) if isinstance(job, dict) else {}
 
