@@ -34,8 +34,8 @@ class WorkerProcess(AnsweringProcess):
         self.may_leave_processes |= bool(job.policies)
         try:
             answer: Answer | None = self.ask(job)
-        except TimeoutError:
-            error = f"ended after the time-out of {self._timeout_s:g} s."
+        except TimeoutError as late:
+            error = f"ended after {str(late) or f'the time-out of {self._timeout_s:g} s'}."
             return Answer.of(ended_row(job, time.monotonic() - began, error))
         return answer
 

@@ -104,7 +104,8 @@ def _executed(
     if timeout_s is not None:
         limit_s = ATTEMPTS * timeout_s + _PREPARING_S if is_apart else timeout_s
         begin(limit_s)
-    with told_of_compiling(lambda begins: begin(COMPILING_S if begins else limit_s)):
+    compiling_s = None if timeout_s is None else COMPILING_S
+    with told_of_compiling(lambda begins: begin(compiling_s if begins else limit_s)):
         result = _insistently(scenario)
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace

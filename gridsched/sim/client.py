@@ -175,8 +175,10 @@ class SimulationServer(AnsweringProcess):
         message = timeout_s, os.getcwd(), tuple(modules), _packed(function, where)
         try:
             outcome: Outcome | None = self.ask(message)
-        except TimeoutError:  # the run has stopped the server, too
-            raise _timed_out(where, timeout_s) from None
+        except TimeoutError as late:  # the run has stopped the server, too
+            raise (
+                SimulationError(f"{where}: ended after {late}.") if str(late) else _timed_out(where, timeout_s)
+            ) from None
         except OSError:
             outcome = None
         if outcome is None:

@@ -255,7 +255,7 @@ class AnsweringProcess:
         TimeoutError
             If it takes longer than it said it would; it is then ended.
         """
-        deadline, is_compiling = None, False
+        deadline, limit_s, is_compiling = None, None, False
         try:
             with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is read
                 send(self._stdin.fileno(), pickle.dumps(question))
@@ -266,9 +266,11 @@ class AnsweringProcess:
                 if answer.is_compiling != is_compiling:
                     is_compiling = answer.is_compiling
                     tell_compiling(is_compiling)
-        except BaseException:  # whatever is on its way no longer belongs to a question
+        except BaseException as raised:  # whatever is on its way no longer belongs to a question
             self.may_leave_processes = True
             self.kill()
+            if isinstance(raised, TimeoutError) and is_compiling:
+                raise TimeoutError(f"compiling for {limit_s:g} s") from None
             raise
         finally:
             self._count_work(math.inf)

@@ -16,15 +16,19 @@ from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
+from gridsched.compiled import tell_compiling
 from gridsched.errors import InputError
 from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.platform_io.xml_reader import read_platform
+from gridsched.policy.decisions import Assign
+from gridsched.policy.state import State
 from gridsched.reproduction.claims import judge
 from gridsched.runs.run import run
 from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
+from gridsched.schedulers.bag.baselines import WorkQueue
 from gridsched.sim.scenario import Scenario
 
 # A study of the generator `profit`: the price is an axis, profit and bounds are in the report.
@@ -335,6 +339,14 @@ def test_rows_say_which_energy_they_hold(tmp_path: Path, driver: str, network: s
         store.compact()
 
 
+WQ_ON_EX_A = {
+    "platform": {},
+    "workload": {"file": {"name": "ex_a.csv", "sha256": ""}},
+    "scheduler": {"id": "wq"},
+    "settings": {},
+}
+
+
 class _Maker(ScenarioMaker):
     """Makes the worked example with a wattage that is not its file's."""
 
@@ -349,9 +361,33 @@ class _Maker(ScenarioMaker):
 
 def test_energies_that_disagree_are_no_result(tmp_path: Path):
     """A run whose plugin and model differ beyond 1e-9 is a failed row that names the host."""
-    file = {"name": "ex_a.csv", "sha256": ""}
-    described = {"platform": {}, "workload": {"file": file}, "scheduler": {"id": "wq"}, "settings": {}}
-    row, result = perform(_Maker({}, tmp_path), Job("0" * 32, described), 60.0)
+    row, result = perform(_Maker({}, tmp_path), Job("0" * 32, WQ_ON_EX_A), 60.0)
     assert (row["status"], result) == ("failed", None)
     assert "host 'h1' has energy_j " in row["error"]
     assert "energy_model_j" in row["error"]
+
+
+class _Compiling(WorkQueue):
+    """Reports that loops are compiled, as they are on a fresh install."""
+
+    def schedule(self, state: State) -> list[Assign]:
+        tell_compiling(True)
+        tell_compiling(False)
+        return list(super().schedule(state))
+
+
+class _CompilingMaker(ScenarioMaker):
+    """Makes the worked example for it."""
+
+    def make(self, spec: RunSpec) -> Scenario:
+        return Scenario(EX_A, ROOT / "examples/ex_a.csv", _Compiling(), driver="reference", timeout_s=spec.timeout_s)
+
+
+@pytest.mark.parametrize(("timeout_s", "while_compiling"), [(None, {None}), (50.0, {900.0})])
+def test_compiling_has_no_limit_without_a_time_out(tmp_path: Path, timeout_s, while_compiling):
+    """A slow machine may take long for it; with a time-out it has a limit of its own."""
+    limits: list[float | None] = []
+    row, _ = perform(_CompilingMaker({}, tmp_path), Job("0" * 32, WQ_ON_EX_A), timeout_s, limits.append)
+    assert row["error"] is None
+    assert len(limits) > 2
+    assert set(limits) - {50.0, 110.0} == while_compiling
