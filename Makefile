@@ -2,6 +2,8 @@
 # Variables: PYTHON (interpreter for .venv, which is made anew for another one), WORKERS (test processes).
 SHELL := /bin/bash
 WORKERS ?= auto
+# Tests start hundreds of commands: each takes gridsched as an installed package has it, with its bytecode.
+export PYTHONDONTWRITEBYTECODE :=
 PYTEST := .venv/bin/python -m pytest
 # Each test process takes a stretch of the list, so that what tests of one file share is made once.
 TOGETHER := -n $(WORKERS) --maxprocesses 8 --dist worksteal

@@ -7,7 +7,9 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from types import UnionType
 
 import pytest
 
@@ -62,6 +64,7 @@ def public_in(path: Path, body: list[ast.stmt], prefix: str = "") -> Iterator[Pu
                 yield from public_in(path, node.body, f"{prefix}{node.name}.")
 
 
+@cache
 def everything() -> list[Public]:
     """Return all public modules, classes, methods and functions of the package."""
     found = []
@@ -73,9 +76,9 @@ def everything() -> list[Public]:
     return found
 
 
-PUBLIC = everything()
-FUNCTIONS = [public for public in PUBLIC if isinstance(public.node, Function)]
-CLASSES = [public for public in PUBLIC if isinstance(public.node, ast.ClassDef)]
+def all_of(kind: type | UnionType) -> list[Public]:
+    """Return the public names whose nodes are of a kind."""
+    return [public for public in everything() if isinstance(public.node, kind)]
 
 
 def sections_of(text: str) -> dict[str, list[str]]:
@@ -139,14 +142,14 @@ def initializer(public: Public) -> Function | None:
 
 def test_there_is_something_to_check():
     """The package's modules, classes and functions are found."""
-    names = {public.name for public in PUBLIC}
+    names = {public.name for public in everything()}
     assert {"", "Scenario", "run", "Scheduler.schedule", "trace_energy"} <= names
 
 
 def test_each_public_name_has_a_summary():
     """The first paragraph is one sentence on the first line, with its full stop."""
     wrong = []
-    for public in PUBLIC:
+    for public in everything():
         first, _, rest = public.text.partition("\n")
         if not first.endswith((".", ":", "?")) or len(first) < 8:
             wrong.append(f"{public.place}: {first!r}")
@@ -159,7 +162,7 @@ def test_sections_are_those_of_numpydoc():
     """Underlined headings are known ones, each at most once."""
     wrong = [
         f"{public.place}: {heading}"
-        for public in PUBLIC
+        for public in everything()
         if not isinstance(public.node, ast.Module)
         for heading in sections_of(public.text)
         if heading not in SECTIONS
@@ -190,7 +193,7 @@ def test_parameters_are_described():
     Not looked at: compiled kernels, whose arrays are described once, and what is known to lack it.
     """
     wrong = []
-    for public in PUBLIC:
+    for public in everything():
         if isinstance(public.node, ast.Module) or "kernels" in public.path.parts:
             continue
         needed = described_parameters(public)
@@ -203,7 +206,7 @@ def test_parameters_are_described():
 def test_only_parameters_that_exist_are_described():
     """A Parameters section lists the function's own parameters, in their order."""
     wrong = []
-    for public in PUBLIC:
+    for public in everything():
         node = initializer(public) if isinstance(public.node, ast.ClassDef) else public.node
         listed = items_of(sections_of(public.text).get("Parameters", []))
         if listed and isinstance(node, Function):
@@ -216,7 +219,7 @@ def test_only_parameters_that_exist_are_described():
 def test_attributes_exist():
     """An Attributes section of a dataclass lists its fields, all of them."""
     wrong = []
-    for public in CLASSES:
+    for public in all_of(ast.ClassDef):
         listed = items_of(sections_of(public.text).get("Attributes", []))
         decorators = " ".join(ast.unparse(each) for each in public.node.decorator_list)
         if listed and "dataclass" in decorators:
@@ -233,7 +236,7 @@ def test_attributes_exist():
 def test_errors_are_announced():
     """A public function that raises one of gridsched's errors says so."""
     wrong = []
-    for public in FUNCTIONS:
+    for public in all_of(Function):
         raised = {
             node.exc.func.id
             for node in ast.walk(public.node)
@@ -252,7 +255,7 @@ def test_schedulers_name_their_source():
     """Each scheduler class says what it does in Notes and where it comes from in References."""
     bags = [
         public
-        for public in CLASSES
+        for public in all_of(ast.ClassDef)
         if public.path.parent.parent.name == "schedulers"
         and any(
             isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "traits" for node in public.node.body

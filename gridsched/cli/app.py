@@ -10,6 +10,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -111,8 +112,9 @@ class Commands(Group):
         return name, None if name is None else load_command(name), rest
 
 
+@cache
 def load_command(name: str) -> Any:
-    """Import a command of the top level.
+    """Import a command of the top level, once for all calls of `main` in this process.
 
     Returns
     -------

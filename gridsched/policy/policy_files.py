@@ -9,8 +9,9 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 import cloudpickle
 
@@ -182,10 +183,20 @@ def _module_of(path: Path) -> ModuleType:
     return _import_file(path, name) if present is None else present
 
 
+class _SourceLoader(SourceFileLoader):
+    """Loads what a file of Python says: bytecode beside it is neither written nor believed."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the file."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _import_file(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise InputError(f"{path}: a policy is a Python file (.py).")
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     setattr(module, _FILES, [str(path)])
     before = set(sys.modules)
@@ -224,10 +235,12 @@ def _siblings(folder: Path, before: set[str]) -> Iterator[ModuleType]:
 
 @contextmanager
 def _found_beside(path: Path) -> Iterator[None]:
-    """Let the file import others of its folder."""
-    folder = str(path.resolve().parent)
+    """Let the file import others of its folder, where nothing is written."""
+    folder, writes_none = str(path.resolve().parent), sys.dont_write_bytecode
     sys.path.insert(0, folder)
+    sys.dont_write_bytecode = True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = writes_none
         sys.path.remove(folder)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import py_compile
+import sys
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,19 @@ def test_a_file_is_as_good_as_an_id(gridsched, ex_a, policy):
     assert outcome.json["makespan_s"] == 105
     files = [Path(name).name for name in outcome.json["provenance"]["inputs"]]
     assert files[2:] == [policy.name, f"helper_of_{policy.stem.removeprefix('own_')}.py"]
+
+
+def test_bytecode_beside_a_file_is_neither_believed_nor_written(gridsched, ex_a, policy, tmp_path, monkeypatch):
+    """What another has compiled, and lets pass for this file, is not what one has read."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "foreign.py").write_text("raise RuntimeError('foreign')")
+    compiled = cache_from_source(str(policy))
+    unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(tmp_path / "foreign.py"), compiled, invalidation_mode=unchecked)
+    before = Path(compiled).read_bytes()
+    outcome = gridsched("run", *ex_a, "--scheduler", f"{policy}:First", "--driver", "reference", "--json")
+    assert (outcome.err, outcome.json["makespan_s"]) == ("", 105)
+    assert [path.read_bytes() for path in Path(compiled).parent.iterdir()] == [before]
 
 
 def test_its_class_is_its_name(gridsched, ex_a, policy):
