@@ -12,6 +12,7 @@ from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.run_entries import less, more
 from gridsched.metrics.table import Condition, metric
 from gridsched.metrics.window_metrics import utility_possible
+from gridsched.model.carbon import embodied_g
 from gridsched.model.signals import CARBON, J_PER_KWH, JOULES, MONEY
 
 UTILITY = Condition("utility functions", lambda run: run.has_utility, "system")
@@ -38,6 +39,17 @@ PRICES = Condition(
 TOLD = Condition(
     "a carbon intensity (`carbon`)",
     lambda run: run.trace.carbon is not None and run.trace.platform.has_energy,
+    usual=False,
+)
+
+EMBODIED = Condition(
+    "hosts with embodied carbon (`embodied_kg`)",
+    lambda run: any(host.embodied_kg for host in run.trace.platform.hosts),
+    usual=False,
+)
+WHOLE = Condition(
+    "a carbon intensity and hosts with embodied carbon",
+    lambda run: TOLD.holds(run) and EMBODIED.holds(run),
     usual=False,
 )
 
@@ -224,6 +236,10 @@ def _grams(part: str) -> Callable[[RunFacts], float]:
     return grams
 
 
+def _embodied(run: RunFacts) -> float:
+    return float(embodied_g(run.trace.platform.hosts, run.trace.horizon_s).sum())
+
+
 def _mean_intensity(run: RunFacts) -> float:
     drawn = run.energy.grid_total()
     return J_PER_KWH * _grams("total_j")(run) / drawn if drawn > 0 else float("nan")
@@ -261,6 +277,25 @@ CARBON_ENTRIES = (
         "grams a kWh: `carbon_g` over the energy by the model",
         _mean_intensity,
         words="grams a kWh",
+    ),
+    less(
+        "carbon_embodied_g",
+        "grams of CO2 equivalents of making the computing hosts that fall on the run, hosts that were not used "
+        "included: embodied carbon times the length of the run over the lifetime",
+        _embodied,
+        condition=EMBODIED,
+        words="embodied carbon",
+        header="embodied\ncarbon\n[{unit}]",
+        scale="grams",
+    ),
+    less(
+        "carbon_total_g",
+        "`carbon_g` and `carbon_embodied_g` together",
+        lambda run: _grams("total_j")(run) + _embodied(run),
+        condition=WHOLE,
+        words="carbon with embodied",
+        header="carbon\nwith\nembodied\n[{unit}]",
+        scale="grams",
     ),
     excess(
         "carbon_excess_g",

@@ -148,6 +148,30 @@ def resource_properties(host: Host) -> dict[str, str]:
     return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | features
 
 
+#: Properties of our own: carbon of making and disposing of a host [kg CO2e], and its time in service [years].
+EMBODIED_KG, LIFETIME_YEARS = "embodied_kg", "lifetime_years"
+_NO_EMBODIED = f"have no property {EMBODIED_KG}, and other hosts do: they count with 0 kg"
+
+
+def _embodied(entry: HostEntry, findings: Findings) -> dict[str, float]:
+    """Return embodied carbon and lifetime as the fields of `Host`; what is wrong goes to `findings`."""
+    embodied = {name: _amount(entry, name, findings, entry.properties) for name in (EMBODIED_KG, LIFETIME_YEARS)}
+    if embodied[EMBODIED_KG] and not embodied[LIFETIME_YEARS]:
+        findings.problem(
+            f"host {entry.name!r} has the property {EMBODIED_KG} and no {LIFETIME_YEARS} above 0: add the years over "
+            "which its embodied carbon is spread.",
+            entry.line,
+        )
+        return {}
+    return embodied
+
+
+def embodied_properties(host: Host) -> dict[str, str]:
+    """Return the properties of a host that `_embodied` reads, without those that are 0."""
+    amounts = {name: getattr(host, name) for name in (EMBODIED_KG, LIFETIME_YEARS)}
+    return {name: repr(float(amount)) for name, amount in amounts.items() if amount}
+
+
 #: Properties that say how long a host is being switched [s], and in which P-state of speed 0;
 #: fields of `Host` are called the same.
 _PROPERTIES = (("boot_time_s", "boot_pstate"), ("shutdown_time_s", "shutdown_pstate"))
@@ -261,6 +285,9 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
     still = [entry for entry in workers if not entry.computes]
     for entry in still:
         findings.remark("have speed 0: they compute nothing", entry.name)
+    for entry in computing if any(EMBODIED_KG in entry.properties for entry in computing) else ():
+        if EMBODIED_KG not in entry.properties:
+            findings.remark(_NO_EMBODIED, entry.name)
     ids = {entry.name: k for k, entry in enumerate(computing)}
     hosts = tuple(_host(entry, findings, power) for entry in computing)
     master = _host(masters[0], findings, power) if masters else None
@@ -362,6 +389,7 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
         resources=_resources(entry, findings),
         features=_features(entry, findings),
         **_switching(entry, findings),
+        **_embodied(entry, findings),
     )
 
 

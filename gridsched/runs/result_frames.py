@@ -15,6 +15,7 @@ from gridsched.metrics.columns import amount
 from gridsched.metrics.group_metrics import execution_energy_j
 from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, trace_carbon, waiting_time_s
 from gridsched.metrics.table import is_metered, shown_metrics
+from gridsched.model.carbon import embodied_g
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
 
 
 def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] | None) -> pd.DataFrame:
-    """Return a row for each host, by its name: what it did and what it drew [s, J].
+    """Return a row for each host, by its name: what it did, and what it drew and emitted [s, J, g].
 
     Hosts that compute nothing are there too, with their role.
     """
@@ -83,6 +84,9 @@ def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] 
     columns |= {f"{part}_j": getattr(energy, f"{part}_j") for part in _PARTS}
     if (carbon := trace_carbon(trace)) is not None:
         columns["carbon_g"] = carbon.total_j
+    everyone = trace.platform.everyone
+    if any(host.embodied_kg for host in everyone):
+        columns["carbon_embodied_g"] = embodied_g(everyone, trace.horizon_s)
     return pd.DataFrame(columns, index=pd.Index(energy.names, name="host"))
 
 
