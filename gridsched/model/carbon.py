@@ -44,7 +44,8 @@ class Carbon:
     forecast : SiteSeries or path, optional
         What schedulers may expect of the intensity, in the same form [g/kWh].
     start : str or None
-        Time stamp of the table at which the run begins; default the first one.
+        Time stamp of the table at which the run begins, or ``"log"``: the log's own first date; default the
+        first one of the table.
 
     Raises
     ------
@@ -97,7 +98,9 @@ class Carbon:
         str | None,
         KeyName("carbon_start"),
         Field(
-            description="Time stamp of an hourly table at which the run begins; default: its first.", examples=["STAMP"]
+            description="Time stamp of an hourly table at which the run begins, or log: the date of the log's first "
+            "submission; default: its first.",
+            examples=["STAMP|log"],
         ),
     ] = None
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,14 +74,14 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
     idle_w, idle_share = _idle_power(chosen, draft, recipe, idles, warnings)
     names = _names(table, chosen, draft.row)
     cores = _per_row(chosen, "cores", recipe.cores, 1.0, own=table.own_format)
-    amounts = {
+    amounts: dict[str, Any] = {
         field: _per_row(chosen, column, getattr(recipe, column), 0.0, own=table.own_format)
         for field, column in (("off_w", "off_power_w"), ("embodied_kg",) * 2, ("lifetime_years",) * 2)
     }
     hosts = tuple(
         replace(
             _host(names[h], draft, h, pstates[row], int(cores[row]), (idle_w[h], idle_share)),
-            **{field: float(amount[row]) for field, amount in amounts.items()},
+            **{field: amount.item(row) for field, amount in amounts.items()},
         )
         for h, row in enumerate(draft.row)
     )

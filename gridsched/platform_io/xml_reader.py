@@ -153,7 +153,7 @@ EMBODIED_KG, LIFETIME_YEARS = "embodied_kg", "lifetime_years"
 _NO_EMBODIED = f"have no property {EMBODIED_KG}, and other hosts do: they count with 0 kg"
 
 
-def _embodied(entry: HostEntry, findings: Findings) -> dict[str, float]:
+def _embodied(entry: HostEntry, findings: Findings) -> dict[str, Any]:
     """Return embodied carbon and lifetime as the fields of `Host`; what is wrong goes to `findings`."""
     embodied = {name: _amount(entry, name, findings, entry.properties) for name in (EMBODIED_KG, LIFETIME_YEARS)}
     if embodied[EMBODIED_KG] and not embodied[LIFETIME_YEARS]:
