@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.long_work import long_work
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import is_sacct, read_sacct
@@ -100,7 +101,8 @@ def read_jobs(
         options.refuse({"profiles"}, path, "a table of jobs names profiles of a table, and this format none")
     if found is None:
         raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
-    jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
+    with long_work(f"reading {path}"):
+        jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
     if not keeps_profiles:
         jobs = jobs.without_profiles()
     per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
