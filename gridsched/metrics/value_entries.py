@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.metrics import run_metrics
 from gridsched.metrics.facts import RunFacts
-from gridsched.metrics.run_entries import less, more
+from gridsched.metrics.run_entries import UNIT_POWER, less, more
 from gridsched.metrics.table import Condition, metric
 from gridsched.metrics.window_metrics import utility_possible
 from gridsched.model.carbon import embodied_g
@@ -47,9 +47,14 @@ EMBODIED = Condition(
     lambda run: any(host.embodied_kg for host in run.trace.platform.hosts),
     usual=False,
 )
+RESOURCES = Condition(
+    "a carbon intensity and hosts whose resources have power (`unit_power`)",
+    lambda run: run.trace.carbon is not None and UNIT_POWER.holds(run),
+    usual=False,
+)
 WHOLE = Condition(
-    "a carbon intensity and hosts with embodied carbon",
-    lambda run: TOLD.holds(run) and EMBODIED.holds(run),
+    "a carbon intensity, and hosts with embodied carbon or power of resources",
+    lambda run: TOLD.holds(run) and (EMBODIED.holds(run) or RESOURCES.holds(run)),
     usual=False,
 )
 
@@ -236,6 +241,11 @@ def _grams(part: str) -> Callable[[RunFacts], float]:
     return grams
 
 
+def _of_resources(run: RunFacts) -> float:
+    assert run.trace.carbon is not None
+    return float(run.resources(run.trace.carbon).total_j.sum())
+
+
 def _embodied(run: RunFacts) -> float:
     return float(embodied_g(run.trace.platform.hosts, run.trace.horizon_s).sum())
 
@@ -279,6 +289,15 @@ CARBON_ENTRIES = (
         words="grams a kWh",
     ),
     less(
+        "carbon_resources_g",
+        "grams of `energy_resources_j`, PUE included, not counted in `carbon_g`",
+        _of_resources,
+        condition=RESOURCES,
+        words="carbon of GPUs, memory, ...",
+        header="carbon,\nGPUs,\nmemory\n[{unit}]",
+        scale="grams",
+    ),
+    less(
         "carbon_embodied_g",
         "grams of CO2 equivalents of making the computing hosts that fall on the run, hosts that were not used "
         "included: embodied carbon times the length of the run over the lifetime",
@@ -290,11 +309,11 @@ CARBON_ENTRIES = (
     ),
     less(
         "carbon_total_g",
-        "`carbon_g` and `carbon_embodied_g` together",
-        lambda run: _grams("total_j")(run) + _embodied(run),
+        "`carbon_g`, `carbon_resources_g` and `carbon_embodied_g` together, as far as they are known",
+        lambda run: _grams("total_j")(run) + _of_resources(run) + _embodied(run),
         condition=WHOLE,
-        words="carbon with embodied",
-        header="carbon\nwith\nembodied\n[{unit}]",
+        words="carbon in total",
+        header="carbon\nin total\n[{unit}]",
         scale="grams",
     ),
     excess(

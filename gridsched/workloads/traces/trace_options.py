@@ -158,8 +158,8 @@ class TraceOptions:
     log_zone: Annotated[
         str | None,
         Field(
-            description="Time zone of the log's dates, if they have none: UTC, +01:00, Europe/Berlin. Default: what "
-            "the log says.",
+            description="Time zone of the log's dates, if they have none: UTC, +01:00, Europe/Berlin. Default: as in "
+            "the log.",
             examples=["ZONE"],
             json_schema_extra=_GROUP,
         ),
