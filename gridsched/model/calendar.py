@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -125,6 +126,17 @@ class Calendar:
                 "log's own clock, or name the log's zone by --log-zone (log_zone)."
             )
         return seconds_of(stamp, None if self.zone is None else time_zone(self.zone, "the log")) - self.begin_s
+
+    def dates(self, times_s: Sequence[float]) -> list[str] | None:
+        """Return the dates of times on the run's clock [s], from which `seconds` gives these; None if it cannot."""
+        zone = UTC if self.zone is None else time_zone(self.zone, "the log")
+        try:
+            stamps = [datetime.fromtimestamp(self.begin_s + time, zone) for time in times_s]
+        except (OverflowError, ValueError, OSError):  # years that no date has
+            return None
+        if any(seconds_of(stamp, None) - self.begin_s != time for stamp, time in zip(stamps, times_s, strict=True)):
+            return None
+        return [(stamp if self.zone else stamp.replace(tzinfo=None)).isoformat() for stamp in stamps]
 
     @property
     def begin_unix_s(self) -> float | None:

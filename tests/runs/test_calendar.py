@@ -169,12 +169,19 @@ def test_prices_on_the_dates_of_the_log(tmp_path):
 
 
 def test_a_converted_log_keeps_its_calendar(tmp_path):
-    """SWF has a header for it where the zone is known; elsewhere a line notes that the dates go."""
+    """SWF has a header for it where the zone is known, a table has dates; elsewhere a line notes that they go."""
     log = sacct(tmp_path, *SUBMITS)
     for zone in ("Europe/Berlin", "+01:00", "UTC"):
         jobs = read_jobs(log, TraceOptions(log_zone=zone))
         assert stays_behind(jobs, "b.swf") is None
         write_jobs(jobs, tmp_path / "b.swf", force=True)
         assert read_jobs(tmp_path / "b.swf", TraceOptions()).calendar == jobs.calendar
-    assert "dates" in (stays_behind(read_jobs(log, TraceOptions()), "b.swf") or "")
-    assert "dates" in (stays_behind(jobs, "b.jobs.csv") or "")
+        write_jobs(jobs, tmp_path / "b.jobs.csv", force=True)
+        again = read_jobs(tmp_path / "b.jobs.csv", TraceOptions(log_zone=zone))
+        assert (again.calendar, again.submit_time_s.tolist()) == (jobs.calendar, jobs.submit_time_s.tolist())
+    naive = read_jobs(log, TraceOptions())
+    assert "dates" in (stays_behind(naive, "b.swf") or "")
+    assert stays_behind(naive, "b.jobs.csv") is None
+    write_jobs(naive, tmp_path / "b.jobs.csv", force=True)
+    assert SUBMITS[1] in (tmp_path / "b.jobs.csv").read_text()
+    assert read_jobs(tmp_path / "b.jobs.csv", TraceOptions()).calendar == naive.calendar

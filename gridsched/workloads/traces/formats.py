@@ -161,8 +161,15 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
     }
     lost = [what for what, values in parts.items() if len(values) and not ending.endswith(".jobs.csv")]
     notes = [f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"] if lost else []
-    if jobs.calendar is not None and not (ending.endswith(".swf") and jobs.calendar.begin_unix_s is not None):
-        notes.append("dates are not written; a file *.swf keeps them if their zone is known (--log-zone)")
+    keeps_dates = jobs.calendar is None or (
+        jobs.calendar.dates(jobs.submit_time_s.tolist()) is not None
+        if ending.endswith(".jobs.csv")
+        else ending.endswith(".swf") and jobs.calendar.begin_unix_s is not None
+    )
+    if not keeps_dates:
+        notes.append(
+            "dates are not written; *.jobs.csv keeps them, and *.swf if their zone is known (--log-zone)"
+        )
     return "; ".join(notes) or None
 
 

@@ -160,9 +160,10 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
     InputError
         If the file exists already, or cannot be written.
     """
+    dates = None if jobs.calendar is None else jobs.calendar.dates(jobs.submit_time_s.tolist())
     columns: dict[str, Any] = {
         "id": jobs.ids,
-        "submit_time_s": jobs.submit_time_s,
+        "submit_time_s": jobs.submit_time_s if dates is None else dates,
         "run_time_s": jobs.run_time_s,
         "nodes": jobs.width,
         "requested_time_s": jobs.requested_time_s,
