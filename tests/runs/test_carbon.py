@@ -179,6 +179,17 @@ def test_grams_are_power_times_intensity(begins, values, period_s, flops):
     assert grams.execution_j.sum() == pytest.approx(grams.grid_total("busy_j"), rel=1e-9, abs=1e-15)
 
 
+def test_steps_of_rows_that_begin_again():
+    """2.823...9 s after a period of 100 s is a rounding before the row that begins there; it still holds from there."""
+    platform = Platform((Host("a", (PState(100.0, 4.0, 4.0, 50.0),)),))
+    series = Series((0.0, 2.82323085716229), (500.0, 100.0))
+    carbon = Carbon(SiteSeries(("*",), (series,)), period_s=100.0)
+    result = run(Scenario(platform, make_tasks([10_500.0]), "wq", carbon=carbon, driver="reference"))
+    steps = carbon_steps(result.trace)
+    assert steps["g_per_kwh_0"].tolist() == [500.0, 100.0, 500.0, 100.0, 100.0]
+    assert steps["carbon_g"].iloc[-1] == pytest.approx(result.metrics()["carbon_g"], rel=1e-12)
+
+
 def test_an_export_knows_it(tmp_path: Path):
     """The archive gives the signal back; tables have the grams."""
     result = run(example())

@@ -167,9 +167,7 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
         else ending.endswith(".swf") and jobs.calendar.begin_unix_s is not None
     )
     if not keeps_dates:
-        notes.append(
-            "dates are not written; *.jobs.csv keeps them, and *.swf if their zone is known (--log-zone)"
-        )
+        notes.append("dates are not written; *.jobs.csv keeps them, and *.swf if their zone is known (--log-zone)")
     return "; ".join(notes) or None
 
 
