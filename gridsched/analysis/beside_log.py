@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import waiting_time_s
+from gridsched.model.calendar import time_zone
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.trace import EXECUTION, ExecutionEnd, TaskState, Trace
 from gridsched.platform_io.hostlists import expand_hostlist
@@ -42,19 +44,26 @@ class LoggedSchedule:
     submit_s: Mapping[str, float]
 
 
-def read_schedule(path: str | Path) -> LoggedSchedule:
+def read_schedule(path: str | Path, zone: str | None = None) -> LoggedSchedule:
     """Read when and where jobs ran, of the output of ``sacct -P``.
+
+    Parameters
+    ----------
+    path : path
+    zone : str, optional
+        Time zone of dates that have none, as for the run (`gridsched.workloads.traces.sacct.read_sacct`).
 
     Raises
     ------
     InputError
         If it cannot be read, or has no column Start.
     """
-    jobs = read_sacct(path, tells_schedule=True)
+    jobs = read_sacct(path, tells_schedule=True, zone=zone)
     if "start" not in jobs.attributes:
         raise InputError(f"{path}: no column Start; add it to sacct's --format to see what the machine did.")
     ids = [str(each) for each in jobs.ids.tolist()]
-    starts = [_moment(text) for text in jobs.attributes["start"].tolist()]
+    clock = None if zone is None else time_zone(zone, "--log-zone")
+    starts = [_moment(text, clock) for text in jobs.attributes["start"].tolist()]
     lists = jobs.attributes.get("hosts", np.array([""] * len(jobs), dtype=object)).tolist()
     names = {text: _names(text) for text in set(lists)}
     return LoggedSchedule(
@@ -64,9 +73,9 @@ def read_schedule(path: str | Path) -> LoggedSchedule:
     )
 
 
-def _moment(text: str) -> float:
+def _moment(text: str, zone: tzinfo | None) -> float:
     try:
-        return moment(text)
+        return moment(text, zone)
     except ValueError:
         return np.nan
 

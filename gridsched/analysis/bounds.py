@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.long_work import long_work
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.run_metrics import count_in_state
 from gridsched.model.carbon import carbon_signal
@@ -27,6 +28,10 @@ from gridsched.sim.scenario import LoadedScenario
 
 if TYPE_CHECKING:
     from gridsched.runs.study import Study
+
+
+#: What is reported where it takes long.
+COMPUTING_BOUNDS = "computing the bounds that no schedule can beat"
 
 
 @dataclass(frozen=True)
@@ -89,8 +94,9 @@ def carbon_above_bounds(result: RunResult) -> dict[str, Any]:
     """Return the bounds of a run's grams, and how far it is above them; those that are known."""
     if result.trace.carbon is None or not have_bounds([result]):
         return {}
-    bounds = bounds_for([result]).beside(result.scenario.make_scheduler().traits)
-    known = bound_fields(bounds, result.summary()).items()
+    with long_work(COMPUTING_BOUNDS):
+        bounds = bounds_for([result]).beside(result.scenario.make_scheduler().traits)
+        known = bound_fields(bounds, result.summary()).items()
     grams = {metric.id for metric in METRICS.values() if metric.condition is BOUNDED_CARBON}
     return {id: value for id, value in known if id in grams and value is not None}
 
@@ -144,6 +150,11 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, Scenario
     traits = {each.label: each.traits for each in study.schedulers}
     for digest in {file.sha256 for file in study.inputs.values()}.difference(study.policies):
         checked_file(inputs[digest], digest)
+    with long_work(f"{COMPUTING_BOUNDS}, of each scenario of the study"):
+        return _study_bounds(study, inputs, traits)
+
+
+def _study_bounds(study: Study, inputs: Mapping[str, Path], traits: Mapping[str, Traits]) -> dict[str, ScenarioBounds]:
     maker = ScenarioMaker(inputs, Path())
     by_run: dict[str, ScenarioBounds] = {}
     for _, group in groupby(study.scenarios(), key=_axes_but_scheduler):

@@ -8,8 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.analysis.bounds import ScenarioBounds, bound_fields, bounds_for, have_bounds
+from gridsched.analysis.bounds import COMPUTING_BOUNDS, ScenarioBounds, bound_fields, bounds_for, have_bounds
 from gridsched.errors import InputError
+from gridsched.long_work import long_work
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import Column, written_columns
 from gridsched.metrics.table import ALWAYS, shown_metrics, value_of_row
@@ -138,10 +139,11 @@ def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> Scena
             row[metric.id] = value
     if not have_bounds(results):
         return None
-    bounds = bounds_for(results)
-    for row, result in zip(rows, results, strict=True):
-        beside = bounds.beside(result.scenario.make_scheduler().traits)
-        row.update(bound_fields(beside, row))
+    with long_work(COMPUTING_BOUNDS):
+        bounds = bounds_for(results)
+        for row, result in zip(rows, results, strict=True):
+            beside = bounds.beside(result.scenario.make_scheduler().traits)
+            row.update(bound_fields(beside, row))
     return bounds
 
 

@@ -19,7 +19,7 @@ from typer import Exit
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
-from gridsched import compiled, plugins
+from gridsched import compiled, long_work, plugins
 from gridsched.errors import GridschedError, InputError, text_of
 from gridsched.version import __version__
 
@@ -179,7 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0: fine; 1: a run failed or a difference was found; 2: bad input; 130: interrupted.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    compiled.watchers[:] = [_Compilation()]
+    long_work.reporters[:] = [] if "--quiet" in words else [_say]
+    compiled.watchers[:] = [_watch_of_compiling()]
     plugins.reporters[:] = [_say]
     try:
         status = get_command(app).main(args=words, prog_name="gridsched", standalone_mode=False)
@@ -207,18 +208,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-class _Compilation:
-    """Says once that a command takes longer because it compiles."""
-
-    said = False
-
-    def __call__(self, begins: bool) -> None:
-        if begins and not self.said:
-            self.said = True
-            _say(
-                "compiling the loops of a scheduler; this takes up to a minute, once "
-                "('gridsched kernels compile' does it for all)"
-            )
+def _watch_of_compiling() -> Callable[[bool], None]:
+    """Return what is called when something begins to compile, and when it has."""
+    work = long_work.LongWork(
+        "compiling the loops of a scheduler; this takes up to a minute, once "
+        "('gridsched kernels compile' does it for all)"
+    )
+    return lambda begins: work.begin() if begins else work.end()
 
 
 def _say(text: str) -> None:

@@ -17,6 +17,7 @@ from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, say, w
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, did_you_mean
+from gridsched.long_work import report
 from gridsched.metrics import METRICS, Metric, compared_metrics
 from gridsched.metrics.columns import Column, amount
 from gridsched.metrics.table import is_metered, value_of_row
@@ -87,12 +88,12 @@ def run_each(
 
 
 def say_whom_runs_await(scenarios: Sequence[Scenario]) -> None:
-    """Say for which programs runs would wait that are not there yet; raise what is wrong with such a run first."""
+    """Report for which programs runs would wait that are not there yet; raise what is wrong with such a run first."""
     for each in scenarios:
         if scheduler_class(each.scheduler_name).traits.external:
             check(each)
             if line := each.make_scheduler().awaited():
-                say(line)
+                report(line)
 
 
 def report_failures(failures: Sequence[str]) -> None:

@@ -96,6 +96,8 @@ _OPTIONS = {
     "idle_share": _Option("Idle power as a share of busy power, 0 to 1.", float),
     "idle_power_w": _Option("Idle power in W, or sampled from LO:HI.", read=partial(_range, kind="watts")),
     "off_power_w": _Option("Power while off, in W.", float),
+    "embodied_kg": _Option("Embodied carbon of a host, in kg CO2e.", float),
+    "lifetime_years": _Option("Years over which it is spread.", float),
     "pstates": _Option("Speed and power factors, for example '1:1;0.8:0.6'.", read=parse_pstates),
     "cores": _Option("Cores of each host; default 1.", int),
     "clusters": _Option(
@@ -174,7 +176,7 @@ def from_table(
 
     TABLE is a Green500 or TOP500 list (CSV, TSV, XLS, XLSX; columns and units are recognized) or a
     table in gridsched's own format: name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,
-    off_power_w,cluster,cores] in flop/s, flop/J and W.
+    off_power_w,cluster,cores,embodied_kg,lifetime_years] in flop/s, flop/J, W and kg CO2e.
 
     Examples
     --------

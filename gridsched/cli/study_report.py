@@ -17,6 +17,7 @@ from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line,
 from gridsched.cli.tables import console, print_trimmed
 from gridsched.errors import InputError, NotTrusted, counted
 from gridsched.files.json_files import json_text
+from gridsched.long_work import long_work
 
 if TYPE_CHECKING:
     from gridsched.analysis.study_results import StudyResults
@@ -337,9 +338,10 @@ def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:
     from gridsched.reproduction.claims import judge
     from gridsched.reproduction.readings import fit_readings
 
-    if results.study.document.content.readings is not None:
-        return [], fit_readings(results)
-    return judge(results), []
+    with long_work("measuring the claims of the study, with bootstraps for their intervals"):
+        if results.study.document.content.readings is not None:
+            return [], fit_readings(results)
+        return judge(results), []
 
 
 def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:

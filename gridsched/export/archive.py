@@ -415,13 +415,13 @@ def _check_platform(platform: Platform) -> None:
     """Raise `InputError` unless all speeds, powers and times are finite and not negative."""
     others = [host for _, host in platform.idle_hosts_named]
     for host in (*platform.hosts, *others):
-        numbers = [host.off_w, host.boot_time_s, host.shutdown_time_s]
+        numbers = [host.off_w, host.boot_time_s, host.shutdown_time_s, host.embodied_kg, host.lifetime_years]
         numbers += [x for p in host.all_pstates for x in astuple(p)]
         is_legal = all(0 <= number <= LARGEST_RESULT for number in numbers)
         if not (is_legal and host.pstates and host.cores >= 1):
             raise InputError(
-                f"platform: host {host.name!r} needs a core, a P-state, and speeds, powers and "
-                "times to boot and to shut down that are finite and at least 0."
+                f"platform: host {host.name!r} needs a core, a P-state, and speeds, powers, "
+                "embodied carbon, and times to boot, to shut down and in service that are finite and at least 0."
             )
     for partition in platform.partitions:
         if not all(0 <= h < len(platform) for h in (*partition.hosts, -(not partition.hosts))):

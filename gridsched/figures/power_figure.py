@@ -320,8 +320,9 @@ def carbon_steps(trace: Trace) -> pd.DataFrame:
     grid = grid_power(trace, power)
     sites: tuple[Signal, ...] = signal.sites or (signal,)
     time = _instants(grid, end, *(begins_of_lines(each.begin_s, each.cycle_s, 0.0, end) for each in sites))
-    until = np.append(time[:-1], time[-2:-1] if len(time) > 1 else time)
-    weights = [each.at(until) for each in sites]
+    # in the middle of each step: a row that begins again after a period may be a rounding off its own begin
+    inside = (time[:-1] + time[1:]) / 2 if len(time) > 1 else time
+    weights = [each.at(np.append(inside, inside[-1])[: len(time)]) for each in sites]
     site_of = np.array(signal.site or [0] * len(trace.platform))[power.timeline.host]
     emitted = np.zeros(len(time) - 1)
     for k, weight in enumerate(weights):

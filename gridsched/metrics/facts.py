@@ -11,6 +11,7 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.energy import HostEnergy, carried_over_energy, compare_energy
+from gridsched.metrics.resource_energy import ResourceEnergy, resource_energy
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, flow_time_s, slowdown, trace_carbon, waiting_time_s
 from gridsched.metrics.varying_prices import Bags, bags_of, energy_cost, payments
 from gridsched.metrics.window_metrics import (
@@ -23,7 +24,7 @@ from gridsched.metrics.window_metrics import (
 from gridsched.model.estimates import Estimates
 from gridsched.model.records import check_choices
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.signals import Unit
+from gridsched.model.signals import Signal, Unit
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.power import TracePower, trace_power
@@ -148,6 +149,16 @@ class RunFacts:
     def carbon(self) -> HostEnergy | None:
         """What the hosts emitted [g], in the places of joules; None where nobody said."""
         return trace_carbon(self.trace, self.power)
+
+    def resources(self, signal: Signal | None = None) -> ResourceEnergy:
+        """Return what GPUs, memory and other resources draw [J], or in the unit of a signal."""
+        if signal is None:
+            return self._resources
+        return resource_energy(self.trace, signal)
+
+    @cached_property
+    def _resources(self) -> ResourceEnergy:
+        return resource_energy(self.trace)
 
     @property
     def energy_lost_j(self) -> float:

@@ -21,6 +21,11 @@ OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.pr
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
 PROFILES = Condition("jobs with profiles", lambda run: bool(len(run.trace.computed)), usual=False)
 LINKS_CROSSED = Condition("jobs that send", lambda run: bool(run.trace.link_bytes), usual=False)
+UNIT_POWER = Condition(
+    "hosts whose resources have power (`unit_power`)",
+    lambda run: any(host.unit_power for host in run.trace.platform.hosts),
+    usual=False,
+)
 USERS = Condition(
     "parallel tasks whose log names users",
     lambda run: run.is_parallel and "user" in run.trace.tasks.attributes,
@@ -94,6 +99,23 @@ _ENERGY = (
         lambda run: float(sum(run.links_j.values())),
         condition=LINKS,
         header="links\n[{unit}]",
+    ),
+    less(
+        "energy_resources_j",
+        "energy of GPUs, memory and other counted resources of the computing hosts whose power the platform states "
+        "(`unit_power`), by the model on both drivers, not counted in `energy_j`",
+        lambda run: float(run.resources().total_j.sum()),
+        condition=UNIT_POWER,
+        words="energy of GPUs, memory, ...",
+        header="GPUs,\nmemory\n[{unit}]",
+    ),
+    less(
+        "energy_resources_busy_j",
+        "of `energy_resources_j`, what units that jobs have draw above their idle power",
+        lambda run: float(run.resources().busy_j.sum()),
+        condition=UNIT_POWER,
+        words="for jobs, above idle",
+        is_part=True,
     ),
 )
 _RUN = (

@@ -9,9 +9,10 @@ import numpy as np
 
 from gridsched.metrics import run_metrics
 from gridsched.metrics.facts import RunFacts
-from gridsched.metrics.run_entries import less, more
+from gridsched.metrics.run_entries import UNIT_POWER, less, more
 from gridsched.metrics.table import Condition, metric
 from gridsched.metrics.window_metrics import utility_possible
+from gridsched.model.carbon import embodied_g
 from gridsched.model.signals import CARBON, J_PER_KWH, JOULES, MONEY
 
 UTILITY = Condition("utility functions", lambda run: run.has_utility, "system")
@@ -38,6 +39,22 @@ PRICES = Condition(
 TOLD = Condition(
     "a carbon intensity (`carbon`)",
     lambda run: run.trace.carbon is not None and run.trace.platform.has_energy,
+    usual=False,
+)
+
+EMBODIED = Condition(
+    "hosts with embodied carbon (`embodied_kg`)",
+    lambda run: any(host.embodied_kg for host in run.trace.platform.hosts),
+    usual=False,
+)
+RESOURCES = Condition(
+    "a carbon intensity and hosts whose resources have power (`unit_power`)",
+    lambda run: run.trace.carbon is not None and UNIT_POWER.holds(run),
+    usual=False,
+)
+WHOLE = Condition(
+    "a carbon intensity, and hosts with embodied carbon or power of resources",
+    lambda run: TOLD.holds(run) and (EMBODIED.holds(run) or RESOURCES.holds(run)),
     usual=False,
 )
 
@@ -224,6 +241,15 @@ def _grams(part: str) -> Callable[[RunFacts], float]:
     return grams
 
 
+def _of_resources(run: RunFacts) -> float:
+    assert run.trace.carbon is not None
+    return float(run.resources(run.trace.carbon).total_j.sum())
+
+
+def _embodied(run: RunFacts) -> float:
+    return float(embodied_g(run.trace.platform.hosts, run.trace.horizon_s).sum())
+
+
 def _mean_intensity(run: RunFacts) -> float:
     drawn = run.energy.grid_total()
     return J_PER_KWH * _grams("total_j")(run) / drawn if drawn > 0 else float("nan")
@@ -261,6 +287,34 @@ CARBON_ENTRIES = (
         "grams a kWh: `carbon_g` over the energy by the model",
         _mean_intensity,
         words="grams a kWh",
+    ),
+    less(
+        "carbon_resources_g",
+        "grams of `energy_resources_j`, PUE included, not counted in `carbon_g`",
+        _of_resources,
+        condition=RESOURCES,
+        words="carbon of GPUs, memory, ...",
+        header="carbon,\nGPUs,\nmemory\n[{unit}]",
+        scale="grams",
+    ),
+    less(
+        "carbon_embodied_g",
+        "grams of CO2 equivalents of making the computing hosts that fall on the run, hosts that were not used "
+        "included: embodied carbon times the length of the run over the lifetime",
+        _embodied,
+        condition=EMBODIED,
+        words="embodied carbon",
+        header="embodied\ncarbon\n[{unit}]",
+        scale="grams",
+    ),
+    less(
+        "carbon_total_g",
+        "`carbon_g`, `carbon_resources_g` and `carbon_embodied_g` together, as far as they are known",
+        lambda run: _grams("total_j")(run) + _of_resources(run) + _embodied(run),
+        condition=WHOLE,
+        words="carbon in total",
+        header="carbon\nin total\n[{unit}]",
+        scale="grams",
     ),
     excess(
         "carbon_excess_g",

@@ -1,16 +1,19 @@
-"""The carbon intensity of power, by time and by site."""
+"""Carbon: the intensity of power, by time and by site, and what making the hosts emitted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
+from gridsched.arrays import Floats
 from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
-from gridsched.model.platform import Platform
+from gridsched.model.platform import Host, Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.records import KeyName, check_record, number_or_text
 from gridsched.model.rules import EnergyBudget
@@ -41,7 +44,8 @@ class Carbon:
     forecast : SiteSeries or path, optional
         What schedulers may expect of the intensity, in the same form [g/kWh].
     start : str or None
-        Time stamp of the table at which the run begins; default the first one.
+        Time stamp of the table at which the run begins, or ``"log"``: the log's own first date; default the
+        first one of the table.
 
     Raises
     ------
@@ -94,7 +98,9 @@ class Carbon:
         str | None,
         KeyName("carbon_start"),
         Field(
-            description="Time stamp of an hourly table at which the run begins; default: its first.", examples=["STAMP"]
+            description="Time stamp of an hourly table at which the run begins, or log: the date of the log's first "
+            "submission; default: its first.",
+            examples=["STAMP|log"],
         ),
     ] = None
 
@@ -143,6 +149,29 @@ def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
     return site_signal(
         settings.intensity, platform, settings.period_s, settings.pue / J_PER_KWH, CARBON, missing, constant
     )
+
+
+def embodied_g(hosts: Iterable[Host], time_s: float) -> Floats:
+    """Return the embodied carbon of each host that falls on a time [g], shape (hosts,).
+
+    Parameters
+    ----------
+    hosts : iterable of Host
+    time_s : float
+        How long the hosts are there for the run, used or not [s].
+
+    Notes
+    -----
+    M = TE x TS x RS of the Software Carbon Intensity specification [1]_: the total embodied emissions TE
+    (`embodied_kg`), the time share TS (`time_s` over the lifetime), and the resource share RS, which is 1: a run has
+    whole machines.
+
+    References
+    ----------
+    .. [1] Green Software Foundation, "Software Carbon Intensity (SCI) specification", 1.1.0, embodied emissions;
+       ISO/IEC 21031:2024. https://github.com/Green-Software-Foundation/sci
+    """
+    return np.array([host.embodied_g_per_s * time_s for host in hosts], dtype=np.float64)
 
 
 def forecast_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:

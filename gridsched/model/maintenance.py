@@ -11,6 +11,7 @@ import numpy as np
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError, did_you_mean
+from gridsched.model.calendar import Calendar, is_date, window_on_calendar
 from gridsched.model.host_profiles import PlannedOutages, StateProfile
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
@@ -33,25 +34,42 @@ class Maintenance:
     end_s: float
 
     @classmethod
-    def read(cls, text: str) -> Maintenance:
-        """Return what a text such as ``"86400:93600"`` or ``"n1*=86400:93600"`` says.
+    def read(cls, text: str, calendar: Calendar | None = None) -> Maintenance:
+        """Return what ``"86400:93600"``, ``"n1*=86400:93600"`` or ``"2024-03-05T08:00/12:00"`` says.
+
+        Parameters
+        ----------
+        text : str
+        calendar : Calendar, optional
+            On which dates are.
 
         Raises
         ------
         InputError
-            If it says something else.
+            If it says something else, or dates without a calendar, or before its begin.
         """
         pattern, _, times = text.rpartition("=")
-        try:
-            begin_s, end_s = map(float, times.split(":"))
-        except ValueError:
-            begin_s = end_s = float("nan")
+        if is_date(times):
+            owner = f"maintenance {text!r}"
+            begin_s, end_s = window_on_calendar(calendar, times, owner)
+            if begin_s < 0:
+                raise InputError(f"{owner}: it begins {-begin_s:,.10g} s before the first submission of the log.")
+        else:
+            try:
+                begin_s, end_s = map(float, times.split(":"))
+            except ValueError:
+                begin_s = end_s = float("nan")
         if not 0 <= begin_s < end_s <= LARGEST:
             raise InputError(
                 f"maintenance {text!r}: BEGIN:END in s, END after BEGIN, for all hosts, or NAME_PATTERN=BEGIN:END, "
-                "is allowed."
+                "is allowed; with a log that has dates also BEGIN/END, as 2024-03-05T08:00/12:00."
             )
         return cls(pattern or "*", begin_s, end_s)
+
+    @property
+    def text(self) -> str:
+        """What `read` reads, in seconds."""
+        return f"{self.pattern}={self.begin_s!r}:{self.end_s!r}"
 
     def hosts(self, platform: Platform) -> Integers:
         """Return the hosts that it is about; `InputError` if there is none."""
@@ -61,6 +79,17 @@ class Maintenance:
             hint = did_you_mean(self.pattern, names)
             raise InputError(f"{platform.name}: maintenance {self.pattern!r}: no host has such a name. {hint}".rstrip())
         return np.array(matches, dtype=np.int64)
+
+
+def in_seconds(texts: Sequence[str], calendar: Calendar | None) -> tuple[str, ...]:
+    """Return items of ``--maintenance`` without dates; those in seconds are as they were.
+
+    Raises
+    ------
+    InputError
+        If one has dates that are not on the calendar, or there is none.
+    """
+    return tuple(Maintenance.read(text, calendar).text if is_date(text.rpartition("=")[2]) else text for text in texts)
 
 
 def with_maintenance(platform: Platform, texts: Sequence[str]) -> Platform:

@@ -14,6 +14,9 @@ from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, did_you_mean
 from gridsched.model.host_profiles import HostProfiles
 
+#: A year of service [s]: 365 days, as the Impact Framework of the Green Software Foundation counts lifespans.
+YEAR_S = 365 * 86400.0
+
 
 @dataclass(frozen=True, slots=True)
 class PState:
@@ -74,6 +77,19 @@ class Host:
         What jobs may ask a node to be, as Slurm's ``Feature``: names of any meaning.
     weight : int
         Of nodes that serve equally well, `slurm` takes those of lower weight first.
+    unit_power : tuple of (str, float, float)
+        Of some of its `resources`: power of a unit that no job has, and of one that a job has [W], of memory by
+        2**30 byte (`gridsched.metrics.resource_energy`).
+    embodied_kg : float
+        Carbon that making and disposing of the machine emits [kg CO2e]; 0 where it is not known.
+    lifetime_years : float
+        Time in service over which that is spread [years of 365 days]; above 0 where there is any.
+
+    Raises
+    ------
+    InputError
+        Where a P-state for booting is none of the host's, embodied carbon has no lifetime, or power is of a resource
+        that it does not have.
     """
 
     name: str
@@ -90,8 +106,22 @@ class Host:
     resources: tuple[tuple[str, int], ...] = ()
     features: tuple[str, ...] = ()
     weight: int = 1
+    embodied_kg: float = 0.0
+    lifetime_years: float = 0.0
+    unit_power: tuple[tuple[str, float, float], ...] = ()
 
     def __post_init__(self) -> None:
+        if self.embodied_kg and not self.lifetime_years > 0:
+            raise InputError(
+                f"host {self.name!r}: embodied_kg is {self.embodied_kg:g}, and lifetime_years is "
+                f"{self.lifetime_years:g}; a lifetime above 0 years is needed to spread it."
+            )
+        for name, *watts in self.unit_power:
+            if name not in dict(self.resources) or not all(0 <= each < float("inf") for each in watts):
+                raise InputError(
+                    f"host {self.name!r}: unit_power gives {name!r} {watts} W; powers of 0 W or more of resources that "
+                    f"it has ({', '.join(dict(self.resources)) or 'none'}) are allowed."
+                )
         first, behind = len(self.pstates), len(self.all_pstates)
         for name in ("boot_pstate", "shutdown_pstate"):
             number = getattr(self, name)
@@ -118,6 +148,11 @@ class Host:
 
     def _power_in(self, pstate: int | None) -> float | None:
         return None if pstate is None else self.all_pstates[pstate].unused_w
+
+    @property
+    def embodied_g_per_s(self) -> float:
+        """Embodied carbon of a second of its time in service [g/s]; 0 where it is not known."""
+        return self.embodied_kg * 1000.0 / (self.lifetime_years * YEAR_S) if self.embodied_kg else 0.0
 
     @property
     def computes(self) -> bool:

@@ -311,7 +311,7 @@ class Rules:
         tuple[str, ...],
         Field(
             description="Hosts are down for maintenance, known to schedulers of rigid jobs: BEGIN:END in s, or "
-            "NAME_PATTERN=BEGIN:END; repeatable.",
+            "dates of the log as 2024-03-05T08:00/12:00, or NAME_PATTERN=BEGIN:END; repeatable.",
             examples=["[PATTERN=]S:S"],
             json_schema_extra=OF_HOSTS,
         ),

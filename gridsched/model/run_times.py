@@ -13,7 +13,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gridsched.arrays import Floats, Labels
+from gridsched.arrays import Floats, Integers, Labels
 from gridsched.errors import InputError, counted
 from gridsched.model.estimates import Estimates, relative_speed
 from gridsched.model.limits import LARGEST, SMALLEST
@@ -112,6 +112,12 @@ class DrawnRunTimes(RunTimes):
         return self._quantile(self._shares[task], estimate_s)
 
 
+def _range_text(values: Floats) -> str:
+    """Return a number, or the least and the greatest of several."""
+    least, most = float(values.min()), float(values.max())
+    return f"{least:g}" if least == most else f"({least:g}-{most:g})"
+
+
 class LoggedRunTimes(RunTimes):
     """Durations from a log, longer on slower hosts and in slower P-states.
 
@@ -147,18 +153,21 @@ class LoggedRunTimes(RunTimes):
         return np.array(self._times)
 
     def at_measured_power(
-        self, platform: Platform, labels: Labels, nodes: Floats, *, clamps: bool
+        self, platform: Platform, labels: Labels, nodes: Floats, pool: Integers, *, clamps: bool
     ) -> tuple[LoggedRunTimes, str]:
         """Return the same times with the loads at which hosts use the measured power, and a message.
 
         Parameters
         ----------
         platform : Platform
-            Of the powers between which SimGrid knows loads: those of its fastest host in P-state 0.
+            Of the powers between which SimGrid knows loads: of each job those of the fastest host of its pool, in
+            P-state 0.
         labels : ndarray of int64 or of str, shape (tasks,)
             Ids of the tasks, for messages.
         nodes : ndarray of float64, shape (tasks,)
             How many whole nodes each task fills: of nodes that are shared, the shares of their cores together.
+        pool : ndarray of int64, shape (tasks,)
+            Which of `Platform.pools` has its nodes.
         clamps : bool
             Whether tasks outside this range take its ends.
 
@@ -170,25 +179,34 @@ class LoggedRunTimes(RunTimes):
         if self.power_w is None:
             raise InputError("--power measured: the workload has no measured power or energy of any job.")
         watts = self.power_w / nodes
-        fastest = int(np.argmax(platform.speed[:, 0]))
-        least_w, most_w = platform.epsilon_w.item(fastest, 0), platform.busy_w.item(fastest, 0)
-        if not most_w > least_w:
-            raise InputError(
-                f"--power measured: a node of {platform.name} draws {most_w:g} W at any load; give a range by "
-                "--power IDLE:EPSILON:BUSY."
-            )
+        members = [np.array(each.hosts) for each in platform.pools]
+        fastest = np.array([hosts[np.argmax(platform.speed[hosts, 0])] for hosts in members])
+        of_pools = [platform.hosts[h].pstates[0] for h in fastest.tolist()]
+        for k in np.unique(pool).tolist():
+            if not of_pools[k].busy_w > of_pools[k].epsilon_w:
+                raise InputError(
+                    f"--power measured: node {platform.hosts[fastest.item(k)].name!r} of {platform.name} draws "
+                    f"{of_pools[k].busy_w:g} W at any load; give a range by --power IDLE:EPSILON:BUSY."
+                )
+        least_w, most_w = (
+            np.array([getattr(each, name) for each in of_pools])[pool] for name in ("epsilon_w", "busy_w")
+        )
         load = (watts - least_w) / (most_w - least_w)
         unknown, outside = np.isnan(load), (load < LEAST_LOAD) | (load > 1.0)
         if outside.any() and not clamps:
             k = int(np.argmax(outside))
             raise InputError(
                 f"--power measured: job {labels[k]} draws {watts[k]:g} W on a node, and nodes of {platform.name} "
-                f"from {least_w:g} to {most_w:g} W under load; {outside.sum():,} of {len(load):,} jobs lie outside. "
+                f"from {least_w[k]:g} to {most_w[k]:g} W under load; {outside.sum():,} of {len(load):,} jobs lie "
+                "outside. "
                 "Give another range by --power IDLE:EPSILON:BUSY, or take its ends by --power measured:clamped."
             )
         parts = [f"{counted(int((~unknown).sum()), 'job uses', 'jobs use')} the measured power"]
-        parts += [f"{outside.sum():,} of them are cut to {least_w:g} to {most_w:g} W a node"] * bool(outside.any())
-        parts += [f"{unknown.sum():,} without a measurement draw {most_w:g} W a node"] * bool(unknown.any())
+        if outside.any():
+            low, high = _range_text(least_w[outside]), _range_text(most_w[outside])
+            parts.append(f"{outside.sum():,} of them are cut to {low} to {high} W a node")
+        if unknown.any():
+            parts.append(f"{unknown.sum():,} without a measurement draw {_range_text(most_w[unknown])} W a node")
         times = copy(self)
         times.load = np.where(unknown, 1.0, np.clip(load, LEAST_LOAD, 1.0))
         return times, "; ".join(parts)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
+from gridsched.model.calendar import Calendar
 from gridsched.model.estimates import Estimates, PStates, energy_matrix
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
@@ -109,6 +110,8 @@ class SystemWorkload:
         What is known of times and powers, where that is more than `types` tell.
     notes : tuple of str
         What people should know of where the workload comes from.
+    calendar : Calendar or None
+        Which date second 0 is, where the workload has dates.
     """
 
     platform: Platform
@@ -119,6 +122,7 @@ class SystemWorkload:
     run_times: RunTimes | None = None
     estimates: Estimates | None = None
     notes: tuple[str, ...] = ()
+    calendar: Calendar | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,6 +38,7 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.extras import load
+from gridsched.long_work import SOLVING, long_work
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import UsableHost, host_power_curve
 from gridsched.optimize.task_paths import ends_of, task_paths
@@ -272,7 +273,8 @@ class PathEnergy:
         objective = np.concatenate([cost, np.zeros(n), [self.base_w * scale_s]]) / scale_j
         bounds = np.tile((0.0, np.inf), (columns, 1))
         bounds[length] = self.makespan_s / scale_s, most_s / scale_s
-        answer = optimize.linprog(objective, limits, right, whole, np.ones(n), bounds=bounds, method="highs-ds")
+        with long_work(SOLVING):
+            answer = optimize.linprog(objective, limits, right, whole, np.ones(n), bounds=bounds, method="highs-ds")
         start, kind = np.zeros(n), np.zeros(n_kinds)
         if answer.status:  # no prices, which is a bound too
             return Prices(start, np.zeros(len(waits)), kind)

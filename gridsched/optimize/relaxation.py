@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats
 from gridsched.errors import GridschedError
 from gridsched.extras import load
+from gridsched.long_work import SOLVING, long_work
 from gridsched.optimize.typed_bag import TypedBag
 
 if TYPE_CHECKING:
@@ -249,7 +250,8 @@ def _highs(**programme: Any) -> Any:
     optimize = load("scipy.optimize", _PROGRAMMES)
     for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", USUAL_TOLERANCE)):
         options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
-        answer = optimize.linprog(**programme, method=method, options=options)
+        with long_work(SOLVING):
+            answer = optimize.linprog(**programme, method=method, options=options)
         if answer.status == 0:
             return answer
         if answer.status == 2:

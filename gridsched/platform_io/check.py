@@ -93,7 +93,7 @@ def check_platform_file(path: str | Path) -> PlatformReport:
         str(path),
         platform,
         problems=tuple(findings.problems + findings.gap_lines()),
-        notes=(*findings.note_lines(), *_switches(platform), *_changes(platform)),
+        notes=(*findings.note_lines(), *_switches(platform), *_embodied(platform), *_changes(platform)),
     )
 
 
@@ -114,6 +114,19 @@ def _switches(platform: Platform) -> list[str]:
     return [
         f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) {sentences}"
         for sentences, hosts in names.items()
+    ]
+
+
+def _embodied(platform: Platform) -> list[str]:
+    """Return a line on each embodied carbon that hosts have."""
+    names: dict[tuple[float, float], list[str]] = {}
+    for host in platform.everyone:
+        if host.embodied_kg:
+            names.setdefault((host.embodied_kg, host.lifetime_years), []).append(host.name)
+    return [
+        f"{len(hosts)} host(s) ({hosts[0]!r}{', ...' * (len(hosts) > 1)}) embody {kg:g} kg CO2e, spread over {years:g} "
+        "years"
+        for (kg, years), hosts in names.items()
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,9 +74,15 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
     idle_w, idle_share = _idle_power(chosen, draft, recipe, idles, warnings)
     names = _names(table, chosen, draft.row)
     cores = _per_row(chosen, "cores", recipe.cores, 1.0, own=table.own_format)
-    off = _per_row(chosen, "off_power_w", recipe.off_power_w, 0.0, own=table.own_format)
+    amounts: dict[str, Any] = {
+        field: _per_row(chosen, column, getattr(recipe, column), 0.0, own=table.own_format)
+        for field, column in (("off_w", "off_power_w"), ("embodied_kg",) * 2, ("lifetime_years",) * 2)
+    }
     hosts = tuple(
-        _host(names[h], draft, h, pstates[row], int(cores[row]), (idle_w[h], idle_share), float(off[row]))
+        replace(
+            _host(names[h], draft, h, pstates[row], int(cores[row]), (idle_w[h], idle_share)),
+            **{field: amount.item(row) for field, amount in amounts.items()},
+        )
         for h, row in enumerate(draft.row)
     )
     for host in hosts:
@@ -217,9 +223,7 @@ def _idle_power(
     return watts.tolist(), DEFAULT_IDLE_SHARE
 
 
-def _host(
-    name: str, draft: _Draft, h: int, pstates: PStates, cores: int, idle: tuple[float, float], off_w: float
-) -> Host:
+def _host(name: str, draft: _Draft, h: int, pstates: PStates, cores: int, idle: tuple[float, float]) -> Host:
     fixed_idle_w, idle_share = idle
     speed = float(draft.speed[h])
     busy = speed / float(draft.efficiency[h])
@@ -234,7 +238,7 @@ def _host(
             )
         epsilon_w = busy_w if cores == 1 else idle_w
         states.append(PState(speed * speed_factor / cores, idle_w, epsilon_w, busy_w))
-    return Host(name, tuple(states), cores, off_w)
+    return Host(name, tuple(states), cores)
 
 
 def _check_limits(table: MachineTable, host: Host) -> None:

@@ -29,6 +29,8 @@ _NUMBERS = (
     "rank",
     "top500_rank",
     "year",
+    "embodied_kg",
+    "lifetime_years",
 )
 _ALSO = ("rank", "top500_rank", "computer", "site", "year")
 
@@ -83,6 +85,11 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
             f"has busy_power_w {busy[k]:g}, but speed / efficiency is "
             f"{speed[k] / efficiency[k]:g} W; leave one of them out."
         ),
+    )
+    embodied, lifetime = given["embodied_kg"], given["lifetime_years"]
+    refuse(
+        ~(lifetime > 0) & (lifetime.notna() | (embodied > 0)),
+        lambda k: f"has lifetime_years {lifetime[k]:g}; a number above 0 is needed to spread embodied_kg.",
     )
     for what in ("count", "cores"):
         refuse(is_no_count(given[what]), f"has a {what} that is no whole number of at least 1.")

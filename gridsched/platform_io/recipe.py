@@ -56,6 +56,9 @@ class PlatformRecipe:
         Range [W] from which each host's idle power is drawn; equal in all its P-states.
     off_power_w : float or None
         Power while switched off [W]; None takes the table's, or 0.
+    embodied_kg, lifetime_years : float or None
+        Carbon that making and disposing of a host emits [kg CO2e], and the time in service over which it
+        is spread [years of 365 days]; None takes the table's, or 0.
     pstates : tuple of (float, float) or None
         Factors of speed and of busy power of each P-state, the fastest first.
     cores : int or None
@@ -88,6 +91,8 @@ class PlatformRecipe:
     idle_share: Annotated[float | None, Field(ge=0, le=1)] = None
     idle_power_w: Annotated[AtLeastZeroRange | None, Field()] = None
     off_power_w: Annotated[float | None, Field(ge=0, le=1e18)] = None
+    embodied_kg: Annotated[float | None, Field(ge=0, le=1e18)] = None
+    lifetime_years: Annotated[float | None, Field(gt=0, le=1e18)] = None
     pstates: PStates | None = None
     cores: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
     clusters: Annotated[Clusters | str | None, Field()] = None

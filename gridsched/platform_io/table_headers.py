@@ -23,6 +23,8 @@ OWN_COLUMNS = (
     "off_power_w",
     "cluster",
     "cores",
+    "embodied_kg",
+    "lifetime_years",
 )
 
 _PREFIX = {letter.lower(): factor for letter, factor in SI_PREFIXES.items()}

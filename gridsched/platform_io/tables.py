@@ -1,7 +1,7 @@
 """Tables of machines: Green500 and TOP500 lists in all their forms, and our own small format.
 
 Our own format is a CSV file with the header
-``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores]``:
+``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores,embodied_kg,lifetime_years]``:
 
 ==============  ====================================================================
 ``name``        name of the machine; hosts are called after it
@@ -13,6 +13,8 @@ Our own format is a CSV file with the header
 ``off_power_w``  power while switched off [W]
 ``cluster``     name of the cluster that holds the hosts
 ``cores``       cores of each host; default 1
+``embodied_kg``  carbon that making and disposing of a host emits [kg CO2e]; default 0
+``lifetime_years``  time in service over which that is spread [years of 365 days]
 ==============  ====================================================================
 
 Lines that start with ``#`` are comments.
@@ -87,7 +89,8 @@ class MachineTable:
     frame : pandas.DataFrame
         The `CANONICAL` columns in SI units (missing values are nan or empty text), for a list
         ``taken`` (``power`` or ``efficiency``, where the two differ by more than 1 %), and for our
-        own format also ``idle_power_w, off_power_w, count, pstates, cluster``.
+        own format also ``idle_power_w, off_power_w, count, pstates, cluster,
+        embodied_kg, lifetime_years``.
     notes : tuple of str
         What was assumed, computed or odd, with counts.
     path : str

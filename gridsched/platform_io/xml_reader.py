@@ -30,6 +30,8 @@ _UPSIDE_DOWN = (
 )
 #: Properties of our own: what jobs that share a host may take of it beside cores.
 MEMORY_PROPERTY, RESOURCES_PROPERTY, FEATURES_PROPERTY = "memory", "resources", "features"
+#: What a unit of them draws [W], of memory 2**30 byte.
+UNIT_POWER_PROPERTY = "unit_power"
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
 
@@ -126,6 +128,33 @@ def _resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], .
     return tuple(amounts.items())
 
 
+_UNIT_POWER = re.compile(r"\s*([A-Za-z]\w{0,39})\s*:([^:,]{1,40}):([^:,]{1,40})")
+
+
+def _unit_power(
+    entry: HostEntry, resources: tuple[tuple[str, int], ...], findings: Findings
+) -> tuple[tuple[str, float, float], ...]:
+    """Return the power of units of resources, by the property ``unit_power``; what is wrong goes to `findings`."""
+    has, powers = dict(resources), dict[str, tuple[float, float]]()
+    for item in filter(str.strip, entry.properties.get(UNIT_POWER_PROPERTY, "").split(",")):
+        match = _UNIT_POWER.fullmatch(item)
+        name = "" if match is None else MEMORY if match[1] == MEMORY_PROPERTY else match[1]
+        try:
+            watts = (math.nan, math.nan) if match is None else (float(match[2]), float(match[3]))
+        except ValueError:
+            watts = (math.nan, math.nan)
+        if name not in has or name in powers or not all(0 <= each <= LARGEST for each in watts):
+            known = ", ".join(MEMORY_PROPERTY if each == MEMORY else each for each in has)
+            findings.problem(
+                f"host {entry.name!r}: {UNIT_POWER_PROPERTY} holds {item.strip()[:80]!r}; NAME:IDLE:BUSY is allowed in "
+                f"W, as gpu:25:300, for each resource that the host has ({known or 'none'}), once.",
+                entry.line,
+            )
+        else:
+            powers[name] = watts
+    return tuple((name, *watts) for name, watts in powers.items())
+
+
 def _features(entry: HostEntry, findings: Findings) -> tuple[str, ...]:
     """Return what jobs may ask a host to be, by its property ``features``; what is wrong goes to `findings`."""
     names = [name.strip() for name in entry.properties.get(FEATURES_PROPERTY, "").split(",") if name.strip()]
@@ -140,12 +169,41 @@ def _features(entry: HostEntry, findings: Findings) -> tuple[str, ...]:
 
 
 def resource_properties(host: Host) -> dict[str, str]:
-    """Return the properties of a host that `_resources` and `_features` read."""
+    """Return the properties of a host that `_resources`, `_unit_power` and `_features` read."""
     has = dict(host.resources)
     memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
     texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
     features = {FEATURES_PROPERTY: ",".join(host.features)} if host.features else {}
-    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | features
+    watts = ",".join(
+        f"{MEMORY_PROPERTY if name == MEMORY else name}:{float(idle_w)!r}:{float(busy_w)!r}"
+        for name, idle_w, busy_w in host.unit_power
+    )
+    power = {UNIT_POWER_PROPERTY: watts} if watts else {}
+    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | power | features
+
+
+#: Properties of our own: carbon of making and disposing of a host [kg CO2e], and its time in service [years].
+EMBODIED_KG, LIFETIME_YEARS = "embodied_kg", "lifetime_years"
+_NO_EMBODIED = f"have no property {EMBODIED_KG}, and other hosts do: they count with 0 kg"
+
+
+def _embodied(entry: HostEntry, findings: Findings) -> dict[str, Any]:
+    """Return embodied carbon and lifetime as the fields of `Host`; what is wrong goes to `findings`."""
+    embodied = {name: _amount(entry, name, findings, entry.properties) for name in (EMBODIED_KG, LIFETIME_YEARS)}
+    if embodied[EMBODIED_KG] and not embodied[LIFETIME_YEARS]:
+        findings.problem(
+            f"host {entry.name!r} has the property {EMBODIED_KG} and no {LIFETIME_YEARS} above 0: add the years over "
+            "which its embodied carbon is spread.",
+            entry.line,
+        )
+        return {}
+    return embodied
+
+
+def embodied_properties(host: Host) -> dict[str, str]:
+    """Return the properties of a host that `_embodied` reads, without those that are 0."""
+    amounts = {name: getattr(host, name) for name in (EMBODIED_KG, LIFETIME_YEARS)}
+    return {name: repr(float(amount)) for name, amount in amounts.items() if amount}
 
 
 #: Properties that say how long a host is being switched [s], and in which P-state of speed 0;
@@ -261,6 +319,9 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
     still = [entry for entry in workers if not entry.computes]
     for entry in still:
         findings.remark("have speed 0: they compute nothing", entry.name)
+    for entry in computing if any(EMBODIED_KG in entry.properties for entry in computing) else ():
+        if EMBODIED_KG not in entry.properties:
+            findings.remark(_NO_EMBODIED, entry.name)
     ids = {entry.name: k for k, entry in enumerate(computing)}
     hosts = tuple(_host(entry, findings, power) for entry in computing)
     master = _host(masters[0], findings, power) if masters else None
@@ -346,6 +407,7 @@ def _uplink(zone: str, properties: dict[str, str], entries: Entries, findings: F
 
 
 def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
+    resources = _resources(entry, findings)
     wattages = _wattages(entry, findings, power)
     speeds = (*entry.speeds, *[0.0] * entry.n_still)
     watts = wattages or ((0.0, 0.0, 0.0),) * len(speeds)
@@ -359,9 +421,11 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
         has_energy=wattages is not None,
         pstate=entry.pstate,
         switch_pstates=tuple(states[n:]),
-        resources=_resources(entry, findings),
+        resources=resources,
+        unit_power=_unit_power(entry, resources, findings),
         features=_features(entry, findings),
         **_switching(entry, findings),
+        **_embodied(entry, findings),
     )
 
 

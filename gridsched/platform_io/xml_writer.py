@@ -26,6 +26,7 @@ from gridsched.platform_io.xml_reader import (
     HOST_ID,
     UNLIMITED_BANDWIDTH,
     UPLINK,
+    embodied_properties,
     resource_properties,
     switch_properties,
 )
@@ -231,7 +232,7 @@ class _Writer:
         if host.has_energy:
             properties["wattage_per_state"] = wattage_text(host)
             properties["wattage_off"] = repr(float(host.off_w))
-        properties |= switch_properties(host) | resource_properties(host)
+        properties |= switch_properties(host) | resource_properties(host) | embodied_properties(host)
         if host.name in self.intensities:
             properties[CARBON_INTENSITY] = repr(float(self.intensities[host.name]))
         pstate = f' pstate="{host.pstate}"' if host.pstate else ""
@@ -296,15 +297,15 @@ def _check(platform: Platform) -> None:
         if host.name in seen:
             raise InputError(f"{platform.name}: two hosts are called {host.name!r}.")
         seen.add(host.name)
-        amounts = (host.off_w, host.boot_time_s, host.shutdown_time_s)
+        amounts = (host.off_w, host.boot_time_s, host.shutdown_time_s, host.embodied_kg, host.lifetime_years)
         for k, state in enumerate(host.all_pstates):
             speed_is_legal = state.speed == 0 if k >= len(host.pstates) else state.speed > 0
             numbers = (state.speed, state.idle_w, state.epsilon_w, state.busy_w, *amounts)
             if not (speed_is_legal and all(0 <= number < math.inf for number in numbers)):
                 raise InputError(
                     f"{platform.name}: host {host.name!r} needs finite speeds above 0 (of its "
-                    f"switch_pstates 0), powers of 0 W or more and times of 0 s or more; found "
-                    f"{state}."
+                    f"switch_pstates 0), powers of 0 W or more, and times and embodied carbon of 0 or "
+                    f"more; found {state} and {amounts}."
                 )
     if not platform.hosts:
         raise InputError(f"{platform.name}: a platform without computing hosts cannot be written.")

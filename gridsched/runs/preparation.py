@@ -67,7 +67,9 @@ def _metered(scenario: LoadedScenario) -> LoadedScenario:
                 "it; leave one of them out."
             )
     nodes = nodes_filled(scenario.platform, scenario.tasks)
-    times, note = scenario.run_times.at_measured_power(scenario.platform, scenario.tasks.labels, nodes, clamps=clamps)
+    times, note = scenario.run_times.at_measured_power(
+        scenario.platform, scenario.tasks.labels, nodes, scenario.tasks.partition, clamps=clamps
+    )
     return replace(scenario, run_times=times, remarks=(*scenario.remarks, note))
 
 

@@ -13,8 +13,10 @@ from gridsched.extras import check_installed, load
 from gridsched.metrics import METRICS
 from gridsched.metrics.columns import amount
 from gridsched.metrics.group_metrics import execution_energy_j
+from gridsched.metrics.resource_energy import idle_power_w, resource_energy
 from gridsched.metrics.run_metrics import deciding_execution, execution_time_s, trace_carbon, waiting_time_s
 from gridsched.metrics.table import is_metered, shown_metrics
+from gridsched.model.carbon import embodied_g
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
     Times are in s; start, wait and host are those of the copy that finished the task, otherwise of
     the one that started last. `energy_j` is what all its copies drew, with the idle power of busy
     hosts unless `share_idle` is ``"node"``, and
-    `carbon_g` what they emitted [g], where that is told.
+    `carbon_g` what they emitted [g], where that is told; `energy_resources_j` is what the GPUs, memory and the like
+    that they had drew, where the platform states it.
     """
     import pandas as pd
 
@@ -56,11 +59,14 @@ def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
     }
     if (carbon := trace_carbon(trace)) is not None:
         columns["carbon_g"] = np.bincount(runs["task"], carbon.execution_j, minlength=len(tasks))
+    if any(host.unit_power for host in trace.platform.hosts):
+        each_j = resource_energy(trace).execution_j
+        columns["energy_resources_j"] = np.bincount(runs["task"], each_j, minlength=len(tasks))
     return pd.DataFrame(columns, index=pd.Index(tasks.labels, name="task"))
 
 
 def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] | None) -> pd.DataFrame:
-    """Return a row for each host, by its name: what it did and what it drew [s, J].
+    """Return a row for each host, by its name: what it did, and what it drew and emitted [s, J, g].
 
     Hosts that compute nothing are there too, with their role.
     """
@@ -83,6 +89,12 @@ def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] 
     columns |= {f"{part}_j": getattr(energy, f"{part}_j") for part in _PARTS}
     if (carbon := trace_carbon(trace)) is not None:
         columns["carbon_g"] = carbon.total_j
+    everyone = trace.platform.everyone
+    if any(host.unit_power for host in trace.platform.hosts):
+        others = [idle_power_w(host) * trace.horizon_s for host in everyone[n:]]
+        columns["energy_resources_j"] = np.append(resource_energy(trace).total_j, others)
+    if any(host.embodied_kg for host in everyone):
+        columns["carbon_embodied_g"] = embodied_g(everyone, trace.horizon_s)
     return pd.DataFrame(columns, index=pd.Index(energy.names, name="host"))
 
 

@@ -20,6 +20,7 @@ from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
+from gridsched.long_work import long_work
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.metrics.group_metrics import group_of, group_rows
 from gridsched.metrics.table import MetricValue
@@ -240,15 +241,16 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     prepared = _with_ways(prepare(scenario))
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
-    if prepared.driver == "reference":
-        trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
-        plugin_j, log, links_j, grams = None, "", None, None
-    else:
-        has_sets = takes_sets(prepared.tasks, scheduler.traits) or prepared.runs_profiles
-        with _platform_file(prepared, has_sets=has_sets) as platform_file:
-            outcome = simulate(prepared, scheduler, platform_file.resolve())
-        trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
-        links_j, grams = outcome.links_j, outcome.grams
+    with _reported(scheduler):
+        if prepared.driver == "reference":
+            trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
+            plugin_j, log, links_j, grams = None, "", None, None
+        else:
+            has_sets = takes_sets(prepared.tasks, scheduler.traits) or prepared.runs_profiles
+            with _platform_file(prepared, has_sets=has_sets) as platform_file:
+                outcome = simulate(prepared, scheduler, platform_file.resolve())
+            trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
+            links_j, grams = outcome.links_j, outcome.grams
     check_covered(trace.carbon, trace.horizon_s)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
@@ -258,6 +260,13 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
         provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}
     return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j, grams)
+
+
+def _reported(scheduler: Scheduler) -> contextlib.AbstractContextManager[None]:
+    """Report a run that another program decides, if it takes long."""
+    if not scheduler.traits.external:
+        return contextlib.nullcontext()
+    return long_work("the run waits for the decisions of another program, or simulates them; it is not over yet")
 
 
 def _boots_for_nothing(trace: Trace) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError, NotTrusted
 from gridsched.model.host_times import with_flops
+from gridsched.model.maintenance import in_seconds
 from gridsched.model.platform import Platform
 from gridsched.model.records import changed_fields, keys_of, with_keys
 from gridsched.model.rules import Rules
@@ -323,9 +324,10 @@ def load(scenario: Scenario) -> LoadedScenario:
     platform = with_power(world.platform, world.given_power)
     return world.changed(
         platform=platform if world.master is None else platform.with_master(world.master),
-        tariff=with_prices_read(world.tariff),
-        budget=with_prices_read(world.budget),
-        carbon=with_carbon_read(world.carbon),
+        maintenance=in_seconds(world.maintenance, world.calendar),
+        tariff=with_prices_read(world.tariff, world.calendar),
+        budget=with_prices_read(world.budget, world.calendar),
+        carbon=with_carbon_read(world.carbon, world.calendar),
     )
 
 

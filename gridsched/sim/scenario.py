@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from gridsched.errors import InputError
+from gridsched.model.calendar import Calendar
 from gridsched.model.carbon import Carbon, carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.host_times import HostTimesEstimates
@@ -272,6 +273,8 @@ class LoadedScenario(Scenario):
     between_hosts : Network or None
         How long data that tasks make for each other take between hosts; None: as SimGrid finds the ways on the
         platform (`gridsched.sim.lone_transfers`).
+    calendar : Calendar or None
+        Which date second 0 is, where the workload has dates.
     ways : Ways or None
         The ways between hosts, for jobs with profiles on the reference driver; None: those that SimGrid finds.
     """
@@ -280,6 +283,7 @@ class LoadedScenario(Scenario):
     tasks: Tasks
     between_hosts: Network | None = None
     ways: Ways | None = None
+    calendar: Calendar | None = None
 
     @classmethod
     def of_system(cls, whole: SystemWorkload, **others: Any) -> LoadedScenario:
@@ -292,6 +296,7 @@ class LoadedScenario(Scenario):
             window_s=whole.window_s,
             run_times=whole.run_times,
             estimates=whole.estimates,
+            calendar=whole.calendar,
             **{**rules, **others},
         )
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar
-from zoneinfo import ZoneInfo, available_timezones
 
-from gridsched.errors import InputError, did_you_mean
-from gridsched.files.csv_files import Format, Number, Table, Text
+from gridsched.errors import InputError
+from gridsched.files.csv_files import Column, Format, Number, Table, Text
 from gridsched.files.input_files import read_text
+from gridsched.model.calendar import Calendar, on_calendar, time_zone
 from gridsched.model.carbon import Carbon
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
@@ -25,6 +25,10 @@ from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 
 INTENSITY = "g_per_kwh"
+#: What `Carbon.start` is where the run begins with the log, by its own calendar.
+OF_LOG = "log"
+#: What columns of times may hold: seconds of the run, or dates on the log's calendar.
+_TIMES = {"time_s": Number(), "time": Text()}
 #: A pound for each MWh in grams for each kWh.
 _LB_PER_MWH = 0.45359237
 
@@ -70,33 +74,69 @@ _NUMBER = Number()
 _DAY_FIRST = re.compile(r"^(\d\d)[./](\d\d)[./](\d{4}) (\d\d:\d\d(?::\d\d)?)(?: - .*)?$")
 
 
-def read_site_series(path: str | Path, value: str) -> SiteSeries:
+def read_site_series(path: str | Path, value: str, calendar: Calendar | None = None) -> SiteSeries:
     """Read values by time and site, one line for each change.
 
     Parameters
     ----------
     path : path
         CSV ``[host,]time_s,VALUE``: hosts by name or by a pattern of names of hosts or clusters;
-        without the column all hosts.
+        without the column all hosts. A column ``time`` in the place of ``time_s`` has dates.
     value : str
         Name of the column of values.
+    calendar : Calendar, optional
+        On which the dates are; of rows before its begin the last one of each host holds from there on.
 
     Raises
     ------
     InputError
         Naming file, line and column of the first bad value.
     """
-    columns = {"host": Text(is_name=True, default=_EVERYONE), "time_s": Number(), value: Number()}
+    time = _time_column(path)
+    columns = {"host": Text(is_name=True, default=_EVERYONE), time: _TIMES[time], value: Number()}
     table = Format(columns, rows="rows").read(path)
-    return _by_host(table, table["host"], table["time_s"], table[value], "time_s")
+    rows, times = _from_begin(table, time, table["host"], calendar)
+    return _by_host(table, rows, [table["host"][row] for row in rows], times, [table[value][row] for row in rows], time)
+
+
+def _time_column(path: str | Path) -> str:
+    """Return which column has the times: ``time`` where a table has dates on the log's calendar."""
+    present = _header(path, read_text(path))
+    return "time" if "time" in present and "time_s" not in present else "time_s"
+
+
+def _from_begin(
+    table: Table, column: str, hosts: Sequence[str], calendar: Calendar | None
+) -> tuple[Sequence[int], list[float]]:
+    """Return which rows hold from the run's begin on, and when they begin [s]; all where times are in seconds."""
+    if column == "time_s":
+        return range(len(table)), table[column]
+    owner = f"{table.path}, line "
+    times = [
+        on_calendar(calendar, text, f"{owner}{line}") for text, line in zip(table[column], table.lines, strict=True)
+    ]
+    last: dict[str, int] = {}
+    for row, (host, time) in enumerate(zip(hosts, times, strict=True)):
+        if time <= 0:
+            last[host] = row
+    for row, host in enumerate(hosts):
+        if host not in last:
+            raise table.fail(row, column, "the first row must not be later than the first submission of the log")
+    rows = [row for row, time in enumerate(times) if time > 0 or last[hosts[row]] == row]
+    return rows, [max(times[row], 0.0) for row in rows]
 
 
 def _by_host(
-    table: Table, hosts: Sequence[str], times: Sequence[float], values: Sequence[float], column: str
+    table: Table,
+    rows: Sequence[int],
+    hosts: Sequence[str],
+    times: Sequence[float],
+    values: Sequence[float],
+    column: str,
 ) -> SiteSeries:
     """Gather the rows of each host; their times ascend from 0."""
     series: dict[str, tuple[list[float], list[float]]] = {}
-    for row, (host, time, value) in enumerate(zip(hosts, times, values, strict=True)):
+    for row, host, time, value in zip(rows, hosts, times, values, strict=True):
         begins, held = series.setdefault(host, ([], []))
         if not begins and time != 0:
             raise table.fail(row, column, f"the first row of {host!r} begins at 0")
@@ -107,8 +147,14 @@ def _by_host(
     return SiteSeries(tuple(series), tuple(Series(tuple(b), tuple(v)) for b, v in series.values()))
 
 
-def with_carbon_read(carbon: Carbon | None) -> Carbon | None:
+def with_carbon_read(carbon: Carbon | None, calendar: Calendar | None = None) -> Carbon | None:
     """Return the carbon intensity with the files that it names read; any other as it is.
+
+    Parameters
+    ----------
+    carbon : Carbon or None
+    calendar : Calendar, optional
+        Of the log, on which dates are.
 
     Raises
     ------
@@ -119,7 +165,7 @@ def with_carbon_read(carbon: Carbon | None) -> Carbon | None:
         constant = SiteSeries((_EVERYONE,), (Series.constant(carbon.intensity),))
         carbon = replace(carbon, intensity=constant)
     if carbon is not None and isinstance(carbon.forecast, str | Path):
-        carbon = replace(carbon, forecast=read_site_series(carbon.forecast, INTENSITY))
+        carbon = replace(carbon, forecast=read_site_series(carbon.forecast, INTENSITY, calendar))
     if carbon is None or not isinstance(carbon.intensity, str | Path):
         return carbon
     if carbon.columns is None:
@@ -129,15 +175,15 @@ def with_carbon_read(carbon: Carbon | None) -> Carbon | None:
                     f"carbon_{name} belongs to tables with time stamps; name their columns by carbon_columns."
                 )
         _refuse_time_stamps(carbon.intensity)
-        return replace(carbon, intensity=read_site_series(carbon.intensity, INTENSITY))
-    series = _HourlyTable(Path(carbon.intensity), carbon).read()
+        return replace(carbon, intensity=read_site_series(carbon.intensity, INTENSITY, calendar))
+    series = _HourlyTable(Path(carbon.intensity), carbon, calendar).read()
     return replace(carbon, intensity=series, columns=None, fill=None, start=None)
 
 
 def _refuse_time_stamps(path: str | Path) -> None:
     """Raise `InputError` for a table without times in seconds, whose columns nothing names."""
     present = _header(path, read_text(path))
-    if "time_s" in present or len(present) < len(("time", "value")):
+    if "time_s" in present or {"time", INTENSITY} <= set(present) or len(present) < len(("time", "value")):
         return
     guessed = [next((name for name in present if pattern.search(name)), None) for pattern in (_STAMPS, _INTENSITIES)]
     # a comma would part the option's own keys
@@ -183,9 +229,11 @@ class _HourlyTable:
     path : Path
     carbon : Carbon
         Says the columns, what fills gaps, and when the run begins.
+    calendar : Calendar or None
+        Of the log, for a run that begins with it.
     """
 
-    def __init__(self, path: Path, carbon: Carbon) -> None:
+    def __init__(self, path: Path, carbon: Carbon, calendar: Calendar | None) -> None:
         self._fills = carbon.fill == "hold"
         text = read_text(path)
         present = _header(path, text)
@@ -200,13 +248,24 @@ class _HourlyTable:
                 "carbon_columns."
             )
         self._zone = _zone(names)
-        self._start = None if carbon.start is None else self._stamp(carbon.start, "carbon_start", self._zone)
+        self._start = None if carbon.start is None else self._begin(carbon.start, calendar)
         for name in (name for key, name in names.items() if key != "zone"):
             if name not in present:
                 raise InputError(f"{path}: no column {name!r} (carbon_columns); its columns are {', '.join(present)}.")
         self._table = Format({name: Text() for name in present}, rows="rows", trailing_commas=True).read(path, text)
         self._time, self._value = names["time"], names["value"]
         self._host = names.get("host")
+
+    def _begin(self, text: str, calendar: Calendar | None) -> datetime:
+        """Return when the run begins: at a stamp, or with the log."""
+        if text != OF_LOG:
+            return self._stamp(text, "carbon_start", self._zone)
+        begin_s = None if calendar is None else calendar.begin_unix_s
+        if begin_s is None:
+            why = "the dates of the log have no time zone: name it by --log-zone (log_zone)"
+            why = "the workload has no dates: give a time stamp" if calendar is None else why
+            raise InputError(f"carbon_start is {OF_LOG!r}, and {why}.")
+        return datetime.fromtimestamp(begin_s, UTC)
 
     @staticmethod
     def _stamp(text: str, owner: str, zone: tzinfo | None) -> datetime:
@@ -249,7 +308,7 @@ class _HourlyTable:
         times = [max(stamps[row] - start, 0.0) for row in kept]
         if not kept:
             raise InputError(f"{table.path}: no row holds at {self._start}; carbon_start must lie within the table.")
-        return _by_host(table, [hosts[row] for row in kept], times, [values[row] for row in kept], self._time)
+        return _by_host(table, kept, [hosts[row] for row in kept], times, [values[row] for row in kept], self._time)
 
     def _kept(self, hosts: Sequence[str], stamps: Sequence[float], start: float) -> list[int]:
         """Return the rows that hold from the start on [s]; refuse missing hours, unless they are filled."""
@@ -286,44 +345,33 @@ def _named_columns(text: str) -> Mapping[str, str]:
 def _zone(names: Mapping[str, str]) -> tzinfo | None:
     """Return the zone of stamps that have none: the one that is named, or UTC where the column's name has it."""
     text = names.get("zone", "UTC" if "UTC" in names["time"] else None)
-    if text is None or text == "UTC":
-        return None if text is None else UTC
-    if text in available_timezones():
-        return ZoneInfo(text)
-    try:
-        return datetime.strptime(text, "%z").tzinfo
-    except ValueError:
-        raise InputError(
-            f"carbon_columns has the zone {text!r}; UTC, hours and minutes as +01:00, or a name as Europe/Berlin "
-            f"is allowed. {did_you_mean(text, available_timezones())}".rstrip()
-        ) from None
+    return None if text is None else time_zone(text, "carbon_columns")
 
 
 Priced = TypeVar("Priced", Tariff | None, EnergyBudget | None)
 ENERGY_COST = "energy_cost_per_kwh"
 #: Columns that are missing, and empty cells, are as the tariff says.
-PRICES = Format(
-    {
-        "time_s": Number(),
-        "price": Number(default=math.nan),
-        ENERGY_COST: Number(default=math.nan),
-        "price_per_waiting_bag": Number(-LARGEST, default=0.0),
-    },
-    rows="prices",
-)
+_PRICES: Mapping[str, Column] = {
+    "price": Number(default=math.nan),
+    ENERGY_COST: Number(default=math.nan),
+    "price_per_waiting_bag": Number(-LARGEST, default=0.0),
+}
 
 
-def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
+def read_prices(path: str | Path, tariff: Tariff | None = None, calendar: Calendar | None = None) -> PriceSeries:
     """Read prices by time of day, one line for each change.
 
     Parameters
     ----------
     path : path
         CSV ``time_s[,price][,energy_cost_per_kwh][,price_per_waiting_bag]``, or by site
-        ``host,time_s,energy_cost_per_kwh``: hosts as in a table of carbon intensities.
+        ``host,time_s,energy_cost_per_kwh``: hosts as in a table of carbon intensities. A column ``time`` in the
+        place of ``time_s`` has dates.
     tariff : Tariff, optional
         Says the price and the energy cost where the table does not. Without it the table must say
         what energy costs, which is positive, and nothing pays.
+    calendar : Calendar, optional
+        On which the dates are; of lines before its begin the last one holds from there on.
 
     Raises
     ------
@@ -331,27 +379,30 @@ def read_prices(path: str | Path, tariff: Tariff | None = None) -> PriceSeries:
         Naming file, line and column of the first bad value.
     """
     if _is_by_site(path):
-        costs_by_site = read_site_series(path, ENERGY_COST)
-        rows = (replace(each, value=tuple(v / J_PER_KWH for v in each.value)) for each in costs_by_site.series)
+        costs_by_site = read_site_series(path, ENERGY_COST, calendar)
+        sites = (replace(each, value=tuple(v / J_PER_KWH for v in each.value)) for each in costs_by_site.series)
         price = 0.0 if tariff is None else tariff.price
-        return PriceSeries.by_site(replace(costs_by_site, series=tuple(rows)), price)
+        return PriceSeries.by_site(replace(costs_by_site, series=tuple(sites)), price)
+    time = _time_column(path)
+    columns: dict[str, Column] = {time: _TIMES[time], **_PRICES}
     if tariff is None:
-        table = PRICES.read(path, energy_cost_per_kwh=Number(above=True))
+        columns[ENERGY_COST] = Number(above=True)
         tariff = Tariff(price=0.0)
-    else:
-        table = PRICES.read(path)
-    times = table["time_s"]
+    table = Format(columns, rows="prices").read(path)
+    rows, times = _from_begin(table, time, [_EVERYONE] * len(table), calendar)
     if times[0] != 0:
-        raise table.fail(0, "time_s", "the first line begins at 0")
-    for row in range(1, len(table)):
-        if times[row] <= times[row - 1]:
-            raise table.fail(row, "time_s", f"it must be greater than the line before's, {times[row - 1]:g}")
-    costs = (each / J_PER_KWH for each in table["energy_cost_per_kwh"])
+        raise table.fail(0, time, "the first line begins at 0")
+    for (row, at), before in zip(zip(rows[1:], times[1:], strict=True), times, strict=False):
+        if at <= before:
+            raise table.fail(row, time, f"it must be greater than the line before's, {before:g}")
+    prices, costs, waiting = (
+        [table[column][row] for row in rows] for column in ("price", ENERGY_COST, "price_per_waiting_bag")
+    )
     return PriceSeries(
         tuple(times),
-        tuple(tariff.price if math.isnan(each) else each for each in table["price"]),
-        tuple(tariff.energy_cost_per_j if math.isnan(each) else each for each in costs),
-        tuple(table["price_per_waiting_bag"]),
+        tuple(tariff.price if math.isnan(each) else each for each in prices),
+        tuple(tariff.energy_cost_per_j if math.isnan(each) else each / J_PER_KWH for each in costs),
+        tuple(waiting),
     )
 
 
@@ -362,9 +413,16 @@ def _is_by_site(path: str | Path) -> bool:
     return "host" in [name.strip() for name in head.split(",")]
 
 
-def with_prices_read(priced: Priced) -> Priced:
-    """Return a tariff or a budget with the file of prices that it names read; any other as it is."""
+def with_prices_read(priced: Priced, calendar: Calendar | None = None) -> Priced:
+    """Return a tariff or a budget with the file of prices that it names read; any other as it is.
+
+    Parameters
+    ----------
+    priced : Tariff, EnergyBudget or None
+    calendar : Calendar, optional
+        Of the log, on which dates are.
+    """
     if priced is None or not isinstance(priced.prices, str | Path):
         return priced
-    prices = read_prices(priced.prices, priced if isinstance(priced, Tariff) else None)
+    prices = read_prices(priced.prices, priced if isinstance(priced, Tariff) else None, calendar)
     return replace(priced, prices=prices)

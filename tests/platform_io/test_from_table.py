@@ -163,6 +163,14 @@ def test_own_table_columns(build):
     assert [(h.name, h.cores, h.off_w, len(h.pstates)) for h in other.hosts] == [("a", 1, 0.5, 1), ("b", 1, 0.5, 1)]
 
 
+def test_embodied_carbon_is_of_a_row_or_given(build):
+    """The table's columns hold by row; options hold for all."""
+    text = "name,speed,efficiency,idle_power_w,embodied_kg,lifetime_years\na,1,1,0,1200,5\nb,1,1,0,,\n"
+    assert [(h.embodied_kg, h.lifetime_years) for h in build(text).hosts] == [(1200.0, 5.0), (0.0, 0.0)]
+    given = build(text, embodied_kg=300.0, lifetime_years=3.0)
+    assert [(h.embodied_kg, h.lifetime_years) for h in given.hosts] == [(300.0, 3.0)] * 2
+
+
 @pytest.mark.parametrize(
     ("clusters", "expected"),
     [

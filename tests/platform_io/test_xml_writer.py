@@ -34,8 +34,16 @@ def hosts(draw, name: str) -> Host:
     has_energy = draw(st.booleans())
     watt = watts if has_energy else st.just(0.0)
     states = draw(st.lists(st.builds(PState, positive, watt, watt, watt), min_size=1, max_size=3))
+    embodied_kg, lifetime_years = draw(st.sampled_from([(0.0, 0.0), (0.0, 4.0), (1300.5, 4.25)]))
     return Host(
-        name, tuple(states), draw(st.integers(1, 64)), draw(watt), draw(st.sampled_from([0.0, 12.5])), has_energy
+        name,
+        tuple(states),
+        draw(st.integers(1, 64)),
+        draw(watt),
+        draw(st.sampled_from([0.0, 12.5])),
+        has_energy,
+        embodied_kg=embodied_kg,
+        lifetime_years=lifetime_years,
     )
 
 
@@ -153,6 +161,16 @@ def test_what_is_read_and_written_again(write, tmp_path):
     assert report.notes == ("1 host(s) ('a') boot in 5 s at 60 W (P-state 2) and shut down in 2 s at 30 W (P-state 3)",)
 
 
+def test_hosts_without_embodied_carbon_beside_others_are_named(write):
+    """They count with 0 kg; where no host has any, there is nothing to note."""
+    known = '<host id="a" speed="1f"><prop id="embodied_kg" value="9"/><prop id="lifetime_years" value="4"/></host>'
+    unknown = '<host id="b" speed="1f"/><host id="c" speed="1f"/>'
+    platform = read_platform(write("p.xml", zone_xml(known + unknown)))
+    assert [host.embodied_kg for host in platform.hosts] == [9.0, 0.0, 0.0]
+    assert [line for line in platform.warnings if "embodied_kg" in line and "'b', 'c'" in line and "'a'" not in line]
+    assert not [line for line in read_platform(write("q.xml", zone_xml(unknown))).warnings if "embodied" in line]
+
+
 def test_one_pstate_for_both_and_times_without_any(write):
     """The same P-state may serve both ways; without one the idle power counts."""
     both = {**BOTH, "shutdown_pstate": "2"}
@@ -179,6 +197,9 @@ def test_one_pstate_for_both_and_times_without_any(write):
         (host_xml("0f,9f", "1:2,1:2", **BOTH), "P-state 0 has speed 0, and faster"),
         (host_xml(pstate="2", **BOTH), "starts in pstate 2 but has 2 speed(s) above 0"),
         (host_xml(watts="10:20,8:20", **BOTH), "has 4 speeds but 2 wattage_per_state entries"),
+        (host_xml("1f", "1:2", embodied_kg="9"), "property embodied_kg and no lifetime_years"),
+        (host_xml("1f", "1:2", embodied_kg="9", lifetime_years="0"), "property embodied_kg and no lifetime_years"),
+        (host_xml("1f", "1:2", embodied_kg="-9", lifetime_years="4"), "embodied_kg is '-9'"),
     ],
 )
 def test_what_is_refused_in_one_line(write, text: str, part: str):

@@ -66,6 +66,53 @@ def test_the_example_by_hand(driver):
     assert {id: value for id, value in metrics.items() if "carbon" not in id} == without
 
 
+@pytest.mark.parametrize(
+    "driver",
+    ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))],
+)
+def test_embodied_carbon_by_hand(driver, tmp_path):
+    """Kilograms over the lifetime times the run, of used and unused hosts alike; grams of power do not change.
+
+    The run of the example takes 2 h. A machine of 876 kg for 4 years embodies 876,000 / (4 x 8,760) = 25 g an hour,
+    one of 438 kg for 5 years 10 g: two of each, 2 h x (2 x 25 + 2 x 10) g = 140 g. One task leaves three hosts idle.
+    """
+    text = Path(EXAMPLE[1]).read_text()
+    for site, kg, years in (("a", 876, 4), ("b", 438, 5)):
+        for number in (1, 2):
+            host = f'<host id="{site}-{number}" speed="100.0f">'
+            properties = f'<prop id="embodied_kg" value="{kg}"/><prop id="lifetime_years" value="{years}"/>'
+            text = text.replace(host, host + properties)
+    platform = tmp_path / "embodied.xml"
+    platform.write_text(text)
+    scenario = replace(example(driver=driver), platform=platform)
+    result = run(scenario)
+    metrics = result.metrics()
+    assert metrics["carbon_embodied_g"] == pytest.approx(140.0, rel=1e-12)
+    assert metrics["carbon_total_g"] == pytest.approx(140.0 + GRAMS, rel=1e-12)
+    assert metrics["carbon_g"] == pytest.approx(GRAMS, rel=1e-12)
+    assert result.hosts["carbon_embodied_g"].tolist() == pytest.approx([50.0, 50.0, 20.0, 20.0])
+    one_task = run(replace(scenario, tasks=make_tasks([360_000.0]), carbon=None)).metrics()
+    assert one_task["carbon_embodied_g"] == pytest.approx(70.0, rel=1e-12)
+    assert not {"carbon_g", "carbon_total_g"} & set(one_task)
+    assert not {"carbon_embodied_g", "carbon_total_g"} & set(run(example(driver=driver)).metrics())
+    write_export(result.trace, None, result.provenance, tmp_path / "out", workload_name="w")
+    assert read_archive(tmp_path / "out" / "trace.npz").trace.platform.hosts[2].embodied_kg == 438.0
+
+
+def test_a_master_embodies_nothing_of_a_run():
+    """It is left out of totals, as its energy is, and has its own row."""
+    worker, master = (Host(name, (PState(1.0),), embodied_kg=876.0, lifetime_years=4.0) for name in ("w", "m"))
+    result = run(Scenario(Platform((worker,), master=master), make_tasks([3600.0]), "wq", driver="reference"))
+    assert result.metrics()["carbon_embodied_g"] == pytest.approx(25.0, rel=1e-12)
+    assert result.hosts["carbon_embodied_g"].to_dict() == pytest.approx({"w": 25.0, "m": 25.0})
+
+
+def test_embodied_carbon_needs_a_lifetime():
+    """A mass without years over which it is spread is refused."""
+    with pytest.raises(InputError, match="lifetime_years"):
+        Host("h", (PState(1.0),), embodied_kg=100.0)
+
+
 def test_pue_period_and_a_longer_run():
     """The third row lasts an hour; a run beyond it is refused, unless the rows begin again."""
     assert run(example(carbon=Carbon(SITES, pue=1.5))).metrics()["carbon_g"] == pytest.approx(1.5 * GRAMS)
@@ -130,6 +177,17 @@ def test_grams_are_power_times_intensity(begins, values, period_s, flops):
     assert set(busy_s) <= set(steps["time_s"])
     grams = result.facts.carbon
     assert grams.execution_j.sum() == pytest.approx(grams.grid_total("busy_j"), rel=1e-9, abs=1e-15)
+
+
+def test_steps_of_rows_that_begin_again():
+    """2.823...9 s after a period of 100 s is a rounding before the row that begins there; it still holds from there."""
+    platform = Platform((Host("a", (PState(100.0, 4.0, 4.0, 50.0),)),))
+    series = Series((0.0, 2.82323085716229), (500.0, 100.0))
+    carbon = Carbon(SiteSeries(("*",), (series,)), period_s=100.0)
+    result = run(Scenario(platform, make_tasks([10_500.0]), "wq", carbon=carbon, driver="reference"))
+    steps = carbon_steps(result.trace)
+    assert steps["g_per_kwh_0"].tolist() == [500.0, 100.0, 500.0, 100.0, 100.0]
+    assert steps["carbon_g"].iloc[-1] == pytest.approx(result.metrics()["carbon_g"], rel=1e-12)
 
 
 def test_an_export_knows_it(tmp_path: Path):

@@ -22,7 +22,7 @@ from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.model.carbon import Carbon
-from gridsched.model.platform import Cluster, Host, Platform, PState, homogeneous_cluster
+from gridsched.model.platform import Cluster, Host, Partition, Platform, PState, homogeneous_cluster
 from gridsched.model.run_times import LEAST_LOAD, LoggedRunTimes
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.tasks import make_tasks
@@ -182,8 +182,39 @@ def test_a_log_with_joules(tmp_path):
     np.testing.assert_allclose(trace_energy(trace).execution_j, [3000, 10 * busy_w])
 
 
+@pytest.mark.parametrize("driver", ["reference", pytest.param("simgrid", marks=needs_simgrid)])
+def test_jobs_that_share_nodes_of_two_partitions(driver):
+    """A job's watts are spread over its cores, and its load lies in the range of its partition's nodes.
+
+    CPU nodes of 4 cores draw 60 to 100 W, GPU nodes 200 to 600 W. Two jobs of 2 cores at 45 W fill a CPU node:
+    45 = 2/4 (60 + x 40), so x is 0.75, and the node draws 90 W; one of them alone 60 + 2/4 x 0.75 x 40 = 75 W. A job of
+    4 cores at 400 W has half the range of a GPU node.
+    """
+    hosts = tuple(
+        Host(name, (PState(1e9, least - 10.0, least, most),), cores=4)
+        for name, least, most in (("cpu", 60.0, 100.0), ("gpu", 200.0, 600.0))
+    )
+    pools = (Partition("cpu", (0,)), Partition("gpu", (1,)))
+    platform = Platform(hosts, (Cluster("c", (0, 1)),), partitions=pools)
+    length = np.array([10.0, 20.0, 20.0])
+    tasks = make_tasks(
+        length * 1e9,
+        width=[1, 1, 1],
+        demand=[[2], [2], [4]],
+        resources=("cores",),
+        partition=[0, 0, 1],
+        requested_time_s=length,
+    )
+    times = LoggedRunTimes(platform, length, np.array([45.0, 45.0, 400.0]))
+    result = run(Scenario(platform, tasks, "fcfs", run_times=times, driver=driver, power=("measured",)))
+    np.testing.assert_allclose(result.trace.load, [0.75, 0.75, 0.5], rtol=1e-12)
+    np.testing.assert_allclose(result.energy.total_j, [90 * 10 + 75 * 10, 400 * 20], rtol=1e-9)
+    if driver == "simgrid":
+        assert metered_differences(result) == []
+
+
 def test_equal_nodes_of_a_platform():
-    """The range is that of the fastest host in P-state 0."""
+    """The range is that of the fastest host of the pool in P-state 0."""
     platform = homogeneous_cluster(4, idle_w=50, busy_w=150, speed=1e9)
     trace = run(scenario([(0, 10, 1, 100.0)], platform=platform)).trace
     np.testing.assert_allclose(trace.load, [0.5])

@@ -38,7 +38,7 @@ from gridsched.systems.utility.parallel_system import (
 )
 from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.swf import read_swf
+from gridsched.workloads.traces.swf import header_number, read_swf
 
 
 def generate_parallel_day(spec: ParallelDay) -> SystemWorkload:
@@ -251,11 +251,7 @@ def read_log_days(path: str, most_days: int, least_jobs: int, widest: int | None
 
 def _seconds_since_midnight(jobs: JobTable) -> float:
     """Return the time of day at which the log's clock begins [s]; 0 if it does not tell."""
-    numbers = []
-    for key in ("UnixStartTime", "TimeZone"):
-        text = jobs.header.get(key, "").split()
-        numbers.append(int(text[0]) if text and text[0].lstrip("-").isdigit() else None)
-    start, zone = numbers
+    start, zone = (header_number(jobs.header, key) for key in ("UnixStartTime", "TimeZone"))
     return 0.0 if start is None else float((start + (zone or 0)) % DAY_S)
 
 

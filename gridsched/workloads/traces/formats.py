@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from gridsched.errors import InputError
+from gridsched.long_work import long_work
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import is_sacct, read_sacct
@@ -93,12 +94,15 @@ def read_jobs(
     kind = None if found is None else found.name
     if kind != "sacct":
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
+    if kind not in ("swf", "sacct", "table"):
+        options.refuse({"log_zone"}, path, "jobs of this format have no dates")
     if kind != "table":
         options.refuse({"columns"}, path, "this format names its columns itself")
         options.refuse({"profiles"}, path, "a table of jobs names profiles of a table, and this format none")
     if found is None:
         raise InputError(f"{path}: a trace is {endings()}, plain or with .gz at the end.")
-    jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
+    with long_work(f"reading {path}"):
+        jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
     if not keeps_profiles:
         jobs = jobs.without_profiles()
     per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
@@ -118,11 +122,14 @@ def _nodes_of_machine(jobs: JobTable, options: TraceOptions) -> int | None:
 
 
 def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    return read_swf(path, nodes_from=_field_number(path, options), tells_memory=options.shares)
+    jobs = read_swf(path, nodes_from=_field_number(path, options), tells_memory=options.shares, zone=options.log_zone)
+    if jobs.calendar is None:
+        options.refuse({"log_zone"}, path, "its header has no UnixStartTime, so its jobs have no dates")
+    return jobs
 
 
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log")
+    read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log", zone=options.log_zone)
     if options.jobs_take == "cores":
         return read(tells_resources=True)
     if options.nodes_from is None:
@@ -134,7 +141,7 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN names the column of the nodes")
-    return read_table(path, options.columns, profiles=options.profiles, speed=speed)
+    return read_table(path, options.columns, profiles=options.profiles, speed=speed, zone=options.log_zone)
 
 
 def check_written(path: str | Path) -> None:
@@ -152,10 +159,16 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
         "measured power": jobs.power_w,
         "dependencies": jobs.after,
     }
-    lost = [what for what, values in parts.items() if len(values)]
-    if not lost or ending.endswith(".jobs.csv"):
-        return None
-    return f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"
+    lost = [what for what, values in parts.items() if len(values) and not ending.endswith(".jobs.csv")]
+    notes = [f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"] if lost else []
+    keeps_dates = jobs.calendar is None or (
+        jobs.calendar.dates(jobs.submit_time_s.tolist()) is not None
+        if ending.endswith(".jobs.csv")
+        else ending.endswith(".swf") and jobs.calendar.begin_unix_s is not None
+    )
+    if not keeps_dates:
+        notes.append("dates are not written; *.jobs.csv keeps them, and *.swf if their zone is known (--log-zone)")
+    return "; ".join(notes) or None
 
 
 def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Booleans, Floats, Integers, Labels
 from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import interval_set
+from gridsched.model.calendar import Calendar
 from gridsched.model.job_profiles import MOST_MESSAGES, Profile
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
@@ -111,6 +112,8 @@ class JobTable:
     profiles : tuple of Profile
     notes_of_profiles : tuple of str
         What is not told by the other columns where profiles are not simulated.
+    calendar : Calendar or None
+        Which date second 0 of the submissions is, where the log has dates.
     names : ndarray of str, shape (jobs,)
         Ids in the log where any is no whole number, as those of an array's tasks (``17_3``); else empty.
     """
@@ -132,6 +135,7 @@ class JobTable:
     profile: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     profiles: tuple[Profile, ...] = ()
     notes_of_profiles: tuple[str, ...] = ()
+    calendar: Calendar | None = None
 
     def __len__(self) -> int:
         return len(self.job)
@@ -229,7 +233,10 @@ class JobTable:
     def from_zero(self) -> JobTable:
         """Return the jobs with the first submission at 0 s."""
         begin = float(self.submit_time_s.min(initial=np.inf))
-        return self if not len(self) else replace(self, submit_time_s=self.submit_time_s - begin)
+        if not len(self):
+            return self
+        calendar = None if self.calendar is None else self.calendar.later(begin)
+        return replace(self, submit_time_s=self.submit_time_s - begin, calendar=calendar)
 
     def on_nodes(self, procs_per_node: int, n_nodes: int | None) -> JobTable:
         """Return the jobs with widths in nodes of so many processors, whole nodes each.

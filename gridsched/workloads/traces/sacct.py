@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.foreign_files import foreign_file, head_of
+from gridsched.model.calendar import Calendar, seconds_of, time_zone
 from gridsched.workloads.traces.dependencies import PART, option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.log_lines import numbered_lines
@@ -62,7 +64,7 @@ NO_SUCCESS = (
 )
 STEP = "a step of a job (sacct -X leaves them out)"
 GOING_ON = "had not ended"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN = ("", "Unknown", "None", "N/A")
 #: Seconds of a day, an hour, a minute.
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
 
@@ -76,6 +78,7 @@ def read_sacct(
     tells_resources: bool = False,
     takes_outcomes: bool = True,
     tells_schedule: bool = False,
+    zone: str | None = None,
 ) -> JobTable:
     """Read the output of ``sacct -P``, with or without ``-X``, or of ``sacct --json``.
 
@@ -90,6 +93,8 @@ def read_sacct(
         Whether dependencies on the success of a job take its State.
     tells_schedule : bool
         Whether the table has when jobs started and where, as the texts of `SCHEDULE`.
+    zone : str, optional
+        Time zone of dates that have none, see `gridsched.model.calendar.time_zone`.
 
     Returns
     -------
@@ -104,8 +109,8 @@ def read_sacct(
 
     Notes
     -----
-    Times without a zone are taken as they stand: an hour that a clock was turned back counts twice.
-    Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
+    Times without a zone are taken as they stand, where `zone` does not say it: an hour that a clock was turned back
+    counts twice. Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
     Elapsed) says, else from Start to End. Where a JobID is no whole number (``17_3``, of an
     array), all jobs are numbered by their lines, and keep their ids as names. Parts of a
     heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note says how many.
@@ -116,6 +121,7 @@ def read_sacct(
     names, source = (COLUMNS, json_rows(path)) if is_json_of_sacct(_head(path)) else _table_rows(path)
     texts = [next((each for each in columns if each in names), "") for columns in named.values()]
     job, nodes = _columns(path, names, nodes_from)
+    clock, first = None if zone is None else time_zone(zone, "--log-zone"), ""
     tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
     for number, cells in source:
         if not cells:
@@ -129,15 +135,16 @@ def read_sacct(
                 rows.add(
                     number,
                     cells[job],
-                    moment(cells["Submit"]),
-                    _run_time(cells),
+                    moment(cells["Submit"], clock),
+                    _run_time(cells, clock),
                     _count(cells[nodes]),
                     _requested(cells),
                     [cells.get(column, "") for column in texts],
-                    _mean_power(cells),
+                    _mean_power(cells, clock),
                 )
+                first = first or cells["Submit"]
                 name = cells.get("JobID", cells[job])
-                if (part := PART.fullmatch(name)) and _run_time(cells) > 0:
+                if (part := PART.fullmatch(name)) and _run_time(cells, clock) > 0:
                     parts[part["whole"]] += 1
                 if tells_dependencies:
                     rows.dependencies.name(number, name)
@@ -147,7 +154,8 @@ def read_sacct(
                         rows.dependencies.fail(number)
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
-    return rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))
+    table = rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))
+    return table if not len(table) else replace(table, calendar=Calendar.of(_date(first), zone))
 
 
 def _table_rows(path: str | Path) -> tuple[Sequence[str], Iterator[tuple[int, Cells]]]:
@@ -209,25 +217,26 @@ def _columns(path: str | Path, names: Sequence[str], nodes_from: str | None) -> 
     return first(*JOB), first(*(NODES if nodes_from is None else (nodes_from,)))
 
 
-def moment(text: str) -> float:
-    """Return a point in time [s]; nan where it is unknown."""
-    if text in ("", "Unknown", "None", "N/A"):
+def moment(text: str, zone: tzinfo | None = None) -> float:
+    """Return a point in time [s]; nan where it is unknown; without a zone it is in `zone`, or as if in UTC."""
+    if text in _UNKNOWN:
         return math.nan
-    if text.isdecimal():
-        return float(text)
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH).total_seconds()
+    stamp = _date(text)
+    return float(text) if stamp is None else seconds_of(stamp, zone)
 
 
-def _run_time(cells: Cells) -> float:
+def _date(text: str) -> datetime | None:
+    """Return a date; None where the text is a number of seconds, or unknown."""
+    return None if text in _UNKNOWN or text.isdecimal() else datetime.fromisoformat(text)
+
+
+def _run_time(cells: Cells, zone: tzinfo | None = None) -> float:
     """Return how long a job ran [s]; nan where that is unknown."""
     if cells.get("ElapsedRaw"):
         return float(cells["ElapsedRaw"])
     if cells.get("Elapsed"):
         return _duration(cells["Elapsed"])
-    return moment(cells.get("End", "")) - moment(cells.get("Start", ""))
+    return moment(cells.get("End", ""), zone) - moment(cells.get("Start", ""), zone)
 
 
 def _requested(cells: Cells) -> float:
@@ -248,7 +257,7 @@ def _duration(text: str) -> float:
     return float(days or 0) * _DAY + sum(w * p for w, p in zip(weights, parts, strict=True))
 
 
-def _mean_power(cells: Cells) -> float:
+def _mean_power(cells: Cells, zone: tzinfo | None = None) -> float:
     """Return the joules of a job over how long it ran [W]; nan where one of them is unknown."""
     text = cells.get("ConsumedEnergyRaw") or cells.get("ConsumedEnergy", "")
     factor = _PREFIXES.get(text[-1:].upper(), 1.0)
@@ -256,7 +265,7 @@ def _mean_power(cells: Cells) -> float:
         joules = float(text[:-1] if text[-1:].upper() in _PREFIXES else text) * factor
     except ValueError:
         return math.nan
-    run_time_s = _run_time(cells)
+    run_time_s = _run_time(cells, zone)
     return joules / run_time_s if 0 < joules < NO_VALUE and run_time_s > 0 else math.nan
 
 

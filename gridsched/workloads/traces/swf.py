@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import available_timezones
 
 from gridsched.files.output_files import write_whole
-from gridsched.workloads.traces.job_table import LARGEST_FIELD, NOT_OF_THE_FORMAT, JobRows, JobTable, plain_number
+from gridsched.model.calendar import Calendar, offset_name, seconds_of, time_zone
+from gridsched.workloads.traces.job_table import (
+    LARGEST_FIELD,
+    MOST_DIGITS,
+    NOT_OF_THE_FORMAT,
+    JobRows,
+    JobTable,
+    plain_number,
+)
 from gridsched.workloads.traces.log_lines import numbered_lines
 
 #: Fields of a line, by position (from 0).
@@ -30,10 +41,13 @@ N_FIELDS = 18
 PARTS = {"2", "3", "4"}
 PART = "part of a job that stopped and went on (status 2 to 4)"
 
+_DAY_S = 86_400
 _NODE_COUNT = re.compile(r":([0-9]{1,9})x[0-9]+$")
 
 
-def read_swf(path: str | Path, *, nodes_from: int | None = None, tells_memory: bool = False) -> JobTable:
+def read_swf(
+    path: str | Path, *, nodes_from: int | None = None, tells_memory: bool = False, zone: str | None = None
+) -> JobTable:
     """Read a log, plain or compressed by gzip, line by line.
 
     Parameters
@@ -44,6 +58,8 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None, tells_memory: b
         text that ends with ``:NODESxCORES`` as in Frontier's logs. -1 is the last field.
     tells_memory : bool
         Whether the table has the memory of each processor, as ``processor_kb``.
+    zone : str, optional
+        Time zone of the log's calendar, see `calendar_of_header`.
 
     Returns
     -------
@@ -84,7 +100,29 @@ def read_swf(path: str | Path, *, nodes_from: int | None = None, tells_memory: b
         except (ValueError, IndexError):
             rows.drop(number, NOT_OF_THE_FORMAT)
     needs = f"no line of the Standard Workload Format; it needs at least {LEAST_FIELDS} numbers separated by blanks."
-    return rows.table(needs, header=header)
+    return replace(rows.table(needs, header=header), calendar=calendar_of_header(header, zone))
+
+
+def header_number(header: Mapping[str, str], key: str) -> int | None:
+    """Return a whole number of the header; None where it has none."""
+    text = header.get(key, "").split()
+    return int(text[0]) if text and text[0].lstrip("-").isdecimal() and len(text[0]) <= MOST_DIGITS else None
+
+
+def calendar_of_header(header: Mapping[str, str], zone: str | None = None) -> Calendar | None:
+    """Return the calendar by the header's ``UnixStartTime``, None without it.
+
+    The zone is `zone`, else that of ``TimeZoneString`` (``Europe/Paris``), else so far from UTC as ``TimeZone``
+    says [s], else UTC.
+    """
+    start, offset_s = (header_number(header, key) for key in ("UnixStartTime", "TimeZone"))
+    if start is None or not 0 <= start <= LARGEST_FIELD:
+        return None
+    if zone is None and (named := header.get("TimeZoneString", "").strip()) and named in available_timezones():
+        zone = named
+    if zone is None:
+        zone = offset_name(offset_s) if offset_s is not None and abs(offset_s) < _DAY_S else "UTC"
+    return Calendar(float(start), zone)
 
 
 def _row(
@@ -125,6 +163,17 @@ def _nodes(text: str) -> float:
     return float(match[1] if match else text)
 
 
+def _calendar_entries(jobs: JobTable) -> dict[str, str]:
+    """Return the entries of a header that `calendar_of_header` reads, where the log's zone is known."""
+    begin_s = None if jobs.calendar is None else jobs.calendar.begin_unix_s
+    if jobs.calendar is None or begin_s is None or "UnixStartTime" in jobs.header:
+        return {}
+    zone = str(jobs.calendar.zone)
+    offset = seconds_of(datetime.fromtimestamp(0, UTC).replace(tzinfo=None), time_zone(zone, "the log"))
+    entry = {"TimeZoneString": zone} if zone in available_timezones() else {"TimeZone": str(round(-offset))}
+    return {"UnixStartTime": str(math.floor(begin_s)), **entry}
+
+
 def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
     """Write jobs as a log that `read_swf` reads back.
 
@@ -141,7 +190,7 @@ def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
     InputError
         If the file exists already, or cannot be written.
     """
-    header = {"Version": "2.2", **jobs.header}
+    header = {"Version": "2.2", **jobs.header, **_calendar_entries(jobs)}
     text = [f"; {key}: {value}" for key, value in header.items()]
     rows = zip(
         jobs.job.tolist(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ from gridsched.extras import load
 from gridsched.files.csv_files import csv_text
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
+from gridsched.model.calendar import Calendar, seconds_of, time_zone
 from gridsched.model.job_profiles import Profile
 from gridsched.workloads.traces.dependencies import KINDS
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.log_lines import MAX_BYTES, numbered_lines
 from gridsched.workloads.traces.profile_table import read_profiles
-from gridsched.workloads.traces.sacct import moment
 
 #: Columns that name things, and what they are called in `JobTable.attributes`.
 NAMED = ("user", "group", "account", "queue", "partition", "qos", "constraint")
@@ -90,7 +91,12 @@ def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
 
 
 def read_table(
-    path: str | Path, columns: str | None = None, *, profiles: str | Path | None = None, speed: float = 1.0
+    path: str | Path,
+    columns: str | None = None,
+    *,
+    profiles: str | Path | None = None,
+    speed: float = 1.0,
+    zone: str | None = None,
 ) -> JobTable:
     """Read jobs from ``.jobs.csv`` (plain or compressed by gzip) or ``.parquet``.
 
@@ -103,6 +109,8 @@ def read_table(
         Table of the profiles that the column ``profile`` names; jobs that name one need no run time.
     speed : float
         Of a node, which says how long a profile computes [flop/s].
+    zone : str, optional
+        Time zone of dates that have none, see `gridsched.model.calendar.time_zone`.
 
     Raises
     ------
@@ -119,20 +127,29 @@ def read_table(
     present = {name: theirs for name, theirs in column_of.items() if theirs in header}
     rows = JobRows(path, [name for name in NAMED if name in present])
     known = _Profiles({} if profiles is None else read_profiles(profiles), speed)
+    clock = None if zone is None else time_zone(zone, "--log-zone")
+    first: datetime | None = None
     for number, cells in values:
         if cells is None:
             rows.drop(number, NOT_OF_THE_FORMAT)
             continue
         row = {name: cells.get(theirs) for name, theirs in present.items()}
         try:
-            _add(rows, number, row, known)
+            stamp = _date(row["submit_time_s"])
+            _add(rows, number, row, known, clock)
+            first = first or stamp
         except _NoProfile as error:
             rows.drop(number, str(error))
         except (OverflowError, TypeError, ValueError):
             rows.drop(number, NOT_OF_THE_FORMAT)
-    return rows.table(
+    table = rows.table(
         "most rows are not of the format; id, times [s] and nodes are needed.", header={}, profiles=known.used
     )
+    if first is not None:
+        return replace(table, calendar=Calendar.of(first, zone))
+    if zone is not None:
+        raise InputError(f"{path}: log_zone has no effect: its times are numbers of seconds. Leave it out.")
+    return table
 
 
 def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
@@ -143,9 +160,10 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
     InputError
         If the file exists already, or cannot be written.
     """
+    dates = None if jobs.calendar is None else jobs.calendar.dates(jobs.submit_time_s.tolist())
     columns: dict[str, Any] = {
         "id": jobs.ids,
-        "submit_time_s": jobs.submit_time_s,
+        "submit_time_s": jobs.submit_time_s if dates is None else dates,
         "run_time_s": jobs.run_time_s,
         "nodes": jobs.width,
         "requested_time_s": jobs.requested_time_s,
@@ -200,7 +218,7 @@ class _Profiles:
         ) or requested_s
 
 
-def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles) -> None:
+def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles, zone: tzinfo | None) -> None:
     job, run_time_s, nodes = _text(row["id"]), _number(row["run_time_s"]), _number(row["nodes"])
     requested = _number(row.get("requested_time_s"))
     if math.isnan(requested):
@@ -209,7 +227,7 @@ def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles
     profile = -1
     if name := _text(row.get("profile")):
         profile, run_time_s = profiles.number_and_time(name, nodes, requested)
-    submit_s = _moment(row["submit_time_s"])
+    submit_s = _moment(row["submit_time_s"], zone)
     rows.add(number, job, submit_s, run_time_s, nodes, requested, names, _power(row), profile)
     if not row.keys().isdisjoint(KINDS):
         rows.dependencies.name(number, job)
@@ -239,16 +257,22 @@ def _number(value: Any) -> float:
     return value.total_seconds() if hasattr(value, "total_seconds") else float(value)
 
 
-def _moment(value: Any) -> float:
-    """Return a point in time [s]: of a number, a moment, or a text with one of them."""
+def _date(value: Any) -> datetime | None:
+    """Return a point in time that is given as a date; None where it is a number of seconds, or unknown."""
     if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    if isinstance(value, str):
+        return value
+    if isinstance(value, str) and value.strip():
         try:
-            return float(value or "nan")
+            float(value)
         except ValueError:
-            return moment(value)
-    return _number(value)
+            return datetime.fromisoformat(value)
+    return None
+
+
+def _moment(value: Any, zone: tzinfo | None) -> float:
+    """Return a point in time [s]: of a number, a date, or a text with one of them."""
+    stamp = _date(value)
+    return _number(value) if stamp is None else seconds_of(stamp, zone)
 
 
 def _text(value: Any) -> str:

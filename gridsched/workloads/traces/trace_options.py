@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gridsched.errors import InputError
+from gridsched.model.calendar import time_zone
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import PState
 from gridsched.model.records import check_record
@@ -56,6 +57,9 @@ class TraceOptions:
         says and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
+    log_zone : str, optional
+        Time zone of the log's dates that have none, and of those that are typed: ``UTC``, ``+01:00``,
+        ``Europe/Berlin``; default what the log says.
     boot, shutdown : str, optional
         How long a node of that machine boots and shuts down [s] and what it draws meanwhile [W],
         as ``"120:150"``; default no time, and so no energy.
@@ -151,6 +155,15 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = "log"
+    log_zone: Annotated[
+        str | None,
+        Field(
+            description="Time zone of the log's dates, if they have none: UTC, +01:00, Europe/Berlin. Default: as in "
+            "the log.",
+            examples=["ZONE"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
     boot: Annotated[
         str | None,
         Field(
@@ -166,6 +179,8 @@ class TraceOptions:
     def __post_init__(self) -> None:
         check_record(self, TraceOptions)
         _ = self.switching  # whose messages name the option
+        if self.log_zone is not None:
+            time_zone(self.log_zone, "log_zone")
         if self.partitions is not None and self.slurm_conf is not None:
             raise InputError("partitions and slurm_conf both say what partitions there are; leave out one of them.")
 

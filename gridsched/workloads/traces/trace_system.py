@@ -179,7 +179,7 @@ def _rigid_system(
         name=jobs.name,
     )
     run_times = LoggedRunTimes(platform, jobs.run_time_s, jobs.power_w if len(jobs.power_w) else None)
-    return SystemWorkload(platform, tasks, None, run_times=run_times), missing
+    return SystemWorkload(platform, tasks, None, run_times=run_times, calendar=jobs.calendar), missing
 
 
 def speed_of(platform: Platform) -> float:
