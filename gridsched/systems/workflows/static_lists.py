@@ -42,9 +42,10 @@ class StaticList(Scheduler):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Place all tasks that stand in no queue, on their hosts in the order of their planned starts."""
-        waiting = np.union1d(state.mappable, state.blocked)
-        if not len(waiting):
+        mappable, blocked = state.mappable, state.blocked
+        if not len(mappable) and not len(blocked):
             return []
+        waiting = np.union1d(mappable, blocked)
         graph = TaskGraph(state, self.system_, waiting)
         self._off_ = np.where(np.isfinite(state.ready_time), 0.0, np.inf)
         for task in graph.tasks:  # some may have been placed before, and stopped with their host
