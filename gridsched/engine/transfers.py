@@ -152,10 +152,13 @@ class Transfers:
         return max(time, now)
 
     def expected_anywhere(self, task: int, now: float, n_hosts: int) -> Floats:
-        """Return when all data of a task, whose others have ended, are expected at each host [s], shape (hosts,)."""
+        """Return when all data of a task that are made are expected at each host [s], shape (hosts,)."""
         ready = np.full(n_hosts, now)
         for pair in self._pairs_of.get(task, ()):
-            times = now + self._network.from_host(self._size[pair], self.made_at[self._on[pair]])
+            source = self.made_at.get(self._on[pair])
+            if source is None:
+                continue
+            times = now + self._network.from_host(self._size[pair], source)
             for host, time in self._places.get(self._key[pair], {}).items():
                 times[host] = max(time, now)
             np.maximum(ready, times, out=ready)

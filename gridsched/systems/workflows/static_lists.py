@@ -82,8 +82,8 @@ class StaticList(Scheduler):
         return self._ready_by_those_placed(graph, task, now)
 
     def _ready_by_those_placed(self, graph: TaskGraph, task: int, now: float) -> Floats:
-        """Return when the data of a task are at each host that come from tasks with a place [s]."""
-        ready = np.full(self.system_.n_hosts, now) + self._off_
+        """Return when the data of a task are at each host that come from tasks with a place, and its files [s]."""
+        ready = graph.staged_s.get(task, np.full(self.system_.n_hosts, now)) + self._off_
         for edge in graph.before[task]:
             host = self.table_.host.get(edge.other)
             if host is not None:
