@@ -178,7 +178,8 @@ class Transfers:
         self._places[key][target] = now
         if target not in self._waiting:
             return []
-        ready, left = [], []
+        ready: list[Execution] = []
+        left: list[Execution] = []
         for each in self._waiting.pop(target):
             if each.outcome == UNENDED:
                 (ready if self.are_there(each.task, target) else left).append(each)

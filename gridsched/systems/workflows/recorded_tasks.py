@@ -232,12 +232,12 @@ def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None, severa
             "cycle (--reference-speed sets another speed)"
         )
     if several := sum(task.cores > 1 for task in timed):
-        most = max(task.cores for task in timed)
+        widest = max(task.cores for task in timed)
         becomes = {
             "work": "one core gets the work of all (--several-cores time keeps the run time)",
             "time": "one core takes the run time, and the power of one core counts",
         }
-        notes.append(f"{counted(several, 'task')} ran on several cores, at most {most}: {becomes[several_cores]}")
+        notes.append(f"{counted(several, 'task')} ran on several cores, at most {widest}: {becomes[several_cores]}")
     if short := sum(not (task.time_s >= SHORTEST_S or task.flops > 0) for task in tasks):
         notes.append(f"{counted(short, 'task without run time takes', 'tasks without run time take')} {SHORTEST_S:g} s")
     return notes
