@@ -312,8 +312,8 @@ class Controller:
         if self._transfers is None:
             finished = cast("Sequence[Execution]", ended)
         else:
-            arrived = [each for each in ended if each.__class__ is Transfer]
-            finished = [each for each in ended if each.__class__ is not Transfer]
+            arrived = [each for each in ended if isinstance(each, Transfer)]
+            finished = [each for each in ended if isinstance(each, Execution)]
         new_period = account is not None and account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))

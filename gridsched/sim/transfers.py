@@ -81,7 +81,7 @@ class TransferSession(ActorSession):
     def _what(self, activity: Any) -> Execution | Transfer:
         """Return what an activity was that has ended."""
         _, what = self._named.pop(activity)
-        if what.__class__ is not Transfer:
+        if isinstance(what, Execution):
             del self._activities[what]
             what.end = self._engine.clock
             self.was_metered(what)
