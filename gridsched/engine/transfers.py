@@ -86,15 +86,16 @@ class Transfers:
 
     def want(self, task: int, host: int, now: float) -> None:
         """Have the data of a task sent to a host, now or when they are made."""
+        made_at, is_wanted = self.made_at, self._is_wanted
         for pair in self._pairs_of.get(task, ()):
             other = self._on[pair]
-            if other in self.made_at:
-                if pair not in self._is_wanted:
-                    self._use(self.made_at[other], -1)
+            if other in made_at:
+                if pair not in is_wanted:
+                    self._use(made_at[other], -1)
                 self._send(pair, host, now)
             else:
                 self._wanted.setdefault(other, []).append((pair, host))
-            self._is_wanted.add(pair)
+            is_wanted.add(pair)
 
     def _use(self, host: int, count: int) -> None:
         """Count what keeps a host in use."""
@@ -117,10 +118,13 @@ class Transfers:
             self._send(pair, target, now)
 
     def _send(self, pair: int, target: int, now: float) -> None:
-        key, source, size = self._key[pair], self.made_at[self._on[pair]], self._size[pair]
-        places = self._places.setdefault(key, {source: now})
+        key, source = self._key[pair], self.made_at[self._on[pair]]
+        places = self._places.get(key)
+        if places is None:
+            places = self._places[key] = {source: now}
         if target in places:
             return
+        size = self._size[pair]
         places[target] = end = now + self._network.transfer_s(size, source, target)
         transfer = Transfer(pair, key, source, target, size, now, end)
         self._under_way.add((key, target))
@@ -131,8 +135,11 @@ class Transfers:
 
     def are_there(self, task: int, host: int) -> bool:
         """Whether all data of a task are at a host."""
-        keys = [self._key[pair] for pair in self._pairs_of.get(task, ())]
-        return all(host in self._places.get(key, ()) and (key, host) not in self._under_way for key in keys)
+        for pair in self._pairs_of.get(task, ()):  # a loop: this is asked at every arrival
+            key = self._key[pair]
+            if host not in self._places.get(key, ()) or (key, host) in self._under_way:
+                return False
+        return True
 
     def expected(self, task: int, host: int, now: float) -> float:
         """Return when all data of a task are expected at a host [s], of other tasks that have ended."""
@@ -145,10 +152,13 @@ class Transfers:
         return max(time, now)
 
     def expected_anywhere(self, task: int, now: float, n_hosts: int) -> Floats:
-        """Return when all data of a task, whose others have ended, are expected at each host [s], shape (hosts,)."""
+        """Return when all data of a task that are made are expected at each host [s], shape (hosts,)."""
         ready = np.full(n_hosts, now)
         for pair in self._pairs_of.get(task, ()):
-            times = now + self._network.from_host(self._size[pair], self.made_at[self._on[pair]])
+            source = self.made_at.get(self._on[pair])
+            if source is None:
+                continue
+            times = now + self._network.from_host(self._size[pair], source)
             for host, time in self._places.get(self._key[pair], {}).items():
                 times[host] = max(time, now)
             np.maximum(ready, times, out=ready)
@@ -160,15 +170,21 @@ class Transfers:
 
     def arrive(self, transfer: Transfer, now: float) -> list[Execution]:
         """Note that data have arrived; return the executions that wait for nothing else."""
+        key, target = transfer.key, transfer.target
         transfer.end = now
-        self._under_way.remove((transfer.key, transfer.target))
+        self._under_way.remove((key, target))
         self._use(transfer.source, -1)
-        self._use(transfer.target, -1)
-        self._places[transfer.key][transfer.target] = now
-        waiting = [each for each in self._waiting.pop(transfer.target, ()) if each.outcome == UNENDED]
-        ready = [each for each in waiting if self.are_there(each.task, transfer.target)]
-        if left := [each for each in waiting if each not in ready]:
-            self._waiting[transfer.target] = left
+        self._use(target, -1)
+        self._places[key][target] = now
+        if target not in self._waiting:
+            return []
+        ready: list[Execution] = []
+        left: list[Execution] = []
+        for each in self._waiting.pop(target):
+            if each.outcome == UNENDED:
+                (ready if self.are_there(each.task, target) else left).append(each)
+        if left:
+            self._waiting[target] = left
         return ready
 
     def take_sent(self) -> Sequence[Transfer]:

@@ -125,6 +125,8 @@ class _Description:
 
 #: The columns of `Trace.computed`.
 _COMPUTED = ("computing_s", "full_speed_s")
+#: What metrics of workflows are measured by; only in their archives.
+_BESIDE = ("shortest_s", "host_times_s")
 #: Records of parallel tasks; the last where they share nodes.
 _NODE_SETS = ("host_offsets", "host_ids", "host_cores")
 #: What only platforms have whose nodes jobs share; archives of others are as they were before.
@@ -139,6 +141,7 @@ _NAMES = {
     "load",
     *_COMPUTED,
     "transfers",
+    *_BESIDE,
     *_RECORDS,
     *_NODE_SETS,
     *(f"tasks.{name}" for name in (*_TASKS, *_SOME_TASKS)),
@@ -215,7 +218,7 @@ def archive_bytes(export: Export) -> bytes:
     arrays |= {
         f"tasks.{name}": values for name, values in columns.items() if values is not None and name not in made_anew
     }
-    arrays |= {name: getattr(trace, name) for name in ("load", "transfers") if len(getattr(trace, name))}
+    arrays |= {name: getattr(trace, name) for name in ("load", "transfers", *_BESIDE) if len(getattr(trace, name))}
     if len(trace.computed):
         arrays |= dict(zip(_COMPUTED, np.ascontiguousarray(trace.computed.T), strict=True))
     if tasks.dependencies is not None:
@@ -341,6 +344,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     notes = {name.removeprefix(_NOTES): np.float64 for name in arrays if name.startswith(_NOTES)}
     records["load"] = arrays.get("load", np.zeros(0)).astype(np.float64)
     records["transfers"] = arrays.get("transfers", np.zeros(0, TRANSFER)).astype(TRANSFER)
+    records |= _cast(arrays, "", {name: np.float64 for name in _BESIDE if name in arrays})
     records["computed"] = np.zeros((0, 2))
     if _COMPUTED[0] in arrays:
         records["computed"] = np.stack(list(_cast(arrays, "", dict.fromkeys(_COMPUTED, np.float64)).values()), axis=1)

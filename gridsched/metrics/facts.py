@@ -21,7 +21,6 @@ from gridsched.metrics.window_metrics import (
     utility_earned,
     utility_possible_between,
 )
-from gridsched.model.estimates import Estimates
 from gridsched.model.records import check_choices
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import Signal, Unit
@@ -60,8 +59,6 @@ class RunFacts:
         nowhere; None where it is not known.
     power : TracePower or None
         `trace_power` of the trace, where it is kept: see `whole_power`.
-    estimates : Estimates or None
-        Run times that schedulers were told, where tasks wait for each other and it is known.
     """
 
     trace: Trace
@@ -74,7 +71,6 @@ class RunFacts:
     tariff: Tariff | None = None
     shortest_s: Floats | None = None
     power: TracePower | None = None
-    estimates: Estimates | None = None
 
     def __post_init__(self) -> None:
         check_choices(self)

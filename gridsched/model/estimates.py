@@ -20,6 +20,8 @@ from gridsched.model.tasks import Tasks, constant, is_constant
 #: One P-state of all hosts, or an array of that of each of the hosts, shape (hosts,).
 PStates = int | Integers
 
+#: Times of so many tasks on all hosts are held at one time.
+_TASKS_AT_ONCE = 4096
 
 #: ``reveal(n)``: let concealed estimates know the first n tasks, which have arrived.
 Reveal = Callable[[int], None]
@@ -63,6 +65,27 @@ class Estimates(ABC):
 
         Over all hosts and P-states; infinite where the task can run nowhere.
         """
+
+    def host_times(self, platform: Platform, n_tasks: int) -> Floats:
+        """Return how long each host takes for all tasks one after the other [s], shape (hosts,).
+
+        Each task in the P-state in which it is fastest there; infinite where some task cannot run.
+
+        Parameters
+        ----------
+        platform : Platform
+        n_tasks : int
+        """
+        numbers, hosts = self.n_pstates(platform), np.arange(len(platform))
+        whole = np.zeros(len(hosts))
+        for first in range(0, n_tasks, _TASKS_AT_ONCE):
+            tasks = np.arange(first, min(first + _TASKS_AT_ONCE, n_tasks))
+            least = np.full((len(tasks), len(hosts)), np.inf)
+            for pstate in range(int(numbers.max(initial=1))):
+                has = hosts[numbers > pstate]
+                least[:, has] = np.minimum(least[:, has], self.etc(tasks, has, pstate))
+            whole += least.sum(axis=0)
+        return whole
 
     @abstractmethod
     def run_time(self, task: int, host: int, pstate: int) -> float:

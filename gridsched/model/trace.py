@@ -141,6 +141,11 @@ class Trace:
         Bytes that crossed each link of the platform, where tasks have profiles.
     transfers : ndarray of `TRANSFER`
         Data between tasks that have arrived, in order of their begin.
+    shortest_s : ndarray of float64, shape (tasks,)
+        Where tasks of one core wait for each other: the estimated run time of each where it is shortest [s]; infinite
+        where it can run nowhere. Empty elsewhere, and where it is not known.
+    host_times_s : ndarray of float64, shape (hosts,)
+        There, how long each host would take for all tasks one after the other [s] (`Estimates.host_times`).
     notes : dict of str to ndarray of float64, shape (tasks,)
         What the scheduler noted beside the tasks (`Traits.notes`), column by column; nan where
         nothing was noted.
@@ -168,6 +173,8 @@ class Trace:
     carbon: Signal | None = None
     computed: Floats = field(default_factory=lambda: np.zeros((0, 2)))
     link_bytes: dict[str, float] = field(default_factory=dict)
+    shortest_s: Floats = field(default_factory=lambda: np.zeros(0))
+    host_times_s: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
@@ -295,6 +302,11 @@ def check_trace(trace: Trace) -> None:
         count = len(values)
         if count != n:
             raise InputError(f"{name} has {count} rows for {n} tasks.")
+    for name, count in (("shortest_s", n), ("host_times_s", len(trace.platform))):
+        times = getattr(trace, name)
+        if times.shape not in ((0,), (count,)):
+            raise InputError(f"{name} has shape {times.shape}; it must be {(count,)} or empty.")
+        _check(name, "time", times >= 0, {"time": times}, "at least 0 s")
     legal = (runs["task"] >= 0) & (runs["task"] < n)
     _check("executions", "task", legal, runs, f"from 0 to {n - 1}")
     for name, records in (("executions", runs), ("host_changes", changes)):

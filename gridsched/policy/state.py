@@ -292,8 +292,9 @@ class State(ABC):
     def data_ready(self, task: int) -> Floats:
         """Return when the data that a task needs of others could be at each host [s], shape (hosts,).
 
-        For a task that waits for no others: on their way from now on, but for what is there or under way, and
-        as a transfer takes that shares no link (`System.network`). Now, where tasks need none.
+        On their way from now on, but for what is there or under way, and as a transfer takes that shares no link
+        (`System.network`). Files that no task makes count, too; data of tasks that have not ended do not. Now,
+        where tasks need none.
         """
 
     @property

@@ -98,7 +98,6 @@ class RunResult:
             tariff = tariff.for_each(scenario.types.host_type)
         if scenario.window_s is not None and scenario.tasks.utility is not None:
             shortest_times = scenario.system.estimates.shortest_times()
-        waits = scenario.tasks.dependencies is not None
         return RunFacts(
             self.trace,
             trace_energy(self.trace, power),
@@ -110,7 +109,6 @@ class RunResult:
             tariff,
             shortest_times,
             power,
-            scenario.system.estimates if waits else None,
         )
 
     def __repr__(self) -> str:
@@ -251,6 +249,10 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
                 outcome = simulate(prepared, scheduler, platform_file.resolve())
             trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
             links_j, grams = outcome.links_j, outcome.grams
+    if prepared.tasks.dependencies is not None and prepared.tasks.are_serial:
+        estimates = prepared.system.estimates
+        times = estimates.host_times(prepared.platform, len(prepared.tasks))
+        trace = replace(trace, shortest_s=estimates.shortest_times(), host_times_s=times)
     check_covered(trace.carbon, trace.horizon_s)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to

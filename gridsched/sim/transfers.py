@@ -59,7 +59,7 @@ class TransferSession(ActorSession):
     def _ended_next(self, timer: float) -> list[Execution | Transfer]:
         """Wait until something ends or the timer is due [s]; return what has ended by then."""
         left = timer - self._engine.clock
-        if self._under_way.empty():
+        if not self._named:
             if left < inf and left > 0:
                 self._simgrid.this_actor.sleep_until(timer)
             return []
@@ -73,7 +73,8 @@ class TransferSession(ActorSession):
 
     def _all_ended(self, ended: list[Execution | Transfer]) -> list[Execution | Transfer]:
         """Add what else has ended by now."""
-        while not self._under_way.empty() and (other := self._under_way.test_any()) is not None:
+        test_any = self._under_way.test_any
+        while self._named and (other := test_any()) is not None:  # each look costs a change of threads
             ended.append(self._what(other))
         return ended
 

@@ -12,6 +12,7 @@ from gridsched.cli.output import ForceOption, QuietOption, output_option, warn
 from gridsched.errors import counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.systems.workflows.foreign_workflows import read_foreign
+from gridsched.systems.workflows.recorded_tasks import SeveralCores
 from gridsched.workloads.load import read_workload
 
 workflow_app = command_group()
@@ -40,6 +41,13 @@ def import_workflow(
         str | None,
         typer.Option(metavar="HOST", help="Host that sends the files that no task makes; default: they are not sent."),
     ] = None,
+    several_cores: Annotated[
+        SeveralCores,
+        typer.Option(
+            help="What becomes of a task that ran on several cores. work: one core does the work of all; time: one "
+            "core takes its run time; refuse: an error."
+        ),
+    ] = "work",
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -49,7 +57,7 @@ def import_workflow(
     --------
     gridsched workflow import examples/diamond.dax --reference-speed 4.2e9 -o diamond.toml
     """
-    found = read_foreign(workflow, reference_speed, inputs_from)
+    found = read_foreign(workflow, reference_speed, inputs_from, several_cores)
     with temporary_folder() as folder:  # what would not read back is not written
         found.write(folder / "workflow.toml")
         read_workload(folder / "workflow.toml")

@@ -215,7 +215,7 @@ class SlackPlan:
     """
 
     def __init__(self, graph: TaskGraph, table: Timetable, time_s: dict[int, float], now: float) -> None:
-        self._table, self._now = table, now
+        self._table = table
         self.order = sorted(time_s, key=lambda task: (table.start_s[task], task))
         self.time_s = time_s
         self._start_s = {task: table.start_s[task] for task in time_s}
@@ -229,6 +229,10 @@ class SlackPlan:
             self._behind_on_core.update(pairwise(row))
         self._before_on_core = {task: before for before, task in self._behind_on_core.items()}
         host = table.host
+        #: when the files that a task reads are at its host, or the present time [s]
+        self._earliest_s = {
+            task: graph.staged_s[task].item(host[task]) if task in graph.staged_s else now for task in time_s
+        }
         self._before = {
             task: [(e.other, graph.sent(e, host[e.other]).item(host[task])) for e in graph.before[task]]
             for task in time_s
@@ -255,7 +259,7 @@ class SlackPlan:
 
     def start(self, task: int) -> float:
         """Return when a task can start by the ends of those before it [s]."""
-        ends = [self._now, *(self._end(other) + sent for other, sent in self._before[task])]
+        ends = [self._earliest_s[task], *(self._end(other) + sent for other, sent in self._before[task])]
         if task in self._before_on_core:
             ends.append(self._end(self._before_on_core[task]))
         return max(ends)

@@ -12,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.limits import LARGEST
 from gridsched.systems.workflows.dot_graphs import read_dot
 from gridsched.systems.workflows.pegasus_dax import read_dax
-from gridsched.systems.workflows.recorded_tasks import joined
+from gridsched.systems.workflows.recorded_tasks import SeveralCores, joined
 from gridsched.systems.workflows.wf_format import read_wf_format
 from gridsched.systems.workflows.workflow_csv import Workflow
 
@@ -20,7 +20,12 @@ from gridsched.systems.workflows.workflow_csv import Workflow
 _MOST = 256 * 2**20
 
 
-def read_foreign(path: Path, reference_speed: float | None = None, inputs_from: str | None = None) -> Workflow:
+def read_foreign(
+    path: Path,
+    reference_speed: float | None = None,
+    inputs_from: str | None = None,
+    several_cores: SeveralCores = "work",
+) -> Workflow:
     """Read a workflow by its ending: ``.json`` (WfFormat), ``.dax`` or ``.xml`` (DAX), ``.dot`` or ``.gv``.
 
     Parameters
@@ -31,6 +36,9 @@ def read_foreign(path: Path, reference_speed: float | None = None, inputs_from: 
         task's machine says, one flop a cycle.
     inputs_from : str, optional
         Host from which files are sent that no task makes; default they are not.
+    several_cores : {"work", "time", "refuse"}
+        What becomes of a task that ran on several cores: one core does the work of all, or takes the run time, or
+        the file is refused.
 
     Raises
     ------
@@ -48,4 +56,4 @@ def read_foreign(path: Path, reference_speed: float | None = None, inputs_from: 
         raise InputError(
             f"{path}: the name of a workflow must end in .json (WfFormat), .dax or .xml (DAX), .dot or .gv (DOT)."
         )
-    return joined(readers[ending](path, _MOST), reference_speed, inputs_from)
+    return joined(readers[ending](path, _MOST), reference_speed, inputs_from, several_cores=several_cores)

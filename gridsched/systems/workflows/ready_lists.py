@@ -48,6 +48,8 @@ class ReadyList(Scheduler):
             host = self._host(ends[k], time_s[k], cores[:, 0])
             decisions.append(Assign(int(tasks[k]), host))
             left[k] = False
+            if not left.any():
+                break
             cores[host, 0] = ends[k, host]
             cores[host].sort()
             ends[:, host] = np.maximum(cores[host, 0], data_s[:, host]) + time_s[:, host]

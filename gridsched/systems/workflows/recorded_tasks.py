@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gridsched.errors import InputError, counted
 from gridsched.model.limits import LARGEST, MAX_NAME
@@ -12,6 +13,9 @@ from gridsched.systems.workflows.workflow_csv import Workflow, ordered
 
 #: Tasks that took no time that was measured take so long [s], at this speed where none is known [flop/s].
 SHORTEST_S, _SOME_SPEED = 1e-6, 1e9
+#: What becomes of a task that ran on several cores, as a task of a workflow has one: it does the work of all of them,
+#: it takes as long as it did, or it is refused.
+SeveralCores = Literal["work", "time", "refuse"]
 
 
 @dataclass
@@ -76,7 +80,11 @@ def number(value: object, where: str, what: str, most: float = LARGEST) -> float
 
 
 def joined(
-    tasks: Sequence[Recorded], reference_speed: float | None, inputs_from: str | None, notes: Sequence[str] = ()
+    tasks: Sequence[Recorded],
+    reference_speed: float | None,
+    inputs_from: str | None,
+    notes: Sequence[str] = (),
+    several_cores: SeveralCores = "work",
 ) -> Workflow:
     """Return tasks with edges for the files that one makes and another reads, and for other parents.
 
@@ -91,6 +99,8 @@ def joined(
         Host from which files are sent that no task makes; None: they are not.
     notes : sequence of str
         What the reader has to report.
+    several_cores : {"work", "time", "refuse"}
+        What becomes of tasks that ran on several cores.
 
     Raises
     ------
@@ -128,13 +138,13 @@ def joined(
                 edges.append((task.name, other, named[other].makes[file], file))
         edges += [(task.name, each, own, "") for each, own in task.parents.items() if own or each not in with_files]
     _refuse_cycle(named, edges)
+    flops = [_work(task, reference_speed, several_cores) for task in named.values()]
     several = [file for file, made_by in makers.items() if len(made_by) > 1]
-    said = [*notes, *_work_notes(tasks, reference_speed), *_staged_notes(staged, inputs_from)]
+    said = [*notes, *_work_notes(tasks, reference_speed, several_cores), *_staged_notes(staged, inputs_from)]
     said += [
         f"file {file!r} is made by {len(makers[file])} tasks: a reader gets it only from its parents"
         for file in several
     ]
-    flops = [_work(task, reference_speed) for task in named.values()]
     return Workflow({"id": list(named), "flops": flops}, edges, said, inputs_from if staged else None)
 
 
@@ -186,8 +196,13 @@ def _speed(task: Recorded, reference_speed: float | None) -> float:
     return task.speed if reference_speed is None else reference_speed
 
 
-def _work(task: Recorded, reference_speed: float | None) -> float:
+def _work(task: Recorded, reference_speed: float | None, several_cores: SeveralCores) -> float:
     """Return the work of a task [flop]."""
+    if several_cores == "refuse" and task.cores > 1:
+        raise InputError(
+            f"{task.where}: task {task.name!r} ran on {task.cores} cores, and tasks of workflows have one. "
+            "--several-cores work puts the work of all cores on one, --several-cores time keeps the run time."
+        )
     speed = _speed(task, reference_speed)
     if math.isnan(task.time_s):
         return task.flops or SHORTEST_S * (_SOME_SPEED if math.isnan(speed) else speed)
@@ -196,13 +211,13 @@ def _work(task: Recorded, reference_speed: float | None) -> float:
             f"{task.where}: the file has no single clock rate for the machines of task {task.name!r}; give "
             "--reference-speed, the speed of a core in flop/s, for all tasks."
         )
-    work = max(task.time_s, SHORTEST_S) * speed * task.cores
+    work = max(task.time_s, SHORTEST_S) * speed * (task.cores if several_cores == "work" else 1)
     if work > LARGEST:
         raise InputError(f"{task.where}: task {task.name!r} has {work:g} flop; at most {LARGEST:g} are allowed.")
     return work
 
 
-def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None) -> list[str]:
+def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None, several_cores: SeveralCores) -> list[str]:
     """Return how work was found, in words."""
     notes = []
     timed = [task for task in tasks if not math.isnan(task.time_s)]
@@ -217,7 +232,12 @@ def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None) -> lis
             "cycle (--reference-speed sets another speed)"
         )
     if several := sum(task.cores > 1 for task in timed):
-        notes.append(f"{counted(several, 'task')} ran on several cores: one core gets the work of all")
+        widest = max(task.cores for task in timed)
+        becomes = {
+            "work": "one core gets the work of all (--several-cores time keeps the run time)",
+            "time": "one core takes the run time, and the power of one core counts",
+        }
+        notes.append(f"{counted(several, 'task')} ran on several cores, at most {widest}: {becomes[several_cores]}")
     if short := sum(not (task.time_s >= SHORTEST_S or task.flops > 0) for task in tasks):
         notes.append(f"{counted(short, 'task without run time takes', 'tasks without run time take')} {SHORTEST_S:g} s")
     return notes

@@ -42,9 +42,10 @@ class StaticList(Scheduler):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Place all tasks that stand in no queue, on their hosts in the order of their planned starts."""
-        waiting = np.union1d(state.mappable, state.blocked)
-        if not len(waiting):
+        mappable, blocked = state.mappable, state.blocked
+        if not len(mappable) and not len(blocked):
             return []
+        waiting = np.union1d(mappable, blocked)
         graph = TaskGraph(state, self.system_, waiting)
         self._off_ = np.where(np.isfinite(state.ready_time), 0.0, np.inf)
         for task in graph.tasks:  # some may have been placed before, and stopped with their host
@@ -81,8 +82,8 @@ class StaticList(Scheduler):
         return self._ready_by_those_placed(graph, task, now)
 
     def _ready_by_those_placed(self, graph: TaskGraph, task: int, now: float) -> Floats:
-        """Return when the data of a task are at each host that come from tasks with a place [s]."""
-        ready = np.full(self.system_.n_hosts, now) + self._off_
+        """Return when the data of a task are at each host that come from tasks with a place, and its files [s]."""
+        ready = graph.staged_s.get(task, np.full(self.system_.n_hosts, now)) + self._off_
         for edge in graph.before[task]:
             host = self.table_.host.get(edge.other)
             if host is not None:

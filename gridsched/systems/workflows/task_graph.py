@@ -51,6 +51,8 @@ class TaskGraph:
         Their mean over the hosts that can run the task.
     before, behind : dict of int to list of Edge
         What each task waits for, of all tasks; which of `tasks` wait for it.
+    staged_s : dict of int to ndarray of float64, shape (hosts,)
+        When the files that no task makes could be at each host [s], for those of `tasks` that read any.
     """
 
     def __init__(self, state: State, system: System, tasks: Integers) -> None:
@@ -71,6 +73,9 @@ class TaskGraph:
             self.before[task].append(Edge(on, size, mean_s))
             if on in self.behind:
                 self.behind[on].append(Edge(task, size, mean_s))
+        staged = state.tasks.staged
+        readers = set() if staged is None else set(staged.task.tolist())
+        self.staged_s: dict[int, Floats] = {task: state.data_ready(task) for task in self.tasks if task in readers}
 
     def _sizes(self, state: State) -> dict[tuple[int, int], float]:
         """Return the bytes of each pair of a task and one that it waits for."""

@@ -11,7 +11,6 @@ from gridsched.metrics import Metric, RunFacts, register_metric
 from gridsched.metrics.run_metrics import data_times_s, makespan_s, mean_of_finished
 from gridsched.metrics.table import Condition
 from gridsched.model.dependencies import After
-from gridsched.model.estimates import Estimates
 from gridsched.model.timeline import core_lanes
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.optimize.task_paths import task_paths
@@ -24,22 +23,11 @@ WORKFLOW = Condition(
 )
 
 
-def host_times(estimates: Estimates, trace: Trace) -> Floats:
-    """Return how long each host takes for all tasks one after the other, in its fastest P-states [s]."""
-    tasks, numbers = np.arange(len(trace.tasks)), estimates.n_pstates(trace.platform)
-    hosts = np.arange(len(trace.platform))
-    least = np.full((len(tasks), len(hosts)), np.inf)
-    for pstate in range(int(numbers.max(initial=1))):
-        has = hosts[numbers > pstate]
-        least[:, has] = np.minimum(least[:, has], estimates.etc(tasks, has, pstate))
-    return np.asarray(least.sum(axis=0), dtype=np.float64)
-
-
 def schedule_length_ratio(run: RunFacts) -> float:
     """Makespan over the longest path, each task where it is fastest and data in no time; nan if some task is left."""
-    if run.estimates is None or not _is_done(run.trace):
+    least = run.trace.shortest_s
+    if not len(least) or not _is_done(run.trace):
         return float("nan")
-    least = run.estimates.shortest_times()
     length = task_paths(run.trace.tasks, least).length_s if np.isfinite(least).all() else 0.0
     return makespan_s(run.trace) / length if length > 0 else float("nan")
 
@@ -47,9 +35,9 @@ def schedule_length_ratio(run: RunFacts) -> float:
 def speedup(run: RunFacts) -> float:
     """Time of the host that alone would take the least for all tasks, over the makespan; nan if some task is left."""
     length = makespan_s(run.trace)
-    if run.estimates is None or not _is_done(run.trace) or length <= 0:
+    if not len(run.trace.host_times_s) or not _is_done(run.trace) or length <= 0:
         return float("nan")
-    alone = float(host_times(run.estimates, run.trace).min())
+    alone = float(run.trace.host_times_s.min())
     return alone / length if np.isfinite(alone) else float("nan")
 
 

@@ -143,6 +143,20 @@ def test_wf_format_1_4(gridsched, tmp_path):
     assert "--reference-speed, 10 flop/s" in said
 
 
+def test_several_cores_of_a_task(gridsched, refused, tmp_path):
+    """b had four cores for 4 s: 4 s at 10 flop/s are 40 flop, where its time is kept; else the file is refused."""
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(OLD))
+    tasks, said = imported(gridsched, path, "--several-cores", "time")
+    assert flops_of(tasks) == pytest.approx({"a": 25.0, "b": 40.0, "c": 1e-5})
+    assert "1 task ran on several cores, at most 4" in said
+    words = ("--reference-speed", "10", "-o", tmp_path / "none.toml", "--several-cores", "refuse")
+    message = refused("workflow", "import", path, *words)
+    assert all(part in message for part in ("w.json, line 1", "'b'", "4 cores", "--several-cores"))
+    path.write_text(json.dumps(WF))  # without cores
+    imported(gridsched, path, "--several-cores", "refuse", "--force")
+
+
 def test_work_by_the_machine_of_each_task(gridsched, refused, tmp_path):
     """a ran at 2 MHz and b at 5 MHz; c names two machines that differ, and is refused by its line."""
     content = copy.deepcopy(WF)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from test_workflow_schedulers import TOPCUOGLU, random_scenario, scenario_of
 
-from gridsched import Host, Platform, PState, RunFacts, make_tasks
+from gridsched import Host, Platform, PState, RunFacts, make_tasks, run
 from gridsched.energy import trace_energy
 from gridsched.metrics import METRICS
 from gridsched.metrics.table import metrics_of
@@ -20,8 +20,8 @@ from gridsched.systems.workflows.workflow_metrics import slack_s, wait_from_read
 
 def facts_of(scenario, id):
     """Return what the metrics of a run are computed from."""
-    trace = simulate_reference(scenario, make_scheduler(id))
-    return RunFacts(trace, trace_energy(trace), estimates=scenario.system.estimates)
+    trace = run(scenario.changed(scheduler=id, driver="reference")).trace
+    return RunFacts(trace, trace_energy(trace))
 
 
 @pytest.fixture(scope="module")

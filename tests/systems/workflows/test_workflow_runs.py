@@ -51,15 +51,32 @@ def test_a_comparison_is_of_schedulers_of_workflows(gridsched, files):
 
 
 @pytest.mark.parametrize("driver", ["reference", "simgrid"])
+@pytest.mark.parametrize("id", ["ready_min_min", "heft", "peft", "lookahead_heft", "dls", "hbmct", "heft_slack"])
 @pytest.mark.parametrize(("size", "end"), [(20, 10.0), (2, 7.0)])
-def test_a_task_runs_where_its_file_is_soonest(gridsched, files, tmp_path, driver, size, end):
+def test_a_task_runs_where_its_file_is_soonest(gridsched, files, tmp_path, driver, id, size, end):
     """Host a is half as fast: 10 flop there take 10 s; on b 5 s, and 1 s of latency and size / 2 s before that."""
     (tmp_path / "p.xml").write_text(PLATFORM.replace('id="b" speed="1f"', 'id="b" speed="2f"'))
     (tmp_path / "t.csv").write_text("id,flops\nonly,10\n")
     (tmp_path / "e.csv").write_text(f"task,on,bytes,file\nonly,,{size},raw\n")
     with (tmp_path / "w.toml").open("a") as stream:
         stream.write('inputs_from = "a"\n')
-    done = gridsched("run", *files, "--scheduler", "ready_min_min", "--driver", driver, "--json")
+    done = gridsched("run", *files, "--scheduler", id, "--driver", driver, "--json")
+    assert done.json["makespan_s"] == pytest.approx(end)
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+@pytest.mark.parametrize(("size", "end"), [(30, 16.0), (16, 14.0)])
+def test_heft_counts_files_and_data_together(gridsched, files, tmp_path, driver, size, end):
+    """first takes 4 s on b. second takes 10 s on a, with first's 2 bytes there at 6 s; on b 5 s after its file.
+
+    The file of 30 bytes is on b at 1 + 30 / 2 = 16 s, so that a is better; of 16 bytes it is there at 9 s.
+    """
+    (tmp_path / "p.xml").write_text(PLATFORM.replace('id="b" speed="1f"', 'id="b" speed="2f"'))
+    (tmp_path / "t.csv").write_text("id,flops\nfirst,8\nsecond,10\n")
+    (tmp_path / "e.csv").write_text(f"task,on,bytes,file\nsecond,first,2,\nsecond,,{size},raw\n")
+    with (tmp_path / "w.toml").open("a") as stream:
+        stream.write('inputs_from = "a"\n')
+    done = gridsched("run", *files, "--scheduler", "heft", "--driver", driver, "--json")
     assert done.json["makespan_s"] == pytest.approx(end)
 
 

@@ -100,11 +100,15 @@ def test_a_run_keeps_to_its_data_and_cores(id, cores):
             assert sum(h == host and s <= start < e - 1e-9 for h, s, e in at.values()) <= cores
 
 
+@pytest.mark.parametrize("n_files", [0, 8])
 @pytest.mark.parametrize("id", STATIC)
-def test_a_plan_is_what_happens(id):
-    """Where no two transfers share a link a static list ends when it planned to, on hosts of one core."""
+def test_a_plan_is_what_happens(id, n_files):
+    """Where no two transfers share a link a static list ends when it planned to, on hosts of one core.
+
+    Files that no task makes are sent when their readers are queued.
+    """
     for seed in range(10):
-        scenario = random_scenario(seed, id)
+        scenario = random_scenario(seed, id, n_files=n_files)
         scheduler = make_scheduler(id)
         done = simulate_reference(scenario, scheduler).executions
         planned = scheduler.table_

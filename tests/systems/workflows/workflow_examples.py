@@ -8,6 +8,7 @@ import pytest
 from gridsched import Host, Platform, PState, make_tasks
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.network import Network
+from gridsched.model.staged_files import StagedFiles
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.child import simulate_reference
@@ -60,13 +61,15 @@ def played(example, id: str):
     }
 
 
-def random_scenario(seed: int, id: str, cores: int = 1) -> LoadedScenario:
-    """Return a random graph on hosts of random speeds, with random ways between them."""
+def random_scenario(seed: int, id: str, cores: int = 1, *, n_files: int = 0) -> LoadedScenario:
+    """Return a random graph on hosts of random speeds, with random ways between them, and files on the first host."""
     rng = np.random.default_rng(seed)
     n, hosts = 25, 4
     pairs = {(int(on), task): float(rng.integers(0, 300)) for task in range(1, n) for on in rng.integers(0, task, 2)}
     tasks = make_tasks(
-        rng.uniform(50, 500, n), dependencies=dependencies([(on, task, size) for (on, task), size in pairs.items()])
+        rng.uniform(50, 500, n),
+        dependencies=dependencies([(on, task, size) for (on, task), size in pairs.items()]),
+        staged=random_files(seed, n, n_files) if n_files else None,
     )
     speeds = rng.uniform(1, 9, hosts)
     platform = Platform(
@@ -74,3 +77,13 @@ def random_scenario(seed: int, id: str, cores: int = 1) -> LoadedScenario:
     )
     ways = Network(rng.uniform(0, 5, (hosts, hosts)), rng.uniform(1, 20, (hosts, hosts)))
     return LoadedScenario(platform, tasks, id, driver="reference", between_hosts=ways)
+
+
+def random_files(seed: int, n_tasks: int, n_files: int) -> StagedFiles:
+    """Return files of random sizes on host h0, each of which three tasks read."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 600, n_files).astype(float)
+    task = np.concatenate([rng.choice(n_tasks, 3, replace=False) for _ in range(n_files)])
+    file = np.repeat(np.arange(n_files), 3)
+    order = np.argsort(task, kind="stable")
+    return StagedFiles("h0", task[order], file[order], sizes[file[order]])
