@@ -127,6 +127,8 @@ class EasyEnergyBudget(Scheduler):
         self.cap_w_ = self.budget_share * self.n_ * self.busy_w
         self.window_ = Window(self.begin_s, self.end_s, self.cap_w_, self.n_, self.idle_w, self.busy_w)
         self.saves_ = self.energy_reservation != "none"
+        #: whether jobs are held to what is saved alone: nothing is kept for what runs, and below the cap they give back
+        self.gives_back_ = self.energy_reservation == "head" and self.overtaking == "saved"
         #: what was saved until the last look, when that was [s], and what had been drawn then [J]
         self.saved_j_, self.looked_s_, self.drawn_j_ = 0.0, math.nan, 0.0
         #: nodes of what runs; what each job may draw above the cap [W], from and until when [s]
@@ -155,7 +157,9 @@ class EasyEnergyBudget(Scheduler):
         return excess if excess > 1e-9 * self.cap_w_ else 0.0
 
     def _excess_w(self, used: int) -> float:
-        """Return the same above the cap of the budget's mean [W]."""
+        """Return the same above the cap of the budget's mean [W]; below it where what a job gives back counts, too."""
+        if self.gives_back_:
+            return self._power_w(used) - self.cap_w_
         return self._above_w(used, self.cap_w_)
 
     def _lowered_w(self, now: float, head_s: float, need_j: float) -> float:
@@ -252,7 +256,7 @@ class EasyEnergyBudget(Scheduler):
             nodes = self._first(free, width)
             if nodes is None or not self._may_draw(width, now, run_s, int(np.count_nonzero(~free))):
                 break
-            yield from self._start(task, nodes, run_s, state, free, ends, reserves=self.saves_)
+            yield from self._start(task, nodes, run_s, state, free, ends, reserves=self.saves_ and not self.gives_back_)
             place += 1
         if place >= len(jobs):
             return
@@ -278,9 +282,9 @@ class EasyEnergyBudget(Scheduler):
                 if added_j > left_j + 1e-9 * abs(left_j):
                     continue
                 left_j -= added_j
-            elif self.saves_ and self.overtaking == "saved":
+            elif self.gives_back_:
                 if self._touches(now, run_s):
-                    added_j = (self._power_w(used + width) - self.cap_w_) * self._overlap_s(now, now + run_s)
+                    added_j = self._excess_w(used + width) * self._overlap_s(now, now + run_s)
                     if added_j > spare_j + 1e-9 * abs(spare_j):
                         continue
                     spare_j -= added_j
@@ -345,7 +349,7 @@ class EasyEnergyBudget(Scheduler):
         if not self._touches(begin_s, run_s):
             return True
         excess_w = self._excess_w(used + width)
-        if not excess_w or not self.saves_:
+        if not self.gives_back_ and (not excess_w or not self.saves_):
             return not excess_w
         return excess_w * self._overlap_s(begin_s, begin_s + run_s) <= saved_j + self._free_j()
 
@@ -359,7 +363,7 @@ class EasyEnergyBudget(Scheduler):
             saved_j += (self.cap_w_ - self._power_w(used)) * self._overlap_s(since, end)
             free[self.nodes_[task]] = True
             used, since = used - len(self.nodes_[task]), end
-            nodes = self._first(free, width)
+            nodes = self._first(free, width) if self.n_ - used >= width else None
             if nodes is None:
                 continue
             first_s = min(first_s, end)
