@@ -237,8 +237,8 @@ def _table_2(policy: str) -> Case:
 
 _OPEN = (
     "which job overtakes at the window's begin decides, and with it details that the paper leaves open: a plain loop "
-    "of the last program's rules, neighbours included, gives -1.8 % in the budget's days and -1.6 % in the week; with the "
-    "sign of what is saved until the head's start mended +1.3 and -0.6 %; looking at energy every 300 s +1.8 and "
+    "of the last program's rules, neighbours included, gives -1.8 % in the budget's days and -1.6 % in the week; with "
+    "the sign of what is saved until the head's start mended +1.3 and -0.6 %; looking at energy every 300 s +1.8 and "
     "+0.2 %; with jobs by their ids -1.1 and -0.6 %"
 )
 _TEN = (

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gridsched.arrays import Floats
 from gridsched.model.limits import time_tolerance
 
 
@@ -35,7 +34,7 @@ class Window:
     idle_w: float
     busy_w: float
 
-    def power_w(self, used: Floats | int) -> Floats | float:
+    def power_w(self, used: int) -> float:
         """Return what all nodes draw while so many compute [W]."""
         return used * self.busy_w + (self.n_nodes - used) * self.idle_w
 
@@ -122,8 +121,9 @@ class EnergyPlan:
     def _account(self) -> None:
         """Compute what is saved at each time, by what nodes draw from one to the next."""
         window, time = self._window, self._time
+        added_w = window.busy_w - window.idle_w
         inside = (time[:-1] >= window.begin_s) & (time[:-1] < window.end_s)
-        rate_w = np.where(inside, window.cap_w - window.power_w(self._used[:-1]), 0.0)
+        rate_w = np.where(inside, window.cap_w - window.power_w(0) - added_w * self._used[:-1], 0.0)
         self._saved = self._saved_j + np.append(0.0, np.cumsum(rate_w * np.diff(time)))
         low, high = np.searchsorted(time, (window.begin_s, window.end_s))
         #: times inside the window, both ends among them, and what is saved at them

@@ -145,7 +145,7 @@ class EasyEnergyBudget(Scheduler):
 
     def _power_w(self, used: int) -> float:
         """Return what all draw while so many nodes compute [W]."""
-        return float(self.window_.power_w(used))
+        return self.window_.power_w(used)
 
     def _overlap_s(self, begin_s: float, end_s: float) -> float:
         """Return how much of a time lies in the window [s]."""
