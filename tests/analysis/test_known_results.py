@@ -229,6 +229,28 @@ def test_requests_of_at_least_twice_the_run(tmp_path):
     assert [each.verdict for each in outcomes([case], tmp_path)] == [AGREES, AGREES]
 
 
+@pytest.mark.parametrize("policy", energy_budgets.POLICIES)
+def test_table_2_of_ccgrid_2017_by_hand(policy, tmp_path, monkeypatch):
+    """Two weeks in which nothing runs from the budget's days on; the job after them waits for its node to boot.
+
+    Nodes that are off draw 9.75 W from the window's begin on, after 6.1 s of 101 W, in the place of 95 W.
+    """
+    monkeypatch.setattr(energy_budgets, "SHARES", (0.5,))
+    (case,) = chosen_cases([f"ccgrid2017-table2-{policy.lower()}"])
+    rows = [(1, 0, 2, 1, 4), (2, 700_000, 10, 1, 20)]
+    lines = [f"{n} {s} -1 {r} {w} -1 -1 {w} {e} -1 1" + " -1" * 7 for n, s, r, w, e in rows]
+    for each in case.inputs:
+        (tmp_path / each.file).write_text("; MaxProcs: 1152\n" + "\n".join(lines) + "\n")
+    found = {each.row.key: each for each in outcomes([case], tmp_path)}
+    idle_j = 1152 * 95.0 * 604_800 + 2 * (190.738 - 95.0)
+    saved_j = 1152 * ((95.0 - 9.75) * (604_800 - 172_800) - (101.0 - 9.75) * 6.1)
+    assert found["week_j"].ours == pytest.approx(-100 * saved_j / idle_j)
+    assert found["slowdown"].ours == pytest.approx(100 * ((1 + 16.152) / 2 - 1))
+    assert found["utilisation"].ours == 0.0
+    assert found["week_j"].verdict == AGREES
+    assert found["utilisation"].verdict == MISSES
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("case", [each for each in CASES if each.inputs], ids=lambda case: case.id)
 def test_all_known_results(case):

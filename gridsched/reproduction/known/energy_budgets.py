@@ -17,6 +17,7 @@ from gridsched.model.platform import Platform, PState, homogeneous_cluster
 from gridsched.reproduction.known.cases import Case, Input, Row, Values
 from gridsched.runs.run import run
 from gridsched.sim.scenario import Scenario
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 SOURCE = (
     "P.-F. Dutot, Y. Georgiou, D. Glesser, L. Lefevre, M. Poquet, I. Rais, 'Towards energy budget control in HPC', "
@@ -143,7 +144,12 @@ def _job(fields: list[str], name: str) -> tuple[int, float, list[str]]:
 
 
 def measured(
-    path: Path, nodes: int, parameters: Mapping[str, float | str | bool], scheduler: str = "easy_energy_budget"
+    path: Path,
+    nodes: int,
+    parameters: Mapping[str, float | str | bool],
+    scheduler: str = "easy_energy_budget",
+    *,
+    converted: bool = True,
 ) -> dict[str, float]:
     """Return what the study prints of a week.
 
@@ -155,6 +161,8 @@ def measured(
     parameters : mapping
         Of the scheduler.
     scheduler : str
+    converted : bool
+        Whether the log is read as the study's job files have it, else as it is, with requests of twice the run.
 
     Returns
     -------
@@ -164,8 +172,17 @@ def measured(
     """
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "week.swf")
-        log.write_text(as_converted(read_text(path), path.name), encoding="utf-8")
-        scenario = Scenario(machine(nodes), str(log), scheduler, dict(parameters), driver="reference", walltime="kill")
+        if converted:
+            log.write_text(as_converted(read_text(path), path.name), encoding="utf-8")
+        scenario = Scenario(
+            machine(nodes),
+            str(log if converted else path),
+            scheduler,
+            dict(parameters),
+            driver="reference",
+            walltime="kill",
+            trace=TraceOptions(requests="log" if converted else "twice"),
+        )
         result = run(scenario)
     trace = result.trace
     joules = grid_energy_between(trace, np.array([0.0, BEGIN_S, END_S, WEEK_S]))
@@ -192,7 +209,7 @@ def _case(
         f"ccgrid2017-{id}",
         SOURCE,
         f"gridsched reproduce known --inputs DIR --only ccgrid2017-{id}",
-        lambda paths: measured(paths[0], nodes, parameters, scheduler),
+        lambda paths: measured(paths[0], nodes, parameters, scheduler, converted=scheduler == "easy_energy_budget"),
         rows,
         (_input(log),),
     )
