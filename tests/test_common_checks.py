@@ -86,6 +86,9 @@ VARIANTS = (
     ("easy_energy_budget", {"energy_reservation": "none", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
     ("easy_energy_budget", {"overtaking": "power", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
     ("easy_energy_budget", {"begin_s": 5.0, "end_s": 50.0, "contiguous": False, "switches_off": True}),
+    ("easy_energy_budget", {"overtaking": "saved", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
+    ("easy_energy_budget", {"energy_reservation": "all", "budget_share": 0.7, "begin_s": 5.0, "end_s": 50.0}),
+    ("easy_energy_budget", {"energy_reservation": "all", "begin_s": 5.0, "end_s": 50.0, "switches_off": True}),
 )
 #: those that are programs of their own are in systems/batsim
 OWN = [entry.id for entry in entries() if not scheduler_class(entry.id).traits.external]

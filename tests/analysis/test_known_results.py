@@ -11,6 +11,7 @@ import pytest
 from gridsched.analysis.statistics import Interval
 from gridsched.cli.app import main
 from gridsched.errors import InputError
+from gridsched.reproduction.known import energy_budgets
 from gridsched.reproduction.known.cases import AGREES, MISSES, SKIPPED, Case, Input, LogRun, Outcome, Row, outcomes
 from gridsched.reproduction.known.real_slurm import with_constraints
 from gridsched.reproduction.known.table import CASES, cells, chosen_cases, markdown
@@ -43,6 +44,62 @@ def test_within_a_share_or_an_interval():
     assert not near.agrees(94.0)
     assert Row("x", "x", "100", near="interval").agrees(Interval(98.0, 95.0, 101.0, 20))
     assert not Row("x", "x", "100", near="interval").agrees(Interval(98.0, 96.0, 99.9, 20))
+
+
+def test_of_the_same_sign():
+    """Table II of CCGrid 2017 has changes for the better and the worse; how far off one is means nothing there."""
+    row = Row("x", "x", "-4.74", "%", near="sign")
+    assert row.agrees(-15.0)
+    assert not row.agrees(0.0)
+    assert not row.agrees(0.1)
+    case = Case("made", "by hand", "gridsched", lambda _: {"x": -15.0}, (row,))
+    (found,) = outcomes([case], None)
+    assert cells(found.record()) == ("x", "-4.74 %", "-15", "", AGREES)
+
+
+@pytest.mark.parametrize(
+    ("keys", "places"),
+    [
+        ([1.0] * 16, list(range(16))),
+        ([1.0] * 17, [8, 16, 15, 14, 13, 12, 11, 10, 9, 0, 7, 6, 5, 4, 3, 2, 1]),
+        ([float(k * 7 % 5) for k in range(20)], [0, 5, 15, 10, 18, 3, 13, 8, 1, 16, 11, 6, 9, 14, 4, 19, 12, 7, 17, 2]),
+    ],
+)
+def test_the_order_of_equal_submissions_in_batsim(keys, places):
+    """As a C++ program of ten lines puts them with std::sort of GCC 12, whose ties are not kept as they were."""
+    assert energy_budgets.order_of_std_sort(keys) == places
+
+
+def test_a_log_as_batsim_s_converter_has_it():
+    """Runs in full 2 s, requests of at least twice the log's run, jobs by submission and id."""
+    rows = [(9, 5, 7, 2, 9), (8, 5, 3, 1, 20), (7, 60, 1.5, 4, 1)]
+    lines = [f"{n} {s} -1 {r} {w} -1 -1 {w} {e} -1 1" + " -1" * 7 for n, s, r, w, e in rows]
+    made = energy_budgets.as_converted("; MaxProcs: 4\n" + "\n".join(lines) + "\n", "made.swf").splitlines()
+    assert made[0] == "; MaxProcs: 4"
+    found = [[float(line.split()[at]) for at in (0, 1, 3, 4, 8)] for line in made[1:]]
+    assert found == [[1, 5, 2, 1, 20], [2, 5, 6, 2, 14], [3, 60, 1, 4, 3]]
+    for line in ("1 0 -1", lines[0].replace(" 7 ", " seven "), lines[0].replace(" 7 ", " inf ")):
+        with pytest.raises(InputError, match=r"made\.swf"):
+            energy_budgets.as_converted(line, "made.swf")
+
+
+def test_a_week_under_a_budget_by_hand(tmp_path):
+    """Two of three nodes compute for 100,000 s in the budget's days, and three when they are over.
+
+    The last job waits for 100 s, as its third node would exceed the cap; the first begins the week. Nothing is drawn
+    after the last end.
+    """
+    rows = [(1, 0, 2, 1, 4), (2, 200_000, 100_000, 2, 200_000), (3, 431_900, 100_000, 3, 200_000)]
+    lines = [f"{n} {s} -1 {r} {w} -1 -1 {w} {e} -1 1" + " -1" * 7 for n, s, r, w, e in rows]
+    log = tmp_path / "week.swf"
+    log.write_text("; MaxProcs: 3\n" + "\n".join(lines) + "\n")
+    found = energy_budgets.measured(log, 3, {"budget_share": 0.9, "energy_reservation": "none"})
+    above_j = 2 * 100_000 * (190.738 - 95.0)
+    assert found["budget_j"] == pytest.approx(3 * 95.0 * 259_200 + above_j)
+    assert found["week_j"] == pytest.approx(3 * 95.0 * 532_000 + 2.5 * above_j + 2 * (190.738 - 95.0))
+    assert found["end_s"] == 532_000
+    assert found["slowdown"] == pytest.approx((2 + 1.001) / 3)
+    assert found["utilisation"] == pytest.approx(500_002 / (3 * 604_800))
 
 
 def test_cases_have_names_of_their_own():
@@ -170,6 +227,28 @@ def test_requests_of_at_least_twice_the_run(tmp_path):
     case = LogRun(log, "fcfs", trace=(("requests", "twice"),), settings=(("walltime", "kill"),)).case("made", "x", rows)
     # the second waits for 8 s, the third, submitted at 1 s, for the second's 5 s: (0 + 8 + 12) / 3
     assert [each.verdict for each in outcomes([case], tmp_path)] == [AGREES, AGREES]
+
+
+@pytest.mark.parametrize("policy", energy_budgets.POLICIES)
+def test_table_2_of_ccgrid_2017_by_hand(policy, tmp_path, monkeypatch):
+    """Two weeks in which nothing runs from the budget's days on; the job after them waits for its node to boot.
+
+    Nodes that are off draw 9.75 W from the window's begin on, after 6.1 s of 101 W, in the place of 95 W.
+    """
+    monkeypatch.setattr(energy_budgets, "SHARES", (0.5,))
+    (case,) = chosen_cases([f"ccgrid2017-table2-{policy.lower()}"])
+    rows = [(1, 0, 2, 1, 4), (2, 700_000, 10, 1, 20)]
+    lines = [f"{n} {s} -1 {r} {w} -1 -1 {w} {e} -1 1" + " -1" * 7 for n, s, r, w, e in rows]
+    for each in case.inputs:
+        (tmp_path / each.file).write_text("; MaxProcs: 1152\n" + "\n".join(lines) + "\n")
+    found = {each.row.key: each for each in outcomes([case], tmp_path)}
+    idle_j = 1152 * 95.0 * 604_800 + 2 * (190.738 - 95.0)
+    saved_j = 1152 * ((95.0 - 9.75) * (604_800 - 172_800) - (101.0 - 9.75) * 6.1)
+    assert found["week_j"].ours == pytest.approx(-100 * saved_j / idle_j)
+    assert found["slowdown"].ours == pytest.approx(100 * ((1 + 16.152) / 2 - 1))
+    assert found["utilisation"].ours == 0.0
+    assert found["week_j"].verdict == AGREES
+    assert found["utilisation"].verdict == MISSES
 
 
 @pytest.mark.long

@@ -56,10 +56,103 @@ def test_what_overtakes_leaves_the_head_its_energy(share, overtaking, start_s):
     assert starts(jobs, budget_share=share, overtaking=overtaking) == [0, 150, start_s]
 
 
+@pytest.mark.parametrize(("share", "start_s"), [(0.85, 132), (0.95, 104)])
+def test_what_overtakes_is_held_to_what_is_saved(share, start_s):
+    """Two nodes are busy until 150 s, when the head takes all four for 50 s; a third job needs one for 10 s.
+
+    At a share of 0.85 the head needs 6,000 J. While the third runs, all draw 30 W less than 680 W, which gives 300 J
+    back: it may start once 5,700 J are saved, at 180 W. At 0.95 that is 2,000 J, 1,100 J and so 900 J, at 260 W.
+    """
+    jobs = [(0, 150, 2, 150), (101, 50, 4, 50), (102, 10, 1, 10)]
+    assert starts(jobs, budget_share=share, overtaking="saved") == [0, 150, start_s]
+
+
+def test_all_reserve_energy():
+    """Three nodes for 50 s draw 50 W above 600 W, 2,500 J, which the idle machine saves by 106.25 s.
+
+    The first ends at 156.25 s, with nothing saved: the second, which would draw 450 J of it before, starts then.
+    """
+    assert starts(JOBS, energy_reservation="all", contiguous=False) == [106.25, 156.25]
+
+
+def test_who_is_second_keeps_its_energy():
+    """Two nodes are busy until 120 s, and save 100 W: 2,000 J. Jobs of 4, 3 and 1 nodes wait from 100 s on.
+
+    Four nodes for 5 s need 1,000 J above the cap, so that 1,000 J are left at 125 s. Three nodes for 40 s need 2,000 J:
+    the idle machine saves 1,000 J by 127.5 s. One node would draw 750 J in 5 s; two idle nodes may give it nothing
+    before 167.5 s, where nothing is saved. Where the head alone reserves, it overtakes the second.
+    """
+    jobs = [(0, 120, 2, 120), (100, 5, 4, 5), (100, 40, 3, 40), (100, 5, 1, 5)]
+    planned = starts(jobs, energy_reservation="all", contiguous=False)
+    assert planned == [0, 120, 127.5, 167.5]
+    assert starts(jobs)[3] < 167.5
+
+
+def saved_j(plan, cap_w, window, until_s) -> float:
+    """Return what is saved at a time of jobs (start, run time, nodes) on four nodes of 50 and 200 W."""
+    begin_s, end_s = window
+    drawn_j = sum(150.0 * w * max(min(s + r, until_s, end_s) - max(s, begin_s), 0.0) for s, r, w in plan)
+    return (cap_w - 200.0) * max(min(until_s, end_s) - begin_s, 0.0) - drawn_j
+
+
+def fits(plan, job, cap_w, window) -> bool:
+    """Whether a further job leaves nodes and saved energy at all times, at which anything changes."""
+    times = sorted({t for s, r, _ in (*plan, job) for t in (s, s + r)} | {*window})
+    begin_s, end_s = job[0], job[0] + job[1]
+    for t in times:
+        if begin_s <= t < end_s and sum(w for s, r, w in (*plan, job) if s <= t < s + r) > 4:
+            return False
+        own_j = 150.0 * job[2] * max(min(t, end_s, window[1]) - max(begin_s, window[0]), 0.0)
+        if own_j > 0 and saved_j((*plan, job), cap_w, window, t) < -1e-6:
+            return False
+    return True
+
+
+def planned_by_search(jobs, cap_w, window) -> list[float]:
+    """Return starts by trying times: each job, in order, has the first at which it fits."""
+    plan: list[tuple[float, float, int]] = []
+    for submitted, run_s, width, _ in jobs:
+        edges = {t for s, r, _ in plan for t in (s, s + r, s - run_s, s + r - run_s)} | {*window, window[0] - run_s}
+        places = [submitted, *sorted(t for t in edges if t > submitted)]
+        for low, high in zip(places, [*places[1:], places[-1]], strict=True):
+            if fits(plan, (low, run_s, width), cap_w, window):
+                plan.append((low, run_s, width))
+                break
+            inside = high - 1e-7
+            if inside > low and fits(plan, (inside, run_s, width), cap_w, window):
+                for _ in range(60):
+                    middle = (low + inside) / 2
+                    low, inside = (
+                        (low, middle) if fits(plan, (middle, run_s, width), cap_w, window) else (middle, inside)
+                    )
+                plan.append((inside, run_s, width))
+                break
+    return [start for start, _, _ in plan]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_all_reserve_energy_as_a_search_finds_it(seed):
+    """Jobs of 1 to 4 nodes that are submitted together and take what they asked for; the budget is never exceeded."""
+    rng = np.random.default_rng(seed)
+    columns = rng.integers(1, 60, 14), rng.integers(1, 5, 14)
+    jobs = [(60, r, w, r) for r, w in zip(*(each.tolist() for each in columns), strict=True)]
+    share = (0.6, 0.75, 0.9)[seed % 3]
+    asked = scenario(
+        jobs, 4, "easy_energy_budget",
+        parameters=WINDOW | {"energy_reservation": "all", "contiguous": False, "budget_share": share},
+    )  # fmt: skip
+    trace = run(asked).trace
+    expected = planned_by_search(jobs, share * 800.0, (100.0, 200.0))
+    assert trace.start_time_s.tolist() == pytest.approx(expected, abs=1e-5)
+    edges = np.arange(100.0, 200.5, 0.5)
+    drawn_j = np.cumsum(grid_energy_between(trace, edges))
+    assert (drawn_j <= share * 800.0 * (edges[1:] - 100.0) + 1e-3).all()
+
+
 def test_outside_the_window_nothing_is_limited():
     """Jobs whose requests do not touch it, and a budget that is never short."""
     jobs = [(0, 50, 4, 50), (0, 49, 4, 49), (200, 50, 4, 50)]
-    for rule in ("head", "none"):
+    for rule in ("head", "all", "none"):
         assert starts(jobs, energy_reservation=rule) == [0, 50, 200]
         assert starts(JOBS, budget_share=1.0, energy_reservation=rule) == [100, 101]
 
@@ -127,7 +220,7 @@ def test_both_drivers_agree(switches, monkeypatch):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"overtaking": "all"}, {"busy_w": 50.0}],
+    [{"end_s": 50.0}, {"budget_share": 0.0}, {"energy_reservation": "some"}, {"overtaking": "any"}, {"busy_w": 50.0}],
 )
 def test_illegal_parameters_are_refused(parameters):
     """Each by its name."""

@@ -60,8 +60,8 @@ class Row:
     printed : str
         As it is printed, digit by digit; or by theory.
     unit : str
-    near : {"digits", "share", "interval"}
-        Ours agrees to all printed digits; or within a share of it; or it lies inside our interval.
+    near : {"digits", "share", "interval", "sign"}
+        Ours agrees to all printed digits; or within a share of it; or it lies inside our interval; or has its sign.
     share : float
     why : str
         Why it misses where that is known, and by what experiment.
@@ -71,7 +71,7 @@ class Row:
     what: str
     printed: str
     unit: str = ""
-    near: Literal["digits", "share", "interval"] = "digits"
+    near: Literal["digits", "share", "interval", "sign"] = "digits"
     share: float = 0.0
     why: str = ""
 
@@ -83,6 +83,8 @@ class Row:
         printed = float(self.printed)
         if isinstance(ours, Interval):
             return ours.low <= printed <= ours.high
+        if self.near == "sign":
+            return ours * printed > 0.0
         if self.near == "share":
             return abs(ours - printed) <= self.share * abs(printed)
         decimals = len(self.printed.partition("e")[0].partition(".")[2]) - int(self.printed.partition("e")[2] or 0)
@@ -158,7 +160,7 @@ class Outcome:
             "ours": mean,
             "low": ours.low if isinstance(ours, Interval) else None,
             "high": ours.high if isinstance(ours, Interval) else None,
-            "off": None if mean is None or not printed else mean / printed - 1.0,
+            "off": None if mean is None or not printed or self.row.near == "sign" else mean / printed - 1.0,
             "verdict": self.verdict,
             "why": self.absent or (self.row.why if self.verdict == MISSES else ""),
             "command": self.case.command,

@@ -43,7 +43,7 @@ def cells(record: dict[str, Any]) -> tuple[str, ...]:
     else:
         printed = f"{float(record['printed']):.5g}"
         ours = f"{record['ours']:.5g} ({record['low']:.5g} to {record['high']:.5g})"
-    off = "0" if record["off"] is not None and abs(record["off"]) < 1e-9 else f"{100 * (record['off'] or 0.0):+.1f} %"
+    off = "" if record["off"] is None else "0" if abs(record["off"]) < 1e-9 else f"{100 * record['off']:+.1f} %"
     return record["what"], f"{printed}{unit}", ours, off, record["verdict"]
 
 

@@ -16,6 +16,7 @@ from gridsched.policy.base import Scheduler, Traits, TraitsWith, check_choice, c
 from gridsched.policy.decisions import Allocate, Decision, PowerOff, PowerOn, WakeAt
 from gridsched.policy.state import State
 from gridsched.schedulers.parallel.backfilling import check_one_cluster
+from gridsched.schedulers.parallel.energy_plan import EnergyPlan, Window
 
 
 class EasyEnergyBudget(Scheduler):
@@ -27,20 +28,23 @@ class EasyEnergyBudget(Scheduler):
         The budget, as a share of what all nodes draw that compute for the whole window.
     begin_s, end_s : float
         The window [s].
-    energy_reservation : {"head", "none"}
+    energy_reservation : {"head", "all", "none"}
         ``head``: the head of the queue may take energy that was saved, and reserves what it needs; jobs that
-        overtake it may take neither its nodes nor its energy (energyBud). ``none``: nobody may; the budget is a
+        overtake it may take neither its nodes nor its energy (energyBud). ``all``: every waiting job, in order, has
+        nodes and energy reserved for its earliest start. ``none``: nobody may take what was saved; the budget is a
         cap on power at its mean rate (PC).
-    overtaking : {"energy", "power"}
+    overtaking : {"energy", "saved", "power"}
         What jobs that overtake a head with reserved energy are held to: ``energy``, what becomes available until
-        the head starts, and neither what runs nor the head needs; ``power``, the cap, lowered by what is reserved
-        over the time until the head starts (reducePC).
+        the head starts, and neither what runs nor the head needs; ``saved``, what was saved, less what the head and
+        others of that look take of it, as the head is; ``power``, the cap, lowered by what is reserved over the time
+        until the head starts (reducePC). It has no effect unless the head alone reserves.
     idle_w, busy_w : float
         What the scheduler takes a node to draw that idles, and one that computes [W].
     monitored_s : float
         How often the energy that was really drawn is looked at in the window [s].
     contiguous : bool
-        Whether a job takes neighbouring nodes.
+        Whether a job takes neighbouring nodes; with ``all``, which reserves numbers of nodes, it takes them where
+        there are such.
     switches_off : bool
         Whether nodes that idle are off in the window; a job whose nodes are off waits for them to boot.
     spares_idle : bool
@@ -56,6 +60,10 @@ class EasyEnergyBudget(Scheduler):
     not before the window's end. Others, in order, may overtake where they do not delay it: on nodes that it does not
     need or until it starts. With ``head`` they leave it its energy, in one of two ways (`overtaking`): idle nodes save
     it, since others may draw no more in all, or since the cap is lower until then.
+
+    With ``all`` what is saved is planned from now to the window's end (`EnergyPlan`): a job starts where nodes are free
+    and where at no later time less than nothing is saved, be that above or below P. Between two looks the scheduler's
+    own watts count. All are planned anew, in order, at each event.
 
     References
     ----------
@@ -105,8 +113,8 @@ class EasyEnergyBudget(Scheduler):
         check_number(self._id, "budget_share", self.budget_share, lambda x: 0 < x < math.inf, "greater than 0")
         check_number(self._id, "begin_s", self.begin_s, lambda x: 0 <= x < math.inf, "at least 0 s")
         check_number(self._id, "end_s", self.end_s, lambda x: self.begin_s < x < math.inf, "after begin_s")
-        check_choice(self._id, "energy_reservation", self.energy_reservation, ["head", "none"])
-        check_choice(self._id, "overtaking", self.overtaking, ["energy", "power"])
+        check_choice(self._id, "energy_reservation", self.energy_reservation, ["head", "all", "none"])
+        check_choice(self._id, "overtaking", self.overtaking, ["energy", "saved", "power"])
         check_number(self._id, "idle_w", self.idle_w, lambda x: 0 <= x < math.inf, "at least 0 W")
         check_number(self._id, "busy_w", self.busy_w, lambda x: self.idle_w < x < math.inf, "greater than idle_w")
         check_number(self._id, "monitored_s", self.monitored_s, lambda x: 0 < x < math.inf, "greater than 0 s")
@@ -117,7 +125,10 @@ class EasyEnergyBudget(Scheduler):
         self.pstate_ = system.pstate
         #: the rate at which the budget becomes available [W]
         self.cap_w_ = self.budget_share * self.n_ * self.busy_w
-        self.saves_ = self.energy_reservation == "head"
+        self.window_ = Window(self.begin_s, self.end_s, self.cap_w_, self.n_, self.idle_w, self.busy_w)
+        self.saves_ = self.energy_reservation != "none"
+        #: whether jobs are held to what is saved alone: nothing is kept for what runs, and below the cap they give back
+        self.gives_back_ = self.energy_reservation == "head" and self.overtaking == "saved"
         #: what was saved until the last look, when that was [s], and what had been drawn then [J]
         self.saved_j_, self.looked_s_, self.drawn_j_ = 0.0, math.nan, 0.0
         #: nodes of what runs; what each job may draw above the cap [W], from and until when [s]
@@ -125,6 +136,8 @@ class EasyEnergyBudget(Scheduler):
         #: those whose nodes boot, in order of being chosen
         self.booting_: list[int] = []
         self.above_: dict[int, tuple[float, float, float]] = {}
+        #: what was saved since the last look by the scheduler's watts [J], until when [s], and nodes in use since then
+        self.since_j_, self.until_s_, self.used_ = 0.0, 0.0, 0
         #: for when a wake was asked for [s]
         self.woken_: set[float] = set()
 
@@ -132,7 +145,7 @@ class EasyEnergyBudget(Scheduler):
 
     def _power_w(self, used: int) -> float:
         """Return what all draw while so many nodes compute [W]."""
-        return used * self.busy_w + (self.n_ - used) * self.idle_w
+        return self.window_.power_w(used)
 
     def _overlap_s(self, begin_s: float, end_s: float) -> float:
         """Return how much of a time lies in the window [s]."""
@@ -144,7 +157,9 @@ class EasyEnergyBudget(Scheduler):
         return excess if excess > 1e-9 * self.cap_w_ else 0.0
 
     def _excess_w(self, used: int) -> float:
-        """Return the same above the cap of the budget's mean [W]."""
+        """Return the same above the cap of the budget's mean [W]; below it where what a job gives back counts, too."""
+        if self.gives_back_:
+            return self._power_w(used) - self.cap_w_
         return self._above_w(used, self.cap_w_)
 
     def _lowered_w(self, now: float, head_s: float, need_j: float) -> float:
@@ -177,6 +192,7 @@ class EasyEnergyBudget(Scheduler):
         if not is_first:
             self.saved_j_ += self.cap_w_ * (now - self.looked_s_) - (drawn_j - self.drawn_j_)
         self.looked_s_, self.drawn_j_ = now, drawn_j
+        self.since_j_ = 0.0
 
     # ------------------------------------------------------------------ nodes
 
@@ -203,6 +219,7 @@ class EasyEnergyBudget(Scheduler):
         tasks = running["task"].tolist()
         self.nodes_ = {task: self.nodes_[task] for task in [*tasks, *self.booting_]}
         self.above_ = {task: each for task, each in self.above_.items() if task in self.nodes_}
+        self.since_j_ += (self.cap_w_ - self._power_w(self.used_)) * self._overlap_s(self.until_s_, now)
         self._monitor(state)
         ends = {task: max(end, now) for task, end in zip(tasks, running["estimated_end"].tolist(), strict=True)}
         is_free = state.nodes.free
@@ -221,7 +238,9 @@ class EasyEnergyBudget(Scheduler):
             free = self.up_.copy()
             for nodes in self.nodes_.values():
                 free[nodes] = False
-        decisions += self._starts(state, free, ends)
+        starts = self._planned_starts if self.energy_reservation == "all" else self._starts
+        decisions += starts(state, free, ends)
+        self.until_s_, self.used_ = now, int(np.count_nonzero(~free))
         if self.switches_off and self.begin_s <= now < self.end_s:
             decisions += [PowerOff(host) for host in np.flatnonzero(free & is_free).tolist()]
         return [*decisions, *self._wakes(now)]
@@ -237,18 +256,25 @@ class EasyEnergyBudget(Scheduler):
             nodes = self._first(free, width)
             if nodes is None or not self._may_draw(width, now, run_s, int(np.count_nonzero(~free))):
                 break
-            yield from self._start(task, nodes, run_s, state, free, ends, reserves=self.saves_)
+            yield from self._start(task, nodes, run_s, state, free, ends, reserves=self.saves_ and not self.gives_back_)
             place += 1
         if place >= len(jobs):
             return
         _, width, run_s = jobs[place]
         head_s, kept, need_j = self._head(width, run_s, now, free, ends)
-        left_j = self._left_j(now, head_s, free, ends) - max(need_j - self._free_j(), 0.0)
+        left_j = self._left_j(now, head_s, ends) - max(need_j - self._free_j(), 0.0)
+        spare_j = self._free_j() - need_j
         cap_w = self.cap_w_ - self._lowered_w(now, head_s, need_j)
+        used = int(np.count_nonzero(~free))
+        #: first nodes of a width, until the head starts or for longer; as they are until the next job starts
+        found: dict[tuple[int, bool], Integers | None] = {}
         for task, width, run_s in jobs[place + 1 :]:
-            if not free.any():
+            if used == self.n_:
                 return
-            nodes = self._first(free if now + run_s <= head_s else free & ~kept, width)
+            key = width, now + run_s <= head_s
+            if key not in found:
+                found[key] = self._first(free if key[1] else free & ~kept, width)
+            nodes = found[key]
             if nodes is None:
                 continue
             if self.saves_ and self.overtaking == "energy":
@@ -256,9 +282,43 @@ class EasyEnergyBudget(Scheduler):
                 if added_j > left_j + 1e-9 * abs(left_j):
                     continue
                 left_j -= added_j
-            elif self._touches(now, run_s) and self._above_w(int(np.count_nonzero(~free)) + width, cap_w):
+            elif self.gives_back_:
+                if self._touches(now, run_s):
+                    added_j = self._excess_w(used + width) * self._overlap_s(now, now + run_s)
+                    if added_j > spare_j + 1e-9 * abs(spare_j):
+                        continue
+                    spare_j -= added_j
+            elif self._touches(now, run_s) and self._above_w(used + width, cap_w):
                 continue
             yield from self._start(task, nodes, run_s, state, free, ends)
+            used += width
+            found.clear()
+
+    def _planned_starts(self, state: State, free: Booleans, ends: dict[int, float]) -> Iterator[Decision]:
+        """Yield what starts when all, in order, reserve nodes and energy; wake for the next reservation."""
+        now, estimates = state.now, state.estimates
+        running = [(len(self.nodes_[task]), end) for task, end in ends.items() if end > now]
+        plan = EnergyPlan(self.window_, now, int(np.count_nonzero(self.up_)), self.saved_j_ + self.since_j_, running)
+        next_s = math.inf
+        for task in state.mappable.tolist():
+            if task in self.nodes_:
+                continue
+            width, run_s = estimates.width(task, 0), estimates.run_time(task, 0, self.pstate_)
+            start_s = plan.earliest_s(width, run_s)
+            if start_s == math.inf:
+                continue
+            plan.reserve(width, max(start_s, now), run_s)
+            if start_s > now + time_tolerance(now):
+                next_s = min(next_s, start_s)
+                continue
+            nodes = self._first(free, width)
+            if nodes is None:
+                nodes = free.nonzero()[0][:width]
+            if len(nodes) == width:
+                yield from self._start(task, nodes, run_s, state, free, ends)
+        if next_s < math.inf and next_s not in self.woken_:
+            self.woken_.add(next_s)
+            yield WakeAt(next_s)
 
     def _start(
         self,
@@ -289,7 +349,7 @@ class EasyEnergyBudget(Scheduler):
         if not self._touches(begin_s, run_s):
             return True
         excess_w = self._excess_w(used + width)
-        if not excess_w or not self.saves_:
+        if not self.gives_back_ and (not excess_w or not self.saves_):
             return not excess_w
         return excess_w * self._overlap_s(begin_s, begin_s + run_s) <= saved_j + self._free_j()
 
@@ -303,7 +363,7 @@ class EasyEnergyBudget(Scheduler):
             saved_j += (self.cap_w_ - self._power_w(used)) * self._overlap_s(since, end)
             free[self.nodes_[task]] = True
             used, since = used - len(self.nodes_[task]), end
-            nodes = self._first(free, width)
+            nodes = self._first(free, width) if self.n_ - used >= width else None
             if nodes is None:
                 continue
             first_s = min(first_s, end)
@@ -331,7 +391,7 @@ class EasyEnergyBudget(Scheduler):
         start_s = since_s + (excess_w * (self.end_s - since_s) - have_j) / rate_w if rate_w > 0 else self.end_s
         return min(max(start_s, since_s), self.end_s)
 
-    def _left_j(self, now: float, head_s: float, free: Booleans, ends: dict[int, float]) -> float:
+    def _left_j(self, now: float, head_s: float, ends: dict[int, float]) -> float:
         """Return what becomes available until the head starts and what runs does not draw [J]."""
         if not self._overlap_s(now, head_s):
             return math.inf
