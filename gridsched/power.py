@@ -234,19 +234,19 @@ def running_total(blocks: Callable[[], Iterable[Block]]) -> tuple[Floats, list[F
 
 
 class _Steps(NamedTuple):
-    """Steps of a quantity on the hosts of a block: after an instant, `count` more hosts have this value.
+    """Steps of a quantity on the hosts of a block: after an instant, so many `more` hosts have this value.
 
     Attributes
     ----------
     instant : ndarray of int64, shape (steps,)
         Which of the block's instants.
     value : ndarray of float64, shape (steps,)
-    count : ndarray of int64, shape (steps,)
+    more : ndarray of int64, shape (steps,)
     """
 
     instant: Integers
     value: Floats
-    count: Integers
+    more: Integers
 
 
 class RunningTotal:
@@ -273,7 +273,7 @@ class RunningTotal:
         instant = np.empty(len(own), dtype=np.int64)
         instant[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(own))))
         steps = [_steps_of(each, is_new, instant, len(first)) for each in values]
-        self._n_steps += sum(len(each.count) for each in steps)
+        self._n_steps += sum(len(each.more) for each in steps)
         self._steps.append(steps)
         if self._n_steps > _KEPT_ROWS:
             self._steps = None
@@ -286,8 +286,8 @@ class RunningTotal:
         all_steps = self._steps_again(blocks) if self._steps is None else self._steps
         for times, steps in zip(self._times, all_steps, strict=True):
             instants = np.searchsorted(time, times)
-            for total, (instant, value, count) in zip(sums, steps, strict=True):
-                np.add.at(total, instants[instant], count * np.rint(np.ldexp(value, exponent)).astype(np.int64))
+            for total, (instant, value, more) in zip(sums, steps, strict=True):
+                np.add.at(total, instants[instant], more * np.rint(np.ldexp(value, exponent)).astype(np.int64))
         return time, [np.ldexp(np.cumsum(total).astype(np.float64), -exponent) for total in sums]
 
     def _steps_again(self, blocks: Callable[[], Iterable[Block]]) -> Iterator[list[_Steps]]:
@@ -315,8 +315,8 @@ def _steps_of(values: Floats, is_new: Booleans, instant: Integers, n_instants: i
     if len(rest):
         ones = np.ones(len(at), dtype=np.int64)
         found = [_Steps(at, after, ones), _Steps(at, before, -ones)]
-    instants, of, counts = zip(*found, strict=True) if found else ((at[:0],), (after[:0],), (at[:0],))
-    return _Steps(np.concatenate(instants), np.concatenate(of), np.concatenate(counts))
+    found = found or [_Steps(at[:0], after[:0], at[:0])]
+    return _Steps(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
 def _distinct(values: Floats) -> Floats:
