@@ -17,7 +17,7 @@ off      what it draws while switched off, when it has shut down
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -28,7 +28,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.model.signals import Signal
 from gridsched.model.timeline import HostTimeline, spread_evenly
 from gridsched.model.trace import ExecutionEnd, Trace
-from gridsched.power import TracePower, power_blocks, trace_power
+from gridsched.power import GridPower, GridTotal, TracePower, power_blocks, trace_power
 
 
 def task_energy(flops: ArrayLike, efficiency: ArrayLike) -> Floats:
@@ -235,7 +235,26 @@ def busy_energy_j(trace: Trace) -> Floats:
     return _share_by_execution(trace, _share_by_placement(power.timeline, power.joules))
 
 
-def trace_energy(trace: Trace, power: TracePower | None = None, signal: Signal | None = None) -> HostEnergy:
+def energy_and_power(trace: Trace, power: TracePower | None = None) -> tuple[HostEnergy, GridPower]:
+    """Return `trace_energy` and `grid_power` of a trace, which is cut into its stretches once for both.
+
+    Parameters
+    ----------
+    trace : Trace
+    power : TracePower, optional
+        As for `trace_energy`.
+    """
+    total = GridTotal(trace)
+    return trace_energy(trace, power, watch=total.add), total.result(power)
+
+
+def trace_energy(
+    trace: Trace,
+    power: TracePower | None = None,
+    signal: Signal | None = None,
+    *,
+    watch: Callable[[TracePower], None] | None = None,
+) -> HostEnergy:
     """Integrate the power of every host over [0, `Trace.horizon_s`], exactly.
 
     Parameters
@@ -245,6 +264,8 @@ def trace_energy(trace: Trace, power: TracePower | None = None, signal: Signal |
         `trace_power` of the trace, where the caller has it already.
     signal : Signal, optional
         What joules weigh: all that is returned is then in its unit.
+    watch : callable, optional
+        Given each of the `power_blocks`.
 
     Returns
     -------
@@ -262,6 +283,8 @@ def trace_energy(trace: Trace, power: TracePower | None = None, signal: Signal |
     platform, n = trace.platform, len(trace.platform)
     parts, shares = np.zeros((7, n)), np.empty(len(trace.placed_hosts))
     for each in power_blocks(trace, power):
+        if watch is not None:
+            watch(each)
         block = each if signal is None else replace(each, signal=signal)
         timeline = block.timeline
         shares[timeline.placements] = _share_by_placement(timeline, block.joules)

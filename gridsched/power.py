@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ from gridsched.model.trace import Trace
 Block = tuple[HostTimeline, Sequence[NDArray[Any]], Booleans]
 #: Rows that are integrated together (they stay in a processor's cache), and rows that are kept.
 _BLOCK_ROWS, _KEPT_ROWS = 1 << 15, 1 << 18
+#: So many values of a quantity are counted one by one.
+_FEW_VALUES = 8
 
 
 def host_power(
@@ -189,6 +191,16 @@ class GridPower:
         return self.busy_w + self.idle_w + self.boot_w + self.shutdown_w + self.off_w
 
     @property
+    def peak_w(self) -> float:
+        """Largest power of all computing hosts together over the run [W]; nan where none is known.
+
+        What lasts no longer than an instant is no power: ends and starts of one instant may lie a
+        rounding apart.
+        """
+        lasts = np.diff(np.append(self.time, self.horizon_s))
+        return float(self.total_w[lasts > time_tolerances(self.time)].max(initial=0.0))
+
+    @property
     def energy_j(self) -> Floats:
         """Energy consumed up to each time [J]."""
         return np.append(0.0, np.cumsum(self.total_w[:-1] * np.diff(self.time)))[: len(self.time)]
@@ -202,7 +214,7 @@ def running_total(blocks: Callable[[], Iterable[Block]]) -> tuple[Floats, list[F
     blocks : callable
         Returns timelines that have each host once, each with the same number of quantities of its
         rows (from the begin of each row on, at least 0), and which of its rows count, each host's
-        first settled one among them. It is called twice.
+        first settled one among them. It is called twice where the rows are many.
 
     Returns
     -------
@@ -215,28 +227,96 @@ def running_total(blocks: Callable[[], Iterable[Block]]) -> tuple[Floats, list[F
     Differences are summed as integers (multiples of 2**-62 of the largest possible total), so
     that whatever was added is taken away again exactly.
     """
-    all_peaks, all_times = [], []
-    for timeline, quantities, rows in blocks():
-        counting = np.flatnonzero(rows)
-        begins = np.flatnonzero(_is_new(timeline.host[counting]))
-        peaks = [np.maximum.reduceat(each[counting], begins) for each in quantities]
-        all_peaks.append(np.stack(peaks, axis=1).astype(np.float64))
-        all_times.append(_distinct(timeline.time[counting]))
-    time = _distinct(np.concatenate(all_times))
-    exponent = 62 - int(np.frexp(max(np.concatenate(all_peaks).sum(), 1e-300))[1])
-    sums = np.zeros((all_peaks[0].shape[1], len(time)), dtype=np.int64)
-    for timeline, quantities, rows in blocks():
+    total = RunningTotal()
+    for block in blocks():
+        total.add(*block)
+    return total.result(blocks)
+
+
+class _Steps(NamedTuple):
+    """Steps of a quantity on the hosts of a block: after an instant, so many `more` hosts have this value.
+
+    Attributes
+    ----------
+    instant : ndarray of int64, shape (steps,)
+        Which of the block's instants.
+    value : ndarray of float64, shape (steps,)
+    more : ndarray of int64, shape (steps,)
+    """
+
+    instant: Integers
+    value: Floats
+    more: Integers
+
+
+class RunningTotal:
+    """What `running_total` sums, block by block: each is looked at once, as long as its steps can be kept."""
+
+    def __init__(self) -> None:
+        self._peaks: list[Floats] = []
+        self._times: list[Floats] = []
+        self._steps: list[list[_Steps]] | None = []
+        self._n_steps = 0
+
+    def add(self, timeline: HostTimeline, quantities: Sequence[NDArray[Any]], rows: Booleans) -> None:
+        """Add a block: see `running_total`."""
         counting = np.flatnonzero(rows)
         own, is_new = timeline.time[counting], _is_new(timeline.host[counting])
+        begins = np.flatnonzero(is_new)
+        values = [np.asarray(each[counting], dtype=np.float64) for each in quantities]
+        self._peaks.append(np.stack([np.maximum.reduceat(each, begins) for each in values], axis=1))
         order = np.argsort(own, kind="stable")
         first = np.flatnonzero(_is_new(own[order]))
-        instants = np.searchsorted(time, own[order[first]])
-        for total, each in zip(sums, quantities, strict=True):
-            if each.any():
-                steps = np.rint(np.ldexp(each[counting], exponent)).astype(np.int64)
-                steps[1:] -= np.where(is_new[1:], 0, steps[:-1])
-                total[instants] += np.add.reduceat(steps[order], first)
-    return time, [np.ldexp(np.cumsum(total).astype(np.float64), -exponent) for total in sums]
+        self._times.append(own[order[first]])
+        if self._steps is None:
+            return
+        instant = np.empty(len(own), dtype=np.int64)
+        instant[order] = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(own))))
+        steps = [_steps_of(each, is_new, instant, len(first)) for each in values]
+        self._n_steps += sum(len(each.more) for each in steps)
+        self._steps.append(steps)
+        if self._n_steps > _KEPT_ROWS:
+            self._steps = None
+
+    def result(self, blocks: Callable[[], Iterable[Block]]) -> tuple[Floats, list[Floats]]:
+        """Return instants and totals; `blocks` yields the same blocks again, where they have too many steps."""
+        time = _distinct(np.concatenate(self._times))
+        exponent = 62 - int(np.frexp(max(np.concatenate(self._peaks).sum(), 1e-300))[1])
+        sums = np.zeros((self._peaks[0].shape[1], len(time)), dtype=np.int64)
+        all_steps = self._steps_again(blocks) if self._steps is None else self._steps
+        for times, steps in zip(self._times, all_steps, strict=True):
+            instants = np.searchsorted(time, times)
+            for total, (instant, value, more) in zip(sums, steps, strict=True):
+                np.add.at(total, instants[instant], more * np.rint(np.ldexp(value, exponent)).astype(np.int64))
+        return time, [np.ldexp(np.cumsum(total).astype(np.float64), -exponent) for total in sums]
+
+    def _steps_again(self, blocks: Callable[[], Iterable[Block]]) -> Iterator[list[_Steps]]:
+        for (timeline, quantities, rows), times in zip(blocks(), self._times, strict=True):
+            counting = np.flatnonzero(rows)
+            is_new, instant = _is_new(timeline.host[counting]), np.searchsorted(times, timeline.time[counting])
+            values = [np.asarray(each[counting], dtype=np.float64) for each in quantities]
+            yield [_steps_of(each, is_new, instant, len(times)) for each in values]
+
+
+def _steps_of(values: Floats, is_new: Booleans, instant: Integers, n_instants: int) -> _Steps:
+    """Return the steps of a quantity's rows; those of hosts that have the same value are one, where values are few."""
+    before = np.where(is_new, 0.0, np.append(0.0, values[:-1]))
+    changed = np.flatnonzero(values != before)
+    after, before, at = values[changed], before[changed], instant[changed]
+    found: list[_Steps] = []
+    rest = after[after != 0.0]
+    while len(rest) and len(found) < _FEW_VALUES:
+        value = rest[0]
+        count = np.bincount(at[after == value], minlength=n_instants)
+        count -= np.bincount(at[before == value], minlength=n_instants)
+        instants = np.flatnonzero(count)
+        found.append(_Steps(instants, np.full(len(instants), value), count[instants]))
+        rest = rest[rest != value]
+    if len(rest):
+        ones = np.ones(len(at), dtype=np.int64)
+        found = [_Steps(at, after, ones), _Steps(at, before, -ones)]
+    found = found or [_Steps(at[:0], after[:0], at[:0])]
+    return _Steps(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
 def _distinct(values: Floats) -> Floats:
@@ -261,32 +341,38 @@ def grid_power(trace: Trace, power: TracePower | None = None) -> GridPower:
     power : TracePower, optional
         `trace_power` of the trace, where the caller has it already.
     """
+    total = GridTotal(trace)
+    for each in power_blocks(trace, power):
+        total.add(each)
+    return total.result(power)
 
-    def blocks() -> Iterator[Block]:
-        for each in power_blocks(trace, power):
-            timeline, watts = each.timeline, np.nan_to_num(each.watts)
-            parts = [np.where(rows, watts, 0.0) for rows in timeline.states]
-            yield timeline, parts, timeline.settled
 
-    time, totals = running_total(blocks)
-    if not trace.platform.has_energy:
-        totals = [np.full_like(time, np.nan)] * len(totals)
-    busy, idle, boot, shutdown, off = totals
-    return GridPower(time, busy, idle, boot, shutdown, off, trace.horizon_s)
+class GridTotal:
+    """Sums the power of all computing hosts of a trace while somebody else goes through its `power_blocks`."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace, self._total = trace, RunningTotal()
+
+    def add(self, power: TracePower) -> None:
+        """Add the next block."""
+        self._total.add(*_by_state(power))
+
+    def result(self, power: TracePower | None = None) -> GridPower:
+        """Return the sum of all blocks; `power` as for `grid_power`."""
+        trace = self._trace
+        time, totals = self._total.result(lambda: map(_by_state, power_blocks(trace, power)))
+        if not trace.platform.has_energy:
+            totals = [np.full_like(time, np.nan)] * len(totals)
+        busy, idle, boot, shutdown, off = totals
+        return GridPower(time, busy, idle, boot, shutdown, off, trace.horizon_s)
+
+
+def _by_state(power: TracePower) -> Block:
+    """Return the power of a block's rows by what their hosts are doing."""
+    timeline, watts = power.timeline, np.nan_to_num(power.watts)
+    return timeline, [np.where(rows, watts, 0.0) for rows in timeline.states], timeline.settled
 
 
 def peak_power_w(trace: Trace, power: TracePower | None = None) -> float:
-    """Largest power of all computing hosts together over the run [W]; nan where none is known.
-
-    What lasts no longer than an instant is no power: ends and starts of one instant may lie a
-    rounding apart.
-
-    Parameters
-    ----------
-    trace : Trace
-    power : TracePower, optional
-        As for `grid_power`.
-    """
-    grid = grid_power(trace, power)
-    lasts = np.diff(np.append(grid.time, trace.horizon_s))
-    return float(grid.total_w[lasts > time_tolerances(grid.time)].max(initial=0.0))
+    """Return `GridPower.peak_w` of a trace; `power` as for `grid_power`."""
+    return grid_power(trace, power).peak_w

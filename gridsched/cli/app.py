@@ -10,13 +10,14 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 from typer import Exit
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
 from gridsched import compiled, long_work, plugins
@@ -61,7 +62,29 @@ class _PlainFlags:
         for each in params:
             if getattr(each, "is_flag", False):
                 each.metavar = ""
+            if isinstance(each, TyperOption) and "process_value" not in vars(each):
+                vars(each)["process_value"] = partial(_processed, each, each.process_value)
         return params
+
+
+def _processed(option: Any, process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    """Return the value of an option as typer does, which makes an adapter of pydantic's for it even where it fits."""
+    kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)  # older versions have none
+    if value is None and not option.required:
+        value = () if option.multiple else None
+    elif kind == list[str] and isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+        value = list(value)
+    elif kind is Path and isinstance(value, str) and _is_readable(value, option.type_descriptor.parameter_info):
+        value = Path(value)
+    elif kind not in (str, int, float) or type(value) is not kind:
+        return process(context, value)
+    return value if option.callback is None else option.callback(context, option, value)
+
+
+def _is_readable(path: str, asked: Any) -> bool:
+    """Whether a file is there as an option of typer's asks by default."""
+    usual = (asked.exists, asked.writable, asked.resolve_path) == (False, False, False) and asked.path_type is None
+    return usual and asked.file_okay and asked.dir_okay and os.access(path, os.R_OK)
 
 
 class Command(_PlainFlags, TyperCommand):

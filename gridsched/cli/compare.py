@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from gridsched.analysis.bounds import ScenarioBounds
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, say, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
@@ -24,11 +23,13 @@ from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
 from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usable, usual_ids
-from gridsched.runs.expressions import formula
 from gridsched.runs.run import RunResult, check
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 from gridsched.sim.scenario import LoadedScenario, Scenario, workload_kinds
+
+if TYPE_CHECKING:
+    from gridsched.analysis.bounds import ScenarioBounds
 
 SchedulersOption = Annotated[
     str | None,
@@ -172,6 +173,8 @@ def own_metrics(given: Sequence[str]) -> list[Metric]:
     InputError
         If one cannot be understood.
     """
+    from gridsched.runs.expressions import formula  # only where one is given
+
     metrics: list[Metric] = []
     numbers = [each.id for each in METRICS.values() if each.is_number and each.of in ("run", "row")]
     for text in given:

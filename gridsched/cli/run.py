@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gridsched.analysis.bounds import carbon_above_bounds
 from gridsched.cli.compare import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s, say_whom_runs_await
 from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, resolve_apart, with_scenario_options
@@ -79,7 +78,11 @@ def run_command(
     result = run(scenario)
     warn(result.scenario.warnings)
     check_energy_agreement(result)
-    summary = result.summary() | carbon_above_bounds(result)
+    summary = result.summary()
+    if result.trace.carbon is not None:
+        from gridsched.analysis.bounds import carbon_above_bounds  # only then
+
+        summary |= carbon_above_bounds(result)
     groups = {each: result.groups(each) for each in by or ()}
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
     if groups:

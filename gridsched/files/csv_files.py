@@ -20,6 +20,8 @@ from gridsched.files.input_files import read_text
 from gridsched.model.limits import LARGEST, MAX_NAME, SMALLEST
 
 _INT64 = 2**63 - 1
+#: Rows that are read together.
+_TOGETHER = 500
 #: Longer cells are cut in messages.
 _SHOWN = 80
 T = TypeVar("T")
@@ -79,6 +81,10 @@ class Column(ABC):
     def read(self, text: str) -> float | str:
         """Return the value of a cell; `ValueError` states what is allowed."""
 
+    def read_all(self, texts: Sequence[str]) -> Sequence[float | str]:
+        """Return the values of many cells, without blanks around them; `ValueError` where one is not allowed."""
+        return [self.read(text.strip()) for text in texts]
+
 
 @dataclass(frozen=True)
 class Number(Column):
@@ -109,6 +115,14 @@ class Number(Column):
             raise ValueError(f"it must be a finite number {sign} {self.least:g}, at most {self.most:g}")
         return value
 
+    def read_all(self, texts: Sequence[str]) -> Sequence[float | str]:
+        """Return the values of many cells; `ValueError` where one is not allowed, or empty."""
+        values = list(map(float, texts))
+        least = self.least + SMALLEST if self.above else self.least
+        if not all(least <= value <= self.most for value in values):
+            raise ValueError
+        return values
+
 
 @dataclass(frozen=True)
 class Whole(Column):
@@ -130,6 +144,13 @@ class Whole(Column):
                 else f"it must be at least {self.least} and fit 64 bits"
             )
         return value
+
+    def read_all(self, texts: Sequence[str]) -> Sequence[float | str]:
+        """Return the values of many cells; `ValueError` where one is not allowed."""
+        values = list(map(int, texts))
+        if not self.least <= min(values) <= max(values) <= self.most:
+            raise ValueError
+        return values
 
 
 @dataclass(frozen=True)
@@ -286,22 +307,55 @@ def _read(path: Path, columns: Mapping[str, Column], text: str | None, *, traili
     while trailing_commas and header[-1:] == [""]:
         header.pop()
     _check_header(table.path, line, header, columns)
-    plan = [(name, columns[name].read, table[name].append) for name in header]
-    for line, cells in rows:
-        while trailing_commas and len(cells) > len(header) and not cells[-1].strip():
-            cells.pop()
-        if len(cells) != len(header):
-            raise InputError(f"{path}, line {line}: {len(cells)} cells where the header has {len(header)}.")
-        for (name, read, append), cell in zip(plan, cells, strict=True):
-            try:
-                append(read(cell.strip()))
-            except ValueError as error:
-                raise _fault(table.path, line, name, cell.strip(), str(error)) from None
-        table.lines.append(line)
+    plan = [(name, columns[name]) for name in header]
+    for block in _blocks(rows):
+        try:  # by columns, where nothing is wrong
+            by_column = [
+                column.read_all(texts)
+                for (_, column), texts in zip(plan, zip(*(cells for _, cells in block), strict=True), strict=True)
+            ]
+        except ValueError:
+            for line, cells in block:
+                _read_row(table, plan, line, cells, trailing_commas=trailing_commas)
+        else:
+            for name, values in zip(header, by_column, strict=True):
+                table[name].extend(values)
+            table.lines.extend(line for line, _ in block)
     for name, column in columns.items():
         if name not in header:
             table[name].extend([column.default] * len(table))
     return table
+
+
+def _read_row(
+    table: Table, plan: Sequence[tuple[str, Column]], line: int, cells: list[str], *, trailing_commas: bool
+) -> None:
+    """Add a row to a table; raise `InputError` where it is none."""
+    while trailing_commas and len(cells) > len(plan) and not cells[-1].strip():
+        cells.pop()
+    if len(cells) != len(plan):
+        raise InputError(f"{table.path}, line {line}: {len(cells)} cells where the header has {len(plan)}.")
+    for (name, column), cell in zip(plan, cells, strict=True):
+        try:
+            table[name].append(column.read(cell.strip()))
+        except ValueError as error:
+            raise _fault(table.path, line, name, cell.strip(), str(error)) from None
+    table.lines.append(line)
+
+
+def _blocks(rows: Iterable[tuple[int, list[str]]]) -> Iterator[list[tuple[int, list[str]]]]:
+    """Yield rows by the hundred; those before one that is no CSV come before its error."""
+    block: list[tuple[int, list[str]]] = []
+    try:
+        for row in rows:
+            block.append(row)
+            if len(block) == _TOGETHER:
+                yield block
+                block = []
+    except InputError:
+        yield from [block] if block else ()
+        raise
+    yield from [block] if block else ()
 
 
 def _fault(path: Path, line: int, column: str, found: str, legal: str) -> InputError:

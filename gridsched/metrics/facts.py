@@ -26,7 +26,7 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import Signal, Unit
 from gridsched.model.tariff import Tariff
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
-from gridsched.power import TracePower, trace_power
+from gridsched.power import GridPower, TracePower, grid_power, trace_power
 
 #: A bound of the profit so small beside what whole tasks earn or lose counts as 0.
 ROUNDING = 1e-9
@@ -59,6 +59,8 @@ class RunFacts:
         nowhere; None where it is not known.
     power : TracePower or None
         `trace_power` of the trace, where it is kept: see `whole_power`.
+    grid : GridPower or None
+        `grid_power` of the trace, where the caller has it.
     """
 
     trace: Trace
@@ -71,6 +73,7 @@ class RunFacts:
     tariff: Tariff | None = None
     shortest_s: Floats | None = None
     power: TracePower | None = None
+    grid: GridPower | None = None
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -79,6 +82,11 @@ class RunFacts:
     def whole_power(self) -> TracePower:
         """`trace_power` of the trace, for what needs that of all hosts at once."""
         return trace_power(self.trace) if self.power is None else self.power
+
+    @property
+    def grid_power(self) -> GridPower:
+        """Power of all computing hosts together."""
+        return grid_power(self.trace, self.power) if self.grid is None else self.grid
 
     @property
     def has_utility(self) -> bool:

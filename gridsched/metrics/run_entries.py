@@ -11,7 +11,6 @@ from gridsched.metrics import run_metrics
 from gridsched.metrics.group_metrics import user_fairness
 from gridsched.metrics.table import Condition, Metric, metric
 from gridsched.model.trace import ExecutionEnd, TaskState
-from gridsched.power import peak_power_w
 
 DRIVEN = Condition("", lambda run: run.driver is not None)
 METERED = Condition("SimGrid's driver", lambda run: run.plugin_j is not None)
@@ -158,7 +157,7 @@ _RUN = (
     less(
         "peak_power_w",
         "largest power of the computing hosts together, by the model",
-        lambda run: peak_power_w(run.trace, run.power),
+        lambda run: run.grid_power.peak_w,
         words="largest power",
         is_detail=True,
     ),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gridsched.energy import HostEnergy, trace_energy
+from gridsched.energy import HostEnergy, energy_and_power
 from gridsched.errors import GridschedError, InputError, SimulationError, error_of_policy
 from gridsched.metrics.columns import Column
 from gridsched.metrics.facts import PlanFacts, RunFacts
@@ -418,9 +418,10 @@ def summary(
     Energies are the model's and count the computing hosts over [0, horizon]; waiting time, flow
     time and slowdown count finished tasks. Wall times are not in it: it repeats exactly.
     """
-    power = kept_power(trace)
-    energy = trace_energy(trace, power) if energy is None else energy
-    return metrics_of(RunFacts(trace, energy, window_s, power=power))
+    power, grid = kept_power(trace), None
+    if energy is None:
+        energy, grid = energy_and_power(trace, power)
+    return metrics_of(RunFacts(trace, energy, window_s, power=power, grid=grid))
 
 
 def described(id: str) -> Mapping[str, str]:

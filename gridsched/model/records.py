@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from functools import cache
 from math import inf
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from annotated_types import Ge, Gt, Le
@@ -198,8 +199,10 @@ def check_record(record: Any, of: type, owner: str = "") -> None:
     owner : str
         What the message begins with.
     """
-    model = _model(of)
-    checked(model, {name: getattr(record, name) for name in model.model_fields}, owner)
+    for field, info in _described(typing.cast(Any, of)):
+        value = getattr(record, field.name)
+        if value is not info.default and not _is_one_of(info.annotation, value):
+            checked(_model(of, field.name), {field.name: value}, owner)
 
 
 def check_choices(record: Any) -> None:
@@ -207,21 +210,38 @@ def check_choices(record: Any) -> None:
 
     For ``__post_init__`` of dataclasses that are no records of keys, which `check_record` checks.
     """
-    model = _model_of_choices(typing.cast(Any, type(record)))
-    checked(model, {name: getattr(record, name) for name in model.model_fields}, f"{type(record).__name__}.")
+    kind = typing.cast(Any, type(record))
+    for name, hint in _choices(kind).items():
+        value = getattr(record, name)
+        if not _is_one_of(hint, value):
+            checked(_model_of_choice(kind, name), {name: value}, f"{kind.__name__}.")
 
 
 @cache
-def _model_of_choices(record: type) -> type[BaseModel]:
-    """Return the pydantic model of a dataclass's fields that take one of some values."""
-    hints = typing.get_type_hints(record)
-    choices: dict[str, Any] = {name: (hint, ...) for name, hint in hints.items() if _is_choice(hint)}
-    model: type[BaseModel] = create_model(record.__name__, **choices)
+def _choices(record: type) -> dict[str, Any]:
+    """Return the types of a dataclass's fields that take one of some values."""
+    return {name: hint for name, hint in typing.get_type_hints(record).items() if _is_choice(hint)}
+
+
+@cache
+def _model_of_choice(record: type, name: str) -> type[BaseModel]:
+    """Return the pydantic model of such a field."""
+    choice: dict[str, Any] = {name: (_choices(record)[name], ...)}
+    model: type[BaseModel] = create_model(record.__name__, **choice)
     return model
 
 
 def _is_choice(hint: Any) -> bool:
     return typing.get_origin(hint) is Literal or any(map(_is_choice, typing.get_args(hint)))
+
+
+def _is_one_of(hint: Any, value: Any) -> bool:
+    """Whether a value is plainly among those that a type lists; a model, which is slow to make, decides the others."""
+    if typing.get_origin(hint) in (typing.Union, UnionType):
+        return any(_is_one_of(each, value) for each in typing.get_args(hint))
+    if typing.get_origin(hint) is not Literal:
+        return hint is NoneType and value is None
+    return any(type(value) is type(each) and value == each for each in typing.get_args(hint))
 
 
 def checked(model: type[Model], values: Mapping[str, Any], owner: str = "") -> Model:
@@ -349,7 +369,8 @@ def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = 
     return f"is {shown_value(error['input'])}; {reason}."
 
 
-def _described(record: type) -> list[tuple[DataclassField[Any], FieldInfo]]:
+@cache
+def _described(record: type) -> tuple[tuple[DataclassField[Any], FieldInfo], ...]:
     """Return the fields of a dataclass that carry a pydantic ``Field``, in order."""
     hints = typing.get_type_hints(record, include_extras=True)
     descriptions = []
@@ -358,7 +379,7 @@ def _described(record: type) -> list[tuple[DataclassField[Any], FieldInfo]]:
             default = ... if field.default is MISSING else field.default
             info = FieldInfo.from_annotated_attribute(hints[field.name], default)
             descriptions.append((field, info))
-    return descriptions
+    return tuple(descriptions)
 
 
 def _inner_record(annotation: Any) -> type | None:
@@ -400,9 +421,10 @@ def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model
 
 
 @cache
-def _model(record: type) -> type[BaseModel]:
-    """Return the pydantic model of a record's own fields."""
-    fields: dict[str, Any] = {field.name: (info.annotation, info) for field, info in _described(record)}
+def _model(record: type, name: str) -> type[BaseModel]:
+    """Return the pydantic model of one of a record's own fields."""
+    info = next(info for field, info in _described(record) if field.name == name)
+    described: dict[str, Any] = {name: (info.annotation, info)}
     config = ConfigDict(arbitrary_types_allowed=True)
-    model: type[BaseModel] = create_model(record.__name__, __config__=config, **fields)
+    model: type[BaseModel] = create_model(record.__name__, __config__=config, **described)
     return model

@@ -13,8 +13,6 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-import cloudpickle
-
 from gridsched.errors import InputError, did_you_mean, error_of_policy
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import entries, register
@@ -209,6 +207,8 @@ def _import_file(path: Path, name: str) -> ModuleType:
     except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
         sys.modules.pop(name, None)
         raise InputError(f"{path}: cannot be imported: {error_of_policy(error)}{_hint(path, error)}") from None
+    import cloudpickle  # only where there is such a file
+
     cloudpickle.register_pickle_by_value(module)
     for sibling in _siblings(path.parent, before):
         getattr(module, _FILES).append(str(sibling.__file__))

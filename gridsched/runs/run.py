@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.arrays import Floats
-from gridsched.energy import HostEnergy, trace_energy
+from gridsched.energy import HostEnergy, energy_and_power
 from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import policy_at_work
@@ -98,9 +98,10 @@ class RunResult:
             tariff = tariff.for_each(scenario.types.host_type)
         if scenario.window_s is not None and scenario.tasks.utility is not None:
             shortest_times = scenario.system.estimates.shortest_times()
+        energy, grid = energy_and_power(self.trace, power)
         return RunFacts(
             self.trace,
-            trace_energy(self.trace, power),
+            energy,
             scenario.window_s,
             scenario.driver,
             self.plugin_j,
@@ -109,6 +110,7 @@ class RunResult:
             tariff,
             shortest_times,
             power,
+            grid,
         )
 
     def __repr__(self) -> str:

@@ -9,11 +9,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from importlib.util import find_spec
 from threading import Event, Lock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from gridsched.energy import HostEnergyRow, compare_energy
 from gridsched.errors import GridschedError, InputError, SimulationError
@@ -21,6 +19,9 @@ from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.runs.run import RunResult, check, run
 from gridsched.sim.client import server, use_server
 from gridsched.sim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # ----------------------
 # Joules and grams of the model beside what SimGrid's plugins meter
@@ -114,6 +115,9 @@ def progress_bar(*, shown: bool | None = None) -> Progress:
     shown : bool, optional
         Default: where stderr is a terminal, and in a notebook that has ``ipywidgets``.
     """
+    from rich.console import Console  # slow to load, as its bars are; one run has none
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if shown is None:
         shown = sys.stderr.isatty() or (console.is_jupyter and find_spec("ipywidgets") is not None)

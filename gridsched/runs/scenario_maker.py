@@ -15,10 +15,8 @@ from gridsched.model.platform import Platform
 from gridsched.model.records import changed_fields, keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.task_types import SystemWorkload
-from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.overrides import GivenPower, one_pstate, pstates_of, with_power
 from gridsched.platform_io.recipe import PlatformRecipe
-from gridsched.platform_io.tables import MachineTable, read_machine_table
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.policy.policy_files import load_policies
@@ -45,10 +43,10 @@ from gridsched.workloads.signal_csv import with_carbon_read, with_prices_read
 from gridsched.workloads.traces.formats import is_trace
 from gridsched.workloads.traces.job_table import Dropped
 from gridsched.workloads.traces.trace_options import TraceOptions
-from gridsched.workloads.traces.trace_system import trace_system
 
 if TYPE_CHECKING:
     from gridsched.optimize.typed_bag import TypedBag
+    from gridsched.platform_io.tables import MachineTable
     from gridsched.runs.optimization import Optimization
 
 _LINKS = tuple(field.name for field in fields(NetworkLinks))
@@ -239,6 +237,8 @@ class ScenarioMaker:
         options = TraceOptions(**values)
         own = None if isinstance(spec.platform, NoPlatform) else spec.platform
         if is_trace(file):
+            from gridsched.workloads.traces.trace_system import trace_system  # bags need none of it
+
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
@@ -280,6 +280,8 @@ class ScenarioMaker:
     def _draw_platform(
         self, section: PlatformTable, *, seed: int, replicate: int, needs_file: bool
     ) -> tuple[Platform, Path | None]:
+        from gridsched.platform_io.from_table import platform_from_table  # slow to load, and seldom needed
+
         table = self._table(section.table, section.join, section.year, section.trust)
         values = self._values(section)
         links = NetworkLinks(**{key: values[key] for key in _LINKS if key in values})
@@ -296,6 +298,8 @@ class ScenarioMaker:
     def _read_table(
         self, file: str | FileReference, join: str | FileReference | None, year: int | None, trust: str | None
     ) -> MachineTable:
+        from gridsched.platform_io.tables import read_machine_table
+
         joined = None if join is None else self._path(join)
         return replace(read_machine_table(self._path(file), join=joined, year=year, trust=trust), path=_name_of(file))
 

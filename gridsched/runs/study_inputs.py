@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import check_size
-from gridsched.runs.study_document import KeyPath, StudyDocument
+
+if TYPE_CHECKING:
+    from gridsched.runs.study_document import KeyPath, StudyDocument
 
 #: Larger files are not hashed: the largest that is read here has a few gigabytes.
 MAX_BYTES = 64 << 30

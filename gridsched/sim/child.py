@@ -5,26 +5,19 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 from gridsched.engine import Controller, reference, takes_sets
-from gridsched.engine.fluid_calendar import FluidCalendar
-from gridsched.engine.profile_runs import ProfileRuns
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.sim.lead import LeadSession
-from gridsched.sim.maestro import MaestroSession
-from gridsched.sim.metered_session import MeteredSession
-from gridsched.sim.network import NetworkSession
 from gridsched.sim.outcome import Records
-from gridsched.sim.parallel_tasks import ParallelTaskSession
 from gridsched.sim.scenario import LoadedScenario
 from gridsched.sim.session import Session, flops_of
-from gridsched.sim.transfers import TransferSession
 from gridsched.sim.world import World
 
 #: SimGrid's default for ``precision/timing``.
@@ -126,6 +119,9 @@ def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
 
 def _simulate_profiles(scenario: LoadedScenario, controller: Controller) -> Trace:
     """Run a scenario whose jobs have profiles with the reference driver."""
+    from gridsched.engine.fluid_calendar import FluidCalendar  # slow to load, and seldom needed
+    from gridsched.engine.profile_runs import ProfileRuns
+
     assert scenario.ways is not None  # as `run` has found
     runs = ProfileRuns(scenario.system, scenario.tasks, flops_of(scenario.system, scenario.tasks, scenario.run_times))
     calendar = FluidCalendar(runs, scenario.platform, scenario.ways)
@@ -176,19 +172,11 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
-        kinds: dict[str, type[Session]] = {
-            "network": NetworkSession,
-            "transfers": TransferSession,
-            "parallel tasks": ParallelTaskSession,
-            "lead": MeteredSession if is_metered else LeadSession,
-            "maestro": MaestroSession,
-        }
-        session = kinds[way](world, controller, run_times)
+        session = _session(way, is_metered=is_metered)(world, controller, run_times)
         session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
-        if isinstance(session, ParallelTaskSession):
-            link_bytes = session.link_bytes
+        link_bytes = session.link_bytes
     trace = controller.trace(horizon, as_estimated=run_times is None and not scenario.runs_profiles)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
@@ -199,6 +187,20 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = world.carbon_meter
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
+
+
+def _session(way: str, *, is_metered: bool) -> type[Session]:
+    """Return the session of a way; its module is imported where it is used."""
+    kinds = {
+        "network": "network:NetworkSession",
+        "transfers": "transfers:TransferSession",
+        "parallel tasks": "parallel_tasks:ParallelTaskSession",
+        "lead": "metered_session:MeteredSession" if is_metered else "lead:LeadSession",
+        "maestro": "maestro:MaestroSession",
+    }
+    module, _, name = kinds[way].partition(":")
+    kind: type[Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
+    return kind
 
 
 #: Parts of a trace that the asking process has already.

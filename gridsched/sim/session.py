@@ -68,6 +68,11 @@ class Session(ABC):
             What the controller or SimGrid objects to.
         """
 
+    @property
+    def link_bytes(self) -> dict[str, float]:
+        """Bytes that jobs with profiles sent over each link."""
+        return {}
+
     def set_pstate(self, host: int, pstate: int) -> None:
         """Bring a host into a P-state."""
         if self._pstate[host] != pstate:

@@ -139,7 +139,7 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     nominal = _read_nominal(path, text)
     data = None if files is None else read_data_files(files)
     table = BAG.read(path, text)
-    needs = [_read_needs(table, row, data) for row in range(len(table))]
+    needs = [_read_needs(table, row, data) if names else [] for row, names in enumerate(table["input_files"])]
     tasks = make_tasks(
         table["flops"],
         table["submit_time_s"] or 0.0,
@@ -161,6 +161,7 @@ def _read_dependencies(table: Table, tasks: Tasks) -> Dependencies | None:
     pairs = [
         (place[table["id"][row]], *_read_wait(table, row, word, text, place), int(kind))
         for word, kind in KINDS.items()
+        if any(table[word])
         for row, cell in enumerate(table[word])
         for text in cell.replace(":", " ").split()
     ]

@@ -11,8 +11,6 @@ from gridsched.long_work import long_work
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import is_sacct, read_sacct
-from gridsched.workloads.traces.swf import read_swf
-from gridsched.workloads.traces.tables import read_table
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Speed of a node where no platform tells it [flop/s].
@@ -122,6 +120,8 @@ def _nodes_of_machine(jobs: JobTable, options: TraceOptions) -> int | None:
 
 
 def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
+    from gridsched.workloads.traces.swf import read_swf  # each reader when a log of its format is read
+
     jobs = read_swf(path, nodes_from=_field_number(path, options), tells_memory=options.shares, zone=options.log_zone)
     if jobs.calendar is None:
         options.refuse({"log_zone"}, path, "its header has no UnixStartTime, so its jobs have no dates")
@@ -140,6 +140,8 @@ def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 
 def _table(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
+    from gridsched.workloads.traces.tables import read_table
+
     options.refuse({"nodes_from"}, path, "--columns nodes=COLUMN names the column of the nodes")
     return read_table(path, options.columns, profiles=options.profiles, speed=speed, zone=options.log_zone)
 

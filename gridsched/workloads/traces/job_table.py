@@ -365,6 +365,38 @@ class JobRows:
             attribute.append(intern(text))
         self._count += 1
 
+    def extend(
+        self,
+        lines: Sequence[int],
+        jobs: Sequence[int],
+        submit_s: Floats,
+        run_s: Floats,
+        width: Floats,
+        requested_s: Floats,
+        texts: Sequence[Sequence[str]] = (),
+    ) -> None:
+        """Add many jobs whose ids are whole numbers, as `add` does each; all of them, or none.
+
+        Raises
+        ------
+        ValueError
+            If one cannot be added.
+        """
+        for values in (submit_s, run_s, width, requested_s):
+            if (np.abs(values) > LARGEST_FIELD).any():
+                raise ValueError
+        if (width != np.floor(width)).any() or not all(0 <= job < 10**MOST_DIGITS for job in jobs):
+            raise ValueError
+        self._job.extend(jobs)
+        self._line.extend(lines)
+        for column, values in zip((*self._times, self._width), (submit_s, run_s, requested_s, width), strict=True):
+            column.frombytes(np.asarray(values, dtype=np.float64).tobytes())
+        self._power.extend([math.nan] * len(jobs))
+        self._profile.extend([-1] * len(jobs))
+        for attribute, column_of_texts in zip(self._texts.values(), texts, strict=False):
+            attribute.extend(map(intern, column_of_texts))
+        self._count += len(jobs)
+
     def drop(self, line: int, reason: str) -> None:
         """Leave out the row of a line."""
         self._dropped.setdefault(reason, []).append(line)

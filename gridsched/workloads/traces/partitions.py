@@ -48,7 +48,7 @@ class PartitionKeys(BaseModel):
         Slurm's ``PriorityJobFactor``.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     nodes: Texts

@@ -46,7 +46,7 @@ class ProfileKeys(BaseModel):
         As in `gridsched.model.job_profiles.ParallelWork`.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     delay_s: AtLeastZero | None = None

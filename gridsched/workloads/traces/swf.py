@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import available_timezones
 
+import numpy as np
+
+from gridsched.arrays import Floats
 from gridsched.files.output_files import write_whole
 from gridsched.model.calendar import Calendar, offset_name, seconds_of, time_zone
 from gridsched.workloads.traces.job_table import (
@@ -42,6 +45,8 @@ PARTS = {"2", "3", "4"}
 PART = "part of a job that stopped and went on (status 2 to 4)"
 
 _DAY_S = 86_400
+#: Lines that are added together.
+_TOGETHER = 500
 _NODE_COUNT = re.compile(r":([0-9]{1,9})x[0-9]+$")
 
 
@@ -80,25 +85,19 @@ def read_swf(
     named = {**NAMED, "processor_kb": MEMORY} if tells_memory else NAMED
     rows = JobRows(path, tuple(named))
     header: dict[str, str] = {}
+    waiting: list[tuple[int, list[str]]] = []
     for number, text in numbered_lines(Path(path)):
         if text.startswith(";"):
             key, colon, value = text.removeprefix(";").partition(":")
             if colon and key.lstrip()[:1].isalpha():
                 header.setdefault(key.strip(), value.strip())
             continue
-        fields = text.split()
-        if not fields:
-            continue
-        try:
-            if len(fields) > STATUS and fields[STATUS] in PARTS:
-                rows.drop(number, PART)
-            else:
-                follows = _preceding(fields)
-                rows.add(number, *_row(fields, nodes_from, named.values()))
-                if follows is not None:
-                    rows.dependencies.need(number, follows[0], delay_s=follows[1])
-        except (ValueError, IndexError):
-            rows.drop(number, NOT_OF_THE_FORMAT)
+        if fields := text.split():
+            waiting.append((number, fields))
+            if len(waiting) == _TOGETHER:
+                _add_all(rows, waiting, nodes_from, named)
+                waiting = []
+    _add_all(rows, waiting, nodes_from, named)
     needs = f"no line of the Standard Workload Format; it needs at least {LEAST_FIELDS} numbers separated by blanks."
     return replace(rows.table(needs, header=header), calendar=calendar_of_header(header, zone))
 
@@ -123,6 +122,70 @@ def calendar_of_header(header: Mapping[str, str], zone: str | None = None) -> Ca
     if zone is None:
         zone = offset_name(offset_s) if offset_s is not None and abs(offset_s) < _DAY_S else "UTC"
     return Calendar(float(start), zone)
+
+
+def _add_all(
+    rows: JobRows, lines: Sequence[tuple[int, list[str]]], nodes_from: int | None, named: Mapping[str, int]
+) -> None:
+    """Add the jobs of lines by columns; one by one where any of them is not of the format."""
+    jobs = [(number, fields) for number, fields in lines if len(fields) <= STATUS or fields[STATUS] not in PARTS]
+    try:
+        columns = _columns([fields for _, fields in jobs], nodes_from, named.values())
+        rows.extend([number for number, _ in jobs], *columns)
+    except (ValueError, IndexError):
+        for number, fields in lines:
+            _add(rows, number, fields, nodes_from, named)
+        return
+    if len(jobs) < len(lines):
+        for number, fields in lines:
+            if len(fields) > STATUS and fields[STATUS] in PARTS:
+                rows.drop(number, PART)
+    for number, fields in jobs:
+        if len(fields) > PRECEDING and fields[PRECEDING] != "-1":
+            _need(rows, number, fields)
+
+
+def _columns(
+    lines: Sequence[list[str]], nodes_from: int | None, named: Iterable[int]
+) -> tuple[list[int], Floats, Floats, Floats, Floats, list[list[str]]]:
+    """Return what `_row` does of each line, by columns.
+
+    Raises
+    ------
+    ValueError, IndexError
+        If a line is not of the format, or has not all fields.
+    """
+    submit, run, allocated, requested, requested_time = (
+        np.array([float(fields[k]) for fields in lines]) for k in (SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME)
+    )
+    width = np.where(allocated > 0, allocated, requested)
+    if nodes_from is not None:
+        place = nodes_from - 1 if nodes_from > 0 else nodes_from
+        width = np.array([_nodes(fields[place]) for fields in lines])
+    names = []
+    for k in named:
+        texts = [fields[k] for fields in lines]
+        known = {text: "" if text == "-1" else text for text in set(texts)}
+        names.append([known[text] for text in texts])
+    return [int(fields[JOB]) for fields in lines], submit, run, width, requested_time, names
+
+
+def _add(rows: JobRows, number: int, fields: list[str], nodes_from: int | None, named: Mapping[str, int]) -> None:
+    """Add the job of a line, or leave it out."""
+    try:
+        if len(fields) > STATUS and fields[STATUS] in PARTS:
+            rows.drop(number, PART)
+        else:
+            rows.add(number, *_row(fields, nodes_from, named.values()))
+            _need(rows, number, fields)
+    except (ValueError, IndexError):
+        rows.drop(number, NOT_OF_THE_FORMAT)
+
+
+def _need(rows: JobRows, number: int, fields: list[str]) -> None:
+    """Let the job of a line wait for the one that it follows."""
+    if (follows := _preceding(fields)) is not None:
+        rows.dependencies.need(number, follows[0], delay_s=follows[1])
 
 
 def _row(

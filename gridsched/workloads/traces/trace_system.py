@@ -14,11 +14,9 @@ from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks, make_tasks
-from gridsched.platform_io.slurm_conf import CLOCK, read_slurm_conf
 from gridsched.workloads.traces.dependencies import dependencies_of
 from gridsched.workloads.traces.formats import NODE_SPEED, read_jobs
 from gridsched.workloads.traces.job_table import JobTable
-from gridsched.workloads.traces.sharing import share_nodes
 from gridsched.workloads.traces.trace_options import MAX_NODES, NODE_POWER_W, OF_MACHINE, TraceOptions
 
 
@@ -76,7 +74,11 @@ def trace_system(
         If the file cannot be read, or nothing tells how many nodes there are.
     """
     speed = NODE_SPEED if platform is None else speed_of(platform)
-    conf = None if options.slurm_conf is None else read_slurm_conf(options.slurm_conf)
+    conf = None
+    if options.slurm_conf is not None:
+        from gridsched.platform_io.slurm_conf import read_slurm_conf  # only then
+
+        conf = read_slurm_conf(options.slurm_conf)
     if conf is not None and conf.shares_nodes:
         options = replace(options, jobs_take="cores")
     jobs = read_jobs(path, options, speed=speed, keeps_profiles=True)
@@ -114,6 +116,9 @@ def trace_system(
     columns: Mapping[str, Any] = {}
     constrained = "constraint" in jobs.attributes and any(host.features for host in platform.hosts)
     if options.shares or constrained or platform.cores.max(initial=1) > 1:
+        from gridsched.platform_io.slurm_conf import CLOCK
+        from gridsched.workloads.traces.sharing import share_nodes
+
         if conf is not None and len(jobs):
             clock = (CLOCK, repr(float(jobs.submit_time_s.min())))
             platform = replace(platform, queue_settings=(*platform.queue_settings, clock))
