@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -109,6 +110,8 @@ class SystemWorkload:
         What is known of times and powers, where that is more than `types` tell.
     notes : tuple of str
         What people should know of where the workload comes from.
+    platform_file : path or None
+        The SimGrid file that the platform was read from, if it was.
     """
 
     platform: Platform
@@ -119,6 +122,7 @@ class SystemWorkload:
     run_times: RunTimes | None = None
     estimates: Estimates | None = None
     notes: tuple[str, ...] = ()
+    platform_file: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)

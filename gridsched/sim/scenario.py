@@ -292,7 +292,7 @@ class LoadedScenario(Scenario):
             window_s=whole.window_s,
             run_times=whole.run_times,
             estimates=whole.estimates,
-            **{**rules, **others},
+            **{**rules, "platform_file": whole.platform_file, **others},
         )
 
     def changed(self, **values: Any) -> Self:
