@@ -74,6 +74,8 @@ class Host:
         What jobs may ask a node to be, as Slurm's ``Feature``: names of any meaning.
     weight : int
         Of nodes that serve equally well, `slurm` takes those of lower weight first.
+    switches : tuple of str
+        Names of the switches that it lies under, the lowest first; a switch that joins all is left out.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Host:
     resources: tuple[tuple[str, int], ...] = ()
     features: tuple[str, ...] = ()
     weight: int = 1
+    switches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         first, behind = len(self.pstates), len(self.all_pstates)
@@ -237,6 +240,19 @@ class Platform:
                 f"{self.name}: clusters must hold every computing host exactly once; "
                 f"found host ids {members[:10]} for {len(self.hosts)} hosts."
             )
+        self._check_switches()
+
+    def _check_switches(self) -> None:
+        """Raise `InputError` if a switch lies under two others, or stands at two levels."""
+        above: dict[str, tuple[str, ...]] = {}
+        for host in self.hosts:
+            for level, switch in enumerate(host.switches):
+                higher = host.switches[level + 1 :]
+                if above.setdefault(switch, higher) != higher:
+                    raise InputError(
+                        f"{self.name}: switch {switch!r} of host {host.name!r} lies under {list(higher)}, and of another "
+                        f"host under {list(above[switch])}; each switch has one place in the tree."
+                    )
 
     def __len__(self) -> int:
         return len(self.hosts)
@@ -306,6 +322,23 @@ class Platform:
         for c, cluster in enumerate(self.clusters):
             ids[list(cluster.hosts)] = c
         return _frozen(ids)
+
+    @cached_property
+    def switch_of(self) -> Integers:
+        """Number of the switch of each host at each level, the lowest first, shape (levels, hosts).
+
+        Switches of a level are numbered in order of their first hosts. Hosts that have none at a level have one there
+        with those of their last switch, or of their cluster where they have none at all.
+        """
+        levels = max((len(host.switches) for host in self.hosts), default=0)
+        cluster = {h: each.name for each in self.clusters for h in each.hosts}
+        numbers = np.empty((levels, len(self.hosts)), dtype=np.int64)
+        for level in range(levels):
+            known: dict[tuple[str, ...], int] = {}
+            for h, host in enumerate(self.hosts):
+                switch = host.switches[level:] or ("", *host.switches[-1:], cluster[h])
+                numbers[level, h] = known.setdefault(switch, len(known))
+        return _frozen(numbers)
 
     def efficiency(self, pstates: Integers | int = 0) -> Floats:
         """Efficiency of each fully loaded host [flop/J], shape (hosts,), in its P-state.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ _UPSIDE_DOWN = (
 )
 #: Properties of our own: what jobs that share a host may take of it beside cores.
 MEMORY_PROPERTY, RESOURCES_PROPERTY, FEATURES_PROPERTY = "memory", "resources", "features"
+_MOST_LEVELS = 10
+#: Names of the switches that a host, or all of its zone, lies under, the lowest first, with commas between them.
+SWITCHES_PROPERTY = "switches"
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
 
@@ -139,13 +143,33 @@ def _features(entry: HostEntry, findings: Findings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(is_feature, names)))
 
 
+def _switches(entry: HostEntry, findings: Findings, of_zone: str) -> tuple[str, ...]:
+    """Return the switches that a host lies under: of its property ``switches``, or its zone's, else of its cluster.
+
+    What is wrong goes to `findings`.
+    """
+    text = entry.properties.get(SWITCHES_PROPERTY, of_zone)
+    if not text.strip():
+        return entry.switches
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) < len(names) or len(names) > _MOST_LEVELS:
+        findings.problem(
+            f"host {entry.name!r}: {SWITCHES_PROPERTY} is {text[:80]!r}; up to {_MOST_LEVELS} different names with "
+            "commas between them are allowed, the lowest switch first, as leaf3,pod0.",
+            entry.line,
+        )
+        return ()
+    return names
+
+
 def resource_properties(host: Host) -> dict[str, str]:
-    """Return the properties of a host that `_resources` and `_features` read."""
+    """Return the properties of a host that `_resources`, `_features` and `_switches` read."""
     has = dict(host.resources)
     memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
     texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
     features = {FEATURES_PROPERTY: ",".join(host.features)} if host.features else {}
-    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | features
+    switches = {SWITCHES_PROPERTY: ",".join(host.switches)} if host.switches else {}
+    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | features | switches
 
 
 #: Properties that say how long a host is being switched [s], and in which P-state of speed 0;
@@ -262,7 +286,11 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
     for entry in still:
         findings.remark("have speed 0: they compute nothing", entry.name)
     ids = {entry.name: k for k, entry in enumerate(computing)}
-    hosts = tuple(_host(entry, findings, power) for entry in computing)
+    zones = {name: each.get(SWITCHES_PROPERTY, "") for name, each in entries.zones.items()}
+    hosts = tuple(
+        replace(_host(entry, findings, power), switches=_switches(entry, findings, zones.get(entry.zone, "")))
+        for entry in computing
+    )
     master = _host(masters[0], findings, power) if masters else None
     members_of: dict[str, list[int]] = {zone: [] for zone in entries.zones}
     for entry in entries.hosts:
