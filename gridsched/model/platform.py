@@ -217,6 +217,8 @@ class Platform:
     queue_settings : tuple of (str, str)
         Entries on the queue in the configuration of the machine's own scheduler, unchanged:
         names and values of ``slurm.conf``. Anyone who submits jobs may know them.
+    link_wattage : tuple of float, or None
+        Power of each link that carries nothing, and that carries all it can [W], where it has none of its own.
     """
 
     hosts: tuple[Host, ...]
@@ -229,6 +231,7 @@ class Platform:
     carbon_intensity: tuple[tuple[str, float], ...] = ()
     partitions: tuple[Partition, ...] = ()
     queue_settings: tuple[tuple[str, str], ...] = ()
+    link_wattage: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.clusters:

@@ -326,7 +326,7 @@ class Rules:
         Literal["pack", "spread", "contiguous", "locality"],
         Field(
             description="Rigid jobs are placed on the first nodes with room (pack), on those with the most "
-            "free cores and over switches (spread), on neighbors (contiguous), or under the fewest switches (locality).",
+            "free cores and over switches (spread), on neighbors (contiguous), or under few switches (locality).",
             json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "pack"

@@ -237,6 +237,8 @@ def switch_properties(host: Host) -> dict[str, str]:
 HOST_ID = "host_id"
 CLUSTER_NAME = "cluster_name"
 UPLINK = "uplink"
+#: Of a zone: ``Idle:Busy`` power [W] of each link of the file without a range of its own, as of clusters.
+LINK_WATTAGE = "link_wattage_range"
 #: Grams of CO2 a kWh, as SimGrid's coming plugin has it.
 CARBON_INTENSITY = "carbon_intensity"
 #: SimGrid's links need a finite bandwidth; this one [byte/s] and more count as infinite.
@@ -312,7 +314,28 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
         warnings=tuple(findings.gap_lines() + findings.note_lines()),
         profiles=entries.profiles,
         carbon_intensity=tuple(_intensities(entries, findings)),
+        link_wattage=_link_wattage(entries, findings),
     )
+
+
+def _link_wattage(entries: Entries, findings: Findings) -> tuple[float, float] | None:
+    """Return the power [W] of links without one of their own, by the property ``link_wattage_range`` of any zone."""
+    texts = {text for each in entries.zones.values() if (text := each.get(LINK_WATTAGE)) is not None}
+    if not texts:
+        return None
+    text = min(texts)
+    idle, _, busy = text.partition(":")
+    try:
+        watts = float(idle), float(busy)
+    except ValueError:
+        watts = (math.nan, math.nan)
+    if len(texts) > 1 or not all(0 <= watt <= LARGEST for watt in watts):
+        findings.problem(
+            f"{LINK_WATTAGE} is {' and '.join(map(repr, sorted(texts)))[:80]}; one zone has it for all links, as "
+            f"Idle:Busy, two powers from 0 to {LARGEST:g} W."
+        )
+        return None
+    return watts
 
 
 def _intensities(entries: Entries, findings: Findings) -> Iterator[tuple[str, float]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import MOST_STEPS, ParallelWork, Pattern, Profile, Sequence, messages_of
 from gridsched.model.limits import Fraction, Positive
+from gridsched.model.records import checked
 
 #: More tables of profiles in one generator, and longer names, are refused.
 MOST_TABLES, LONGEST_NAME = 100, 100
@@ -63,28 +63,57 @@ class DrawnProfile(BaseModel):
         return Sequence((computing, ParallelWork(pattern=self.pattern, message_bytes=size)), self.rounds)
 
 
-def check_shares(profiles: Mapping[str, DrawnProfile]) -> None:
+def _pairs(tables: Any) -> Any:
+    """Return tables as pairs of names and checked tables, which can be hashed; `ValueError` names what is wrong."""
+    if not isinstance(tables, dict):
+        return tables
+    pairs = []
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"{name[:40]!r} should be a table ([profiles.NAME])")
+        keys = DrawnProfile.model_fields
+        wrong = sorted(set(table) - set(keys)) or [key for key in keys if keys[key].is_required() and key not in table]
+        if wrong:
+            what = "lacks" if wrong[0] in keys else "has no key that is called"
+            raise ValueError(f"the table {name[:40]!r} {what} {wrong[0]!r}; its keys are {', '.join(keys)}")
+        try:
+            pairs.append((name, checked(DrawnProfile, table)))
+        except InputError as error:
+            raise ValueError(f"in the table {name[:40]!r}, {error}".rstrip(".")) from None
+    return tuple(pairs)
+
+
+#: Tables by their names, as a generator's keys hold them: written as a dict.
+DrawnProfiles = Annotated[
+    tuple[tuple[str, DrawnProfile], ...],
+    BeforeValidator(_pairs),
+    PlainSerializer(lambda pairs: {name: table.model_dump(exclude_defaults=True) for name, table in pairs}),
+    WithJsonSchema({"type": "object", "additionalProperties": DrawnProfile.model_json_schema()}),
+]
+
+
+def check_shares(profiles: DrawnProfiles) -> None:
     """Raise `InputError` unless there are few enough profiles, and jobs for all of them."""
     if len(profiles) > MOST_TABLES:
         raise InputError(f"profiles has {len(profiles)} tables; at most {MOST_TABLES} are allowed.")
-    for name in profiles:
+    for name, _ in profiles:
         if not 0 < len(name) <= LONGEST_NAME:
             raise InputError(
                 f"profiles: the name {name[:40]!r} has {len(name)} characters; 1 to {LONGEST_NAME} may be."
             )
-    shares = sum(each.jobs for each in profiles.values())
+    shares = sum(each.jobs for _, each in profiles)
     if shares > 1 + 1e-9:
         raise InputError(f"profiles: their shares of the jobs are {shares:g} together; at most 1 is possible.")
 
 
 def drawn_profiles(
-    profiles: Mapping[str, DrawnProfile], rng: np.random.Generator, run_time_s: Floats, width: Integers, speed: float
+    profiles: DrawnProfiles, rng: np.random.Generator, run_time_s: Floats, width: Integers, speed: float
 ) -> tuple[Integers, tuple[Profile, ...]]:
     """Draw which job has which profile.
 
     Parameters
     ----------
-    profiles : mapping of str to DrawnProfile
+    profiles : tuple of (str, DrawnProfile)
     rng : numpy.random.Generator
     run_time_s : ndarray of float64, shape (jobs,)
         Of each job [s].
@@ -104,16 +133,15 @@ def drawn_profiles(
     InputError
         If a job would send too many messages at once; it names the profile.
     """
-    drawn = np.searchsorted(np.cumsum([each.jobs for each in profiles.values()]), rng.random(len(width)), side="right")
+    drawn = np.searchsorted(np.cumsum([each.jobs for _, each in profiles]), rng.random(len(width)), side="right")
     profile, numbers = np.full(len(width), -1), dict[tuple[int, float, int], int]()
     made: list[Profile] = []
-    named = list(profiles.items())
     for job, k in enumerate(drawn.tolist()):
-        if k == len(named):
+        if k == len(profiles):
             continue
         key = k, run_time_s.item(job), width.item(job)
         if key not in numbers:
-            name, kind = named[k]
+            name, kind = profiles[k]
             try:
                 made.append(kind.work(key[1], key[2], speed))
             except InputError as error:

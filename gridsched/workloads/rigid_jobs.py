@@ -21,7 +21,7 @@ from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.workloads.drawn_profiles import DrawnProfile, check_shares, drawn_profiles
+from gridsched.workloads.drawn_profiles import DrawnProfiles, check_shares, drawn_profiles
 from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
 from gridsched.workloads.traces.formats import NODE_SPEED, check_written, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
@@ -64,7 +64,7 @@ class RigidJobs(SystemKeys):
         Power of a node on which nothing runs, and of one that computes [W].
     platform : path or None
         SimGrid platform (XML) whose hosts are the nodes, in the place of `nodes`, `idle_w` and `busy_w`.
-    profiles : dict of str to DrawnProfile
+    profiles : tuple of (str, DrawnProfile)
         What shares of the jobs do (``[profiles.NAME]``); the others only compute. They need a `platform`.
     """
 
@@ -82,7 +82,7 @@ class RigidJobs(SystemKeys):
     idle_w: AtLeastZero = _IDLE_W
     busy_w: AtLeastZero = _BUSY_W
     platform: Path | None = None
-    profiles: dict[str, DrawnProfile] = {}
+    profiles: DrawnProfiles = ()
 
     @property
     def rules(self) -> Rules:

@@ -189,7 +189,14 @@ def fill_neighbours(
 
 @kernel
 def spread(
-    hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, switch: Integers, out: Integers, at: int
+    hosts: Integers,
+    left: Integers,
+    need: Integers,
+    anywhere: bool,
+    width: int,
+    switch: Integers,
+    out: Integers,
+    at: int,
 ) -> int:
     """As `fill`, one by one on the hosts with the most free cores, round by round.
 
@@ -259,7 +266,14 @@ def lowest_group(order: Integers, total: Integers, above: Integers, count: int, 
 
 @kernel
 def gather(
-    hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, switch: Integers, out: Integers, at: int
+    hosts: Integers,
+    left: Integers,
+    need: Integers,
+    anywhere: bool,
+    width: int,
+    switch: Integers,
+    out: Integers,
+    at: int,
 ) -> int:
     """As `fill`, under the fewest of the lowest switches.
 
