@@ -253,8 +253,8 @@ class Platform:
                 higher = host.switches[level + 1 :]
                 if above.setdefault(switch, higher) != higher:
                     raise InputError(
-                        f"{self.name}: switch {switch!r} of host {host.name!r} lies under {list(higher)}, and of another "
-                        f"host under {list(above[switch])}; each switch has one place in the tree."
+                        f"{self.name}: switch {switch!r} of host {host.name!r} lies under {list(higher)}, and of "
+                        f"another host under {list(above[switch])}; each switch has one place in the tree."
                     )
 
     def __len__(self) -> int:

@@ -23,7 +23,7 @@ import importlib.util
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ctypes import c_char_p, c_double, c_void_p
 from functools import cache, cached_property
 from pathlib import Path

@@ -53,7 +53,8 @@ def test_a_job_alone_takes_the_drawn_time(tmp_path: Path, pattern: str):
     """Links of nodes are the only bounds, each way: but for latencies (two links of 1 us, three rounds)."""
     path = written(tmp_path, pattern=pattern)
     whole = read_system_workload(path)
-    assert whole is not None and whole.run_times is not None
+    assert whole is not None
+    assert whole.run_times is not None
     trace = run(Scenario(None, path, scheduler="fcfs", driver="reference")).trace
     n_alone = 0
     runs = trace.executions
@@ -68,7 +69,8 @@ def test_shares_of_jobs_have_profiles(tmp_path: Path):
     """None, all, and about the share; runs without a network have the same jobs."""
     for share, least, most in ((0, 0, 0), (1, 400, 400), (0.25, 70, 130)):
         whole = read_system_workload(written(tmp_path, jobs=400, share=share))
-        assert whole is not None and whole.tasks.profile is not None
+        assert whole is not None
+        assert whole.tasks.profile is not None
         assert least <= np.count_nonzero(whole.tasks.profile >= 0) <= most
         plain = read_system_workload(written(tmp_path, jobs=400, share=0, communication=1))
         assert plain is not None
@@ -79,7 +81,9 @@ def test_shares_of_jobs_have_profiles(tmp_path: Path):
 def test_computing_and_bytes_add_up(tmp_path: Path):
     """Of 40 % in a ring: 60 % of the time at 2 Gflop/s, and 40 % at 1 GB/s from each part; one node only computes."""
     whole = read_system_workload(written(tmp_path))
-    assert whole is not None and whole.run_times is not None and whole.tasks.profile is not None
+    assert whole is not None
+    assert whole.run_times is not None
+    assert whole.tasks.profile is not None
     for task, k in enumerate(whole.tasks.profile.tolist()):
         width, time_s = whole.tasks.width.item(task), whole.run_times.run_time(task, 0, 0)
         steps = list(whole.tasks.profiles[k].steps(width))
