@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gridsched
 from gridsched import Scenario, run
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform, homogeneous_cluster
@@ -212,3 +213,15 @@ def test_locality_needs_switches():
     plain = homogeneous_cluster(2, idle_w=1.0, busy_w=2.0, speed=1.0, name="plain")
     with pytest.raises(InputError, match="FAT_TREE"):
         run(Scenario(plain, tasks, scheduler="fcfs", driver="reference", place="locality"))
+
+
+@pytest.mark.parametrize(("name", "switches"), [("fat_tree", [64, 4]), ("dragonfly", [64, 16, 4])])
+def test_platforms_of_the_study(name: str, switches: list[int]):
+    """4 x 16 x 8 nodes under so many switches of each level; the study has the same files."""
+    own = Path(__file__).parents[2] / f"platforms/{name}.xml"
+    platform = read_platform(own)
+    assert len(platform) == 512
+    assert (platform.switch_of.max(axis=1) + 1).tolist() == switches
+    assert [np.bincount(level).tolist() for level in platform.switch_of] == [[512 // n] * n for n in switches]
+    studies = Path(gridsched.__file__).parent / "reproduction/studies"
+    assert (studies / f"placement_{name}.xml").read_bytes() == own.read_bytes()
