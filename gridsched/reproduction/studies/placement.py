@@ -13,7 +13,17 @@ NETWORKS, COMMUNICATION = ("fat tree", "dragonfly"), ("30 %", "60 %")
 LESS, MORE = (0.0, 1.0), (1.0, float("inf"))
 
 
-def _claim(name: str, text: str, metric: str, place: str, against: str, network: str, sends: str, range_, ground=SIGN):
+def _claim(
+    name: str,
+    text: str,
+    metric: str,
+    place: str,
+    against: str,
+    network: str,
+    sends: str,
+    range_: tuple[float, float],
+    ground: Ground = SIGN,
+) -> Claim:
     """Return the claim on the ratio of a metric under one place to that under another."""
     where = {"network": network, "communication": sends, "place": place}
     measured = ratio(metric, "easy_backfilling", where=where, against_where={"place": against})
