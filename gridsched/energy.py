@@ -64,6 +64,35 @@ def total_energy(host_energies_j: ArrayLike) -> float:
     return float(np.sum(host_energies_j))
 
 
+def link_energy(
+    wattage: Mapping[str, tuple[float, float]],
+    bandwidth: Mapping[str, float],
+    link_bytes: Mapping[str, float],
+    end_s: float,
+) -> dict[str, float]:
+    """Energy of links until the end of a run [J]: idle power all the time, and the rest by what they carry.
+
+    Power is linear in what a link carries at each moment, as SimGrid's link energy plugin has it (A.-C. Orgerie,
+    B. Amersho, T. Haudebourg, M. Quinson, M. Rifai, D. Lopez Pacheco, L. Lefevre, "Simulation toolbox for studying
+    energy consumption in wired networks", CNSM 2017). So the bytes decide alone, whenever they are sent.
+
+    Parameters
+    ----------
+    wattage : mapping of str to (float, float)
+        Power of a link that carries nothing, and of one that carries all it can [W].
+    bandwidth : mapping of str to float
+        [byte/s]
+    link_bytes : mapping of str to float
+        What each has carried [byte].
+    end_s : float
+        [s]
+    """
+    return {
+        link: idle_w * end_s + (busy_w - idle_w) * link_bytes.get(link, 0.0) / bandwidth[link]
+        for link, (idle_w, busy_w) in wattage.items()
+    }
+
+
 def energy_inside(start: float, run_time: float, energy: float, end: float) -> float:
     """Share of a task's energy that falls before a period's end [J] (algorithms B7).
 

@@ -31,7 +31,7 @@ class FluidCalendar:
     """
 
     def __init__(self, runs: ProfileRuns, platform: Platform, ways: Ways) -> None:
-        self._runs, self._ways, self._steps = runs, ways, PlacedSteps(ways)
+        self._runs, self._ways, self._steps = runs, ways, PlacedSteps(ways, platform)
         self._speeds: list[list[float]] = platform.speed.tolist()
         self._hosts = [(host.name, host.cores) for host in platform.hosts]
         self._now = 0.0

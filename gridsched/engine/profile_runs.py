@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from math import inf
-from typing import Protocol
 
 import numpy as np
 
-from gridsched.arrays import Floats
+from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution
 from gridsched.engine.fair_shares import fair_rates
 from gridsched.model.job_profiles import Step
+from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.ways import Way
-
-
-class KnowsWays(Protocol):
-    """Whoever knows the ways between hosts; see `gridsched.model.ways.Ways`."""
-
-    @property
-    def gamma_bytes(self) -> float:
-        """Most that is under way unacknowledged [byte]; 0: any."""
-
-    @property
-    def unshared(self) -> frozenset[str]:
-        """Links of which whoever sends has all."""
-
-    def way(self, source: str, target: str) -> Way:
-        """Return the way from one host to another, or to itself."""
+from gridsched.model.ways import KnowsWays
 
 
 class _MessageWays:
     """The ways of a step's messages between some hosts, whatever their sizes are.
+
+    `switches` are numbers of the switches of each host, the lowest first; another leaves all of its own.
 
     Attributes
     ----------
@@ -43,7 +30,9 @@ class _MessageWays:
         [s]
     """
 
-    def __init__(self, step: Step, hosts: Sequence[str], ways: KnowsWays) -> None:
+    def __init__(
+        self, step: Step, hosts: Sequence[str], ways: KnowsWays, switches: Mapping[str, Integers], n_levels: int
+    ) -> None:
         numbers: dict[str, int] = {}
         crossed: list[int] = []
         counts, latencies = [], []
@@ -56,7 +45,15 @@ class _MessageWays:
         self._crossed = np.array(crossed, dtype=np.int64)
         self._message = np.repeat(np.arange(len(counts)), counts)
         self._unshared = [(k, link) for k, link in enumerate(self.links) if link in ways.unshared]
+        nowhere = np.full(n_levels, -1)
+        under = np.array([switches.get(name, nowhere) for name in hosts]).reshape(len(hosts), n_levels)
+        #: which messages leave a host, and the switch of each level, shape (1 + levels, messages)
+        self._leaves = np.vstack([step.source != step.target, (under[step.source] != under[step.target]).T])
         self._of = step.source, step.target  # kept, so that no other arrays have their addresses
+
+    def bytes_by_level(self, size_bytes: Floats) -> Floats:
+        """Return `PlacedStep.sent_bytes` of messages of these sizes [byte]."""
+        return np.asarray(self._leaves @ size_bytes)
 
     def bytes_by_link(self, size_bytes: Floats) -> tuple[dict[str, float], dict[str, float]]:
         """Return `PlacedStep.link_bytes` and `takes` of messages of these sizes [byte]."""
@@ -79,18 +76,22 @@ class PlacedStep:
     link_bytes, takes : dict of str to float
         What it sends over each link, and what of that counts for its rate: of links that are not shared the
         largest message [byte].
+    sent_bytes : ndarray of float64, shape (1 + levels,) or (1,)
+        What it sends from one host to another, and what of that leaves the switch of each level [byte].
     bound : float
         The rate that it does not exceed for what is under way unacknowledged [1/s].
     """
 
-    __slots__ = ("bound", "latency_s", "link_bytes", "step", "takes")
+    __slots__ = ("bound", "latency_s", "link_bytes", "sent_bytes", "step", "takes")
 
     def __init__(self, step: Step, ways: _MessageWays | None, gamma_bytes: float) -> None:
         self.step = step
         self.latency_s, self.bound = 0.0, inf
         self.link_bytes: dict[str, float] = {}
         self.takes = self.link_bytes
+        self.sent_bytes = np.zeros(1)
         if ways is not None:
+            self.sent_bytes = ways.bytes_by_level(step.size_bytes)
             self.latency_s = float(ways.latency_s.max())
             self.link_bytes, self.takes = ways.bytes_by_link(step.size_bytes)
             slowest = float((ways.latency_s * step.size_bytes).max())
@@ -104,13 +105,19 @@ class PlacedSteps:
     Parameters
     ----------
     ways : KnowsWays
+    platform : Platform, optional
+        Whose switches the hosts lie under; None: none are known.
     """
 
     #: So many sets of hosts are remembered, each with as many ways as a step has messages.
     MOST_KEPT = 256
 
-    def __init__(self, ways: KnowsWays) -> None:
+    def __init__(self, ways: KnowsWays, platform: Platform | None = None) -> None:
         self._ways = ways
+        self._n_levels, self._switches = 0, dict[str, Integers]()
+        if platform is not None:
+            self._n_levels, names = len(platform.switch_of), (host.name for host in platform.hosts)
+            self._switches = dict(zip(names, platform.switch_of.T, strict=True))
         self._kept: dict[tuple[tuple[str, ...], str, int, int], _MessageWays] = {}
 
     def place(self, step: Step, names: tuple[str, ...]) -> PlacedStep:
@@ -122,7 +129,9 @@ class PlacedSteps:
         if ways is None:
             if len(self._kept) >= self.MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)))
-            ways = self._kept[key] = _MessageWays(step, [*names, step.storage], self._ways)
+            ways = self._kept[key] = _MessageWays(
+                step, [*names, step.storage], self._ways, self._switches, self._n_levels
+            )
         return PlacedStep(step, ways, self._ways.gamma_bytes)
 
 
@@ -152,6 +161,8 @@ class ProfileRun:
         Whether no step is left.
     link_bytes : dict of str to float
         What it has sent over each link [byte].
+    sent_bytes : ndarray of float64, shape (1 + levels,) or (1,)
+        What it has sent, and what of that left the switch of each level [byte].
     """
 
     def __init__(
@@ -170,6 +181,7 @@ class ProfileRun:
         self.placed: PlacedStep | None = None
         self.began, self.is_over = execution.start, False
         self.link_bytes: dict[str, float] = {}
+        self.sent_bytes = np.zeros(1)
         execution.computed = np.zeros((len(names), 2))
 
     def next_step(self, now: float, steps: PlacedSteps) -> PlacedStep | None:
@@ -198,6 +210,8 @@ class ProfileRun:
             assert computed is not None
             computed[flops > 0, 0] += max(now - self.began - placed.latency_s, 0.0)
             computed[:, 1] += share * flops / self._full_speed
+        if placed.link_bytes:
+            self.sent_bytes = self.sent_bytes + share * placed.sent_bytes
         before = self.link_bytes
         for link, size in placed.link_bytes.items():
             before[link] = before.get(link, 0.0) + share * size
@@ -217,6 +231,8 @@ class ProfileRuns:
     ----------
     link_bytes : dict of str to float
         What all executions that have ended have sent over each link [byte].
+    sent_bytes : ndarray of float64, shape (1 + levels,)
+        What they have sent, and what of that left the switch of each level [byte].
     """
 
     def __init__(self, system: System, tasks: Tasks, flops: Callable[[Execution], float]) -> None:
@@ -226,6 +242,7 @@ class ProfileRuns:
         self._estimates = system.estimates
         self._kills = system.rules.walltime == "kill"
         self.link_bytes: dict[str, float] = {}
+        self.sent_bytes = np.zeros(1 + len(system.platform.switch_of))
 
     def begin(self, execution: Execution) -> ProfileRun:
         """Return the run of an execution that starts."""
@@ -245,6 +262,7 @@ class ProfileRuns:
 
     def end(self, run: ProfileRun) -> None:
         """Note what an execution has sent that ends."""
+        self.sent_bytes += run.sent_bytes if len(run.sent_bytes) == len(self.sent_bytes) else 0.0
         for link, size in run.link_bytes.items():
             self.link_bytes[link] = self.link_bytes.get(link, 0.0) + size
 

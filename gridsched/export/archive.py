@@ -120,6 +120,7 @@ class _Description:
     attributes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     link_bytes: dict[str, Annotated[float, Field(ge=0, le=LARGEST_RESULT)]] = field(default_factory=dict)
+    sent_bytes: tuple[Annotated[float, Field(ge=0, le=LARGEST_RESULT)], ...] = ()
     staged_on: str = ""
 
 
@@ -250,6 +251,7 @@ def archive_bytes(export: Export) -> bytes:
         del description["resources"]
     if trace.link_bytes:
         description["link_bytes"] = trace.link_bytes
+        description["sent_bytes"] = trace.sent_bytes
     stream = io.BytesIO()
     text = as_bytes(json_text(description, exact=True))
     np.savez_compressed(stream, description=np.frombuffer(text, np.uint8), **arrays)
@@ -354,6 +356,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
         **records,
         notes=_cast(arrays, _NOTES, notes),
         link_bytes=description.link_bytes,
+        sent_bytes=description.sent_bytes,
     )
     check_trace(trace)
     hosts = {host.name for host in platform.everyone}

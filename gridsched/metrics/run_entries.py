@@ -19,6 +19,7 @@ DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not
 OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.profiles.states), usual=False)
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
 PROFILES = Condition("jobs with profiles", lambda run: bool(len(run.trace.computed)), usual=False)
+CORE_CROSSED = Condition("jobs that send under switches", lambda run: len(run.trace.sent_bytes) > 1, usual=False)
 LINKS_CROSSED = Condition("jobs that send", lambda run: bool(run.trace.link_bytes), usual=False)
 UNIT_POWER = Condition(
     "hosts whose resources have power (`unit_power`)",
@@ -94,7 +95,8 @@ _ENERGY = (
     ),
     less(
         "energy_links_j",
-        "energy of the links by SimGrid's plugin, not counted in `energy_j`",
+        "energy of the links, not counted in `energy_j`: by SimGrid's plugin, or where jobs have profiles by the bytes "
+        "over each",
         lambda run: float(sum(run.links_j.values())),
         condition=LINKS,
         header="links\n[{unit}]",
@@ -335,6 +337,23 @@ _PROFILES = (
         lambda run: run_metrics.not_computing_time_s(run.trace),
         condition=PROFILES,
         words="time not computing",
+    ),
+    less(
+        "sent_bytes",
+        "bytes that parts of jobs sent from one node to another",
+        lambda run: run.trace.sent_bytes[0],
+        condition=LINKS_CROSSED,
+        words="bytes sent",
+        is_detail=True,
+    ),
+    less(
+        "sent_bytes_core",
+        "of these, bytes between nodes under different switches of the highest level: over the core of a fat tree, or "
+        "between groups of a dragonfly",
+        lambda run: run.trace.sent_bytes[-1],
+        condition=CORE_CROSSED,
+        words="bytes over the core",
+        is_detail=True,
     ),
     less(
         "sent_bytes_busiest_link",

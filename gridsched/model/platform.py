@@ -77,6 +77,8 @@ class Host:
         What jobs may ask a node to be, as Slurm's ``Feature``: names of any meaning.
     weight : int
         Of nodes that serve equally well, `slurm` takes those of lower weight first.
+    switches : tuple of str
+        Names of the switches that it lies under, the lowest first; a switch that joins all is left out.
     unit_power : tuple of (str, float, float)
         Of some of its `resources`: power of a unit that no job has, and of one that a job has [W], of memory by
         2**30 byte (`gridsched.metrics.resource_energy`).
@@ -109,6 +111,7 @@ class Host:
     embodied_kg: float = 0.0
     lifetime_years: float = 0.0
     unit_power: tuple[tuple[str, float, float], ...] = ()
+    switches: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.embodied_kg and not self.lifetime_years > 0:
@@ -249,6 +252,8 @@ class Platform:
     queue_settings : tuple of (str, str)
         Entries on the queue in the configuration of the machine's own scheduler, unchanged:
         names and values of ``slurm.conf``. Anyone who submits jobs may know them.
+    link_wattage : tuple of float, or None
+        Power of each link that carries nothing, and that carries all it can [W], where it has none of its own.
     """
 
     hosts: tuple[Host, ...]
@@ -261,6 +266,7 @@ class Platform:
     carbon_intensity: tuple[tuple[str, float], ...] = ()
     partitions: tuple[Partition, ...] = ()
     queue_settings: tuple[tuple[str, str], ...] = ()
+    link_wattage: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.clusters:
@@ -272,6 +278,19 @@ class Platform:
                 f"{self.name}: clusters must hold every computing host exactly once; "
                 f"found host ids {members[:10]} for {len(self.hosts)} hosts."
             )
+        self._check_switches()
+
+    def _check_switches(self) -> None:
+        """Raise `InputError` if a switch lies under two others, or stands at two levels."""
+        above: dict[str, tuple[str, ...]] = {}
+        for host in self.hosts:
+            for level, switch in enumerate(host.switches):
+                higher = host.switches[level + 1 :]
+                if above.setdefault(switch, higher) != higher:
+                    raise InputError(
+                        f"{self.name}: switch {switch!r} of host {host.name!r} lies under {list(higher)}, and of "
+                        f"another host under {list(above[switch])}; each switch has one place in the tree."
+                    )
 
     def __len__(self) -> int:
         return len(self.hosts)
@@ -341,6 +360,23 @@ class Platform:
         for c, cluster in enumerate(self.clusters):
             ids[list(cluster.hosts)] = c
         return _frozen(ids)
+
+    @cached_property
+    def switch_of(self) -> Integers:
+        """Number of the switch of each host at each level, the lowest first, shape (levels, hosts).
+
+        Switches of a level are numbered in order of their first hosts. Hosts that have none at a level have one there
+        with those of their last switch, or of their cluster where they have none at all.
+        """
+        levels = max((len(host.switches) for host in self.hosts), default=0)
+        cluster = {h: each.name for each in self.clusters for h in each.hosts}
+        numbers = np.empty((levels, len(self.hosts)), dtype=np.int64)
+        for level in range(levels):
+            known: dict[tuple[str, ...], int] = {}
+            for h, host in enumerate(self.hosts):
+                switch = host.switches[level:] or ("", *host.switches[-1:], cluster[h])
+                numbers[level, h] = known.setdefault(switch, len(known))
+        return _frozen(numbers)
 
     def efficiency(self, pstates: Integers | int = 0) -> Floats:
         """Efficiency of each fully loaded host [flop/J], shape (hosts,), in its P-state.

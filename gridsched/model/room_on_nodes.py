@@ -10,8 +10,8 @@ from gridsched.model.platform import Platform
 from gridsched.model.tasks import CORES, WHOLE_NODE, Tasks
 
 #: How the parts of a job are laid on nodes: on the first nodes that have room, on those with the
-#: most free cores, or on the first neighbours that have room.
-PLACES = ("pack", "spread", "contiguous")
+#: most free cores, on the first neighbours that have room, or under the fewest switches.
+PLACES = ("pack", "spread", "contiguous", "locality")
 
 
 def node_amounts(platform: Platform, resources: tuple[str, ...]) -> Integers:

@@ -238,9 +238,8 @@ class Rules:
     on_failure : {"restart", "failed"}
         What becomes of a task whose host goes down while it runs: it waits again and starts from
         the begin, or it has failed.
-    place : {"pack", "spread", "contiguous"}
-        Where jobs share nodes: how schedulers lay them on nodes with room, see
-        `gridsched.model.estimates`.
+    place : {"pack", "spread", "contiguous", "locality"}
+        How schedulers lay rigid jobs on nodes with room, see `gridsched.model.room_on_nodes`.
     max_barren_asks : int
         So often in a row a scheduler may have itself asked again, by `WakeAt` and the like, while
         nothing else is to come, no task starts for the first time and none ends; then the run
@@ -324,10 +323,10 @@ class Rules:
         ),
     ] = "restart"
     place: Annotated[
-        Literal["pack", "spread", "contiguous"],
+        Literal["pack", "spread", "contiguous", "locality"],
         Field(
-            description="Jobs that share nodes are placed on the first with room (pack), on those with the most "
-            "free cores (spread), or on neighbors (contiguous).",
+            description="Rigid jobs are placed on the first nodes with room (pack), on those with the most "
+            "free cores and over switches (spread), on neighbors (contiguous), or under few switches (locality).",
             json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "pack"

@@ -15,6 +15,7 @@ STREAMS = (
     "utility_classes",
     "task_types",
     "failures",
+    "profiles",
 )
 
 

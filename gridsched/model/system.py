@@ -18,6 +18,7 @@ from gridsched.model.rules import Rules
 from gridsched.model.signals import Signal
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TypedPowerEstimates
+from gridsched.model.ways import KnowsWays
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class System:
         What somebody expects of it, where there is such a table.
     network : Network or None
         How long data take between hosts; None: no time, and none are sent.
+    ways : KnowsWays or None
+        The ways between hosts by their names, where parts of jobs send to each other; `bandwidth` asks it.
     """
 
     platform: Platform
@@ -55,6 +58,7 @@ class System:
     carbon: Signal | None = None
     carbon_forecast: Signal | None = None
     network: Network | None = None
+    ways: KnowsWays | None = None
 
     def __post_init__(self) -> None:
         pstates = np.array(np.broadcast_to(self.pstates, self.n_hosts), dtype=np.int64)
@@ -96,6 +100,16 @@ class System:
         """Raise `InputError` unless every host has the P-states that are asked for."""
         for pstates in (self.pstates, self.first_pstates):
             self.platform.check_pstates(pstates)
+
+    def bandwidth(self, source: int, target: int) -> float:
+        """Return the bandwidth of the narrowest link between two hosts [byte/s].
+
+        Infinite where nothing is sent over a network.
+        """
+        if self.ways is None:
+            return float("inf")
+        names = (self.platform.hosts[source].name, self.platform.hosts[target].name)
+        return min((self.ways.bandwidth[link] for link in self.ways.way(*names).links), default=float("inf"))
 
     @property
     def n_hosts(self) -> int:

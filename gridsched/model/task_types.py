@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -112,6 +113,8 @@ class SystemWorkload:
         What people should know of where the workload comes from.
     calendar : Calendar or None
         Which date second 0 is, where the workload has dates.
+    platform_file : path or None
+        The SimGrid file that the platform was read from, if it was.
     """
 
     platform: Platform
@@ -123,6 +126,7 @@ class SystemWorkload:
     estimates: Estimates | None = None
     notes: tuple[str, ...] = ()
     calendar: Calendar | None = None
+    platform_file: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,6 +139,9 @@ class Trace:
         whatever runs computes at full speed, or at `load`.
     link_bytes : dict of str to float
         Bytes that crossed each link of the platform, where tasks have profiles.
+    sent_bytes : tuple of float
+        Bytes that parts of tasks with profiles sent, and how many of these left the switch of each level
+        (`Platform.switch_of`), the lowest first; empty where none have any.
     transfers : ndarray of `TRANSFER`
         Data between tasks that have arrived, in order of their begin.
     shortest_s : ndarray of float64, shape (tasks,)
@@ -175,6 +178,7 @@ class Trace:
     link_bytes: dict[str, float] = field(default_factory=dict)
     shortest_s: Floats = field(default_factory=lambda: np.zeros(0))
     host_times_s: Floats = field(default_factory=lambda: np.zeros(0))
+    sent_bytes: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class Way(NamedTuple):
@@ -22,6 +22,25 @@ class Way(NamedTuple):
     latency_s: float
 
 
+class KnowsWays(Protocol):
+    """Whoever knows the ways between hosts: `Ways`, or who asks SimGrid for each."""
+
+    @property
+    def bandwidth(self) -> Mapping[str, float]:
+        """Of each link [byte/s]."""
+
+    @property
+    def gamma_bytes(self) -> float:
+        """Most that is under way unacknowledged [byte]; 0: any."""
+
+    @property
+    def unshared(self) -> frozenset[str]:
+        """Links of which whoever sends has all."""
+
+    def way(self, source: str, target: str) -> Way:
+        """Return the way from one host to another, or to itself."""
+
+
 @dataclass(frozen=True)
 class Ways:
     """The ways between hosts by their names, and the links on them.
@@ -35,12 +54,15 @@ class Ways:
         Links of which whoever sends has all (``FATPIPE``).
     gamma_bytes : float
         Most that is under way unacknowledged (``network/TCP-gamma``) [byte]; 0: any.
+    wattage : mapping of str to (float, float)
+        Power of links that carry nothing, and that carry all they can [W].
     """
 
     between: Mapping[tuple[str, str], Way] = field(repr=False)
     bandwidth: Mapping[str, float] = field(repr=False)
     unshared: frozenset[str] = frozenset()
     gamma_bytes: float = 4194304.0
+    wattage: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def way(self, source: str, target: str) -> Way:
         """Return the way from one host to another, or to itself."""

@@ -14,7 +14,7 @@ from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.simgrid_options import new_name
 from gridsched.platform_io.xml_document import Element
 from gridsched.platform_io.xml_profiles import ProfileEntries
-from gridsched.platform_io.xml_values import expand_radical, parse_quantity, topology_size
+from gridsched.platform_io.xml_values import expand_radical, parse_quantity, topology_size, topology_switches
 
 #: More hosts than this in one file are refused.
 MAX_HOSTS = 300_000
@@ -92,7 +92,7 @@ class HostEntry:
 
     `cluster` is the id of the ``<cluster>`` that makes it, whose properties are all its hosts';
     `n_still` is the number of P-states of speed 0 behind those of `speeds`, which are 0 themselves
-    where the host computes nothing.
+    where the host computes nothing; `switches` are those of its cluster that it lies under, the lowest first.
     """
 
     name: str
@@ -104,6 +104,7 @@ class HostEntry:
     properties: dict[str, str]
     cluster: str | None = None
     n_still: int = 0
+    switches: tuple[str, ...] = ()
 
     @property
     def computes(self) -> bool:
@@ -258,8 +259,10 @@ class _Reader:
         properties = element.properties()
         self.entries.zones[zone] = properties
         self.rates(element, _CLUSTER_RATES, _CLUSTER_TIMES)
-        for name in self.radical_names(element):
-            self.add_host(element, name, zone, properties)
+        for k, name in enumerate(self.radical_names(element)):
+            levels = topology_switches(element.attributes)
+            switches = tuple(f"{zone.replace(',', ' ')} {level} {k // n}" for level, n in levels)
+            self.add_host(element, name, zone, properties, switches=switches)
         prefix, suffix = (element.attributes.get(k, "") for k in ("prefix", "suffix"))
         router = element.attributes.get("router_id") or f"{prefix}{zone}_router{suffix}"
         if element.attributes.get("topology", "FLAT") == "FLAT":
@@ -312,7 +315,14 @@ class _Reader:
             yield f"{prefix}{number}{suffix}"
 
     def add_host(
-        self, element: Element, name: str, zone: str, properties: dict[str, str], *, claimed: bool = False
+        self,
+        element: Element,
+        name: str,
+        zone: str,
+        properties: dict[str, str],
+        *,
+        claimed: bool = False,
+        switches: tuple[str, ...] = (),
     ) -> None:
         if not claimed and self.name(element, name) is None:
             return
@@ -349,6 +359,7 @@ class _Reader:
                 properties,
                 zone if element.tag == "cluster" else None,
                 len(speeds) - len(computing),
+                switches,
             )
         )
         if len(self.entries.hosts) > MAX_HOSTS:

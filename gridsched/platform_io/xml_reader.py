@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ _UPSIDE_DOWN = (
 MEMORY_PROPERTY, RESOURCES_PROPERTY, FEATURES_PROPERTY = "memory", "resources", "features"
 #: What a unit of them draws [W], of memory 2**30 byte.
 UNIT_POWER_PROPERTY = "unit_power"
+_MOST_LEVELS = 10
+#: Names of the switches that a host, or all of its zone, lies under, the lowest first, with commas between them.
+SWITCHES_PROPERTY = "switches"
 _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to wattage_off"
 
 
@@ -168,8 +172,27 @@ def _features(entry: HostEntry, findings: Findings) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(is_feature, names)))
 
 
+def _switches(entry: HostEntry, findings: Findings, of_zone: str) -> tuple[str, ...]:
+    """Return the switches that a host lies under: of its property ``switches``, or its zone's, else of its cluster.
+
+    What is wrong goes to `findings`.
+    """
+    text = entry.properties.get(SWITCHES_PROPERTY, of_zone)
+    if not text.strip():
+        return entry.switches
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names) or len(set(names)) < len(names) or len(names) > _MOST_LEVELS:
+        findings.problem(
+            f"host {entry.name!r}: {SWITCHES_PROPERTY} is {text[:80]!r}; up to {_MOST_LEVELS} different names with "
+            "commas between them are allowed, the lowest switch first, as leaf3,pod0.",
+            entry.line,
+        )
+        return ()
+    return names
+
+
 def resource_properties(host: Host) -> dict[str, str]:
-    """Return the properties of a host that `_resources`, `_unit_power` and `_features` read."""
+    """Return the properties of a host that `_resources`, `_unit_power`, `_features` and `_switches` read."""
     has = dict(host.resources)
     memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
     texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
@@ -179,7 +202,8 @@ def resource_properties(host: Host) -> dict[str, str]:
         for name, idle_w, busy_w in host.unit_power
     )
     power = {UNIT_POWER_PROPERTY: watts} if watts else {}
-    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | power | features
+    switches = {SWITCHES_PROPERTY: ",".join(host.switches)} if host.switches else {}
+    return texts | ({RESOURCES_PROPERTY: counted} if counted else {}) | power | features | switches
 
 
 #: Properties of our own: carbon of making and disposing of a host [kg CO2e], and its time in service [years].
@@ -271,6 +295,8 @@ def switch_properties(host: Host) -> dict[str, str]:
 HOST_ID = "host_id"
 CLUSTER_NAME = "cluster_name"
 UPLINK = "uplink"
+#: Of a zone: ``Idle:Busy`` power [W] of each link of the file without a range of its own, as of clusters.
+LINK_WATTAGE = "link_wattage_range"
 #: Grams of CO2 a kWh, as SimGrid's coming plugin has it.
 CARBON_INTENSITY = "carbon_intensity"
 #: SimGrid's links need a finite bandwidth; this one [byte/s] and more count as infinite.
@@ -323,7 +349,11 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
         if EMBODIED_KG not in entry.properties:
             findings.remark(_NO_EMBODIED, entry.name)
     ids = {entry.name: k for k, entry in enumerate(computing)}
-    hosts = tuple(_host(entry, findings, power) for entry in computing)
+    zones = {name: each.get(SWITCHES_PROPERTY, "") for name, each in entries.zones.items()}
+    hosts = tuple(
+        replace(_host(entry, findings, power), switches=_switches(entry, findings, zones.get(entry.zone, "")))
+        for entry in computing
+    )
     master = _host(masters[0], findings, power) if masters else None
     members_of: dict[str, list[int]] = {zone: [] for zone in entries.zones}
     for entry in entries.hosts:
@@ -345,7 +375,28 @@ def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> P
         warnings=tuple(findings.gap_lines() + findings.note_lines()),
         profiles=entries.profiles,
         carbon_intensity=tuple(_intensities(entries, findings)),
+        link_wattage=_link_wattage(entries, findings),
     )
+
+
+def _link_wattage(entries: Entries, findings: Findings) -> tuple[float, float] | None:
+    """Return the power [W] of links without one of their own, by the property ``link_wattage_range`` of any zone."""
+    texts = {text for each in entries.zones.values() if (text := each.get(LINK_WATTAGE)) is not None}
+    if not texts:
+        return None
+    text = min(texts)
+    idle, _, busy = text.partition(":")
+    try:
+        watts = float(idle), float(busy)
+    except ValueError:
+        watts = (math.nan, math.nan)
+    if len(texts) > 1 or not all(0 <= watt <= LARGEST for watt in watts):
+        findings.problem(
+            f"{LINK_WATTAGE} is {' and '.join(map(repr, sorted(texts)))[:80]}; one zone has it for all links, as "
+            f"Idle:Busy, two powers from 0 to {LARGEST:g} W."
+        )
+        return None
+    return watts
 
 
 def _intensities(entries: Entries, findings: Findings) -> Iterator[tuple[str, float]]:

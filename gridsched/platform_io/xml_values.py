@@ -116,6 +116,32 @@ def topology_size(tag: str, attributes: Mapping[str, str]) -> tuple[int | None, 
     return size, size * max(max(level) for level in levels)
 
 
+def topology_switches(attributes: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return what the switches of each level are called, the lowest first, and how many hosts lie under each.
+
+    As SimGrid numbers hosts, those under a switch follow each other. A switch that joins all hosts is left out. A
+    torus has no switches: its lines along the first dimension, and the planes and so on of these, count as such.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Of a ``<cluster>`` that `topology_size` has not refused.
+    """
+    topology = attributes.get("topology", "FLAT")
+    if topology == "FLAT":
+        return []
+    levels = [[int(part) for part in level.split(",")] for level in attributes.get("topo_parameters", "").split(";")]
+    if topology == "FAT_TREE":
+        sizes, names = levels[1], [f"switch {k}" for k in range(1, len(levels[1]) + 1)]
+    elif topology == "TORUS":
+        sizes, names = levels[0], [f"block {k}" for k in range(1, len(levels[0]) + 1)]
+    else:
+        sizes, names = [level[0] for level in reversed(levels)], ["router", "chassis", "group", ""]
+    under = [math.prod(sizes[: k + 1]) for k in range(len(sizes))]
+    below = [1, *under]
+    return [(name, n) for name, n, before in zip(names, under, below, strict=False) if before < n < under[-1]]
+
+
 def escape_text(text: str) -> str:
     """Return a text between tags as XML has it."""
     return text.replace("&", "&amp;").replace(">", "&gt;").replace("<", "&lt;")

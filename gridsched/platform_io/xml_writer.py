@@ -238,7 +238,7 @@ class _Writer:
         pstate = f' pstate="{host.pstate}"' if host.pstate else ""
         yield f'      <host id={quote_value(host.name)} speed="{speeds}"{core}{pstate}>'
         for name, value in properties.items():
-            yield f'        <prop id="{name}" value="{value}"/>'
+            yield f'        <prop id="{name}" value={quote_value(value)}/>'
         yield "      </host>"
 
     def host_link(self, name: str, bandwidth: float, latency: float) -> Iterator[str]:

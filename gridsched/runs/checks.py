@@ -58,6 +58,7 @@ def check_loaded(scenario: LoadedScenario) -> None:
     _check_tasks(scenario)
     _check_walltime(scenario)
     _check_network(scenario)
+    _check_place(scenario)
     _check_profiles(scenario)
     _check_job_profiles(scenario)
     _check_energy(scenario)
@@ -118,6 +119,15 @@ def _check_network(scenario: LoadedScenario) -> None:
         raise InputError(
             "Input files (--files) are staged over the clusters' uplinks by gridsched's own model; "
             "use them with --network none."
+        )
+
+
+def _check_place(scenario: LoadedScenario) -> None:
+    """Refuse `locality` where nothing tells which switches there are."""
+    if scenario.place == "locality" and not len(scenario.platform.switch_of):
+        raise InputError(
+            f"{scenario.platform.name}: --place locality needs switches below the cluster: one of topology FAT_TREE, "
+            "DRAGONFLY or TORUS, or hosts with the property switches (docs/parallel_tasks.md). Use pack, or add them."
         )
 
 

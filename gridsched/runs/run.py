@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import platform as machine
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridsched.arrays import Floats
-from gridsched.energy import HostEnergy, energy_and_power
+from gridsched.energy import HostEnergy, energy_and_power, link_energy
 from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import policy_at_work
@@ -29,6 +30,7 @@ from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.records import keys_of
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
+from gridsched.model.ways import Ways
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler
@@ -245,6 +247,9 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
         if prepared.driver == "reference":
             trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
             plugin_j, log, links_j, grams = None, "", None, None
+            if prepared.runs_profiles and prepared.ways is not None and prepared.ways.wattage:
+                ways = prepared.ways
+                links_j = link_energy(ways.wattage, ways.bandwidth, trace.link_bytes, trace.horizon_s)
         else:
             has_sets = takes_sets(prepared.tasks, scheduler.traits) or prepared.runs_profiles
             with _platform_file(prepared, has_sets=has_sets) as platform_file:
@@ -299,13 +304,28 @@ def check(scenario: Scenario) -> None:
             scheduler.prepare(system, rng)
 
 
+#: Ways between hosts by what they are found from; runs on one platform follow each other.
+_WAYS: dict[tuple[bytes, tuple[str, ...], tuple[float, float] | None], Ways] = {}
+
+
+def _kept_ways(file: Path, names: tuple[str, ...], wattage: tuple[float, float] | None) -> Ways:
+    """Return the ways between hosts of a platform file, which are looked for once while it stays the same."""
+    key = hashlib.sha256(file.read_bytes()).digest(), names, wattage
+    if key not in _WAYS:
+        while len(_WAYS) > 1:  # those of 500 hosts take 500 MB
+            _WAYS.pop(next(iter(_WAYS)))
+        _WAYS[key] = ways_between(file, names, wattage)
+    return _WAYS[key]
+
+
 def _with_ways(scenario: LoadedScenario) -> LoadedScenario:
     """Return the scenario with how long data take between its hosts, if its tasks make any for each other."""
     if scenario.runs_profiles and scenario.driver == "reference" and scenario.ways is None:
         with _platform_file(scenario, has_sets=True) as file:
             names = [host.name for host in scenario.platform.hosts]
             storages = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
-            return replace(scenario, ways=ways_between(file.resolve(), [*names, *sorted(storages - set(names))]))
+            names += sorted(storages - set(names))
+            return replace(scenario, ways=_kept_ways(file.resolve(), tuple(names), scenario.platform.link_wattage))
     if not scenario.sends_data or scenario.between_hosts is not None:
         return scenario
     with _platform_file(scenario, has_sets=False) as file:

@@ -252,7 +252,7 @@ class ScenarioMaker:
         if whole is not None:
             named: Any = _name_of(own.file) if isinstance(own, PlatformFile) else own
             refuse_beside(whole, platform=named, files=files, deployment=self._settings(spec).get("deployment"))
-            return _World(whole, trace=options)
+            return _World(whole, whole.platform_file, options)
         platform, platform_file = self._platform(spec, needs_file)
         tasks = with_flops(platform, self._tasks_of_file(file, files=files))
         return _World(SystemWorkload(platform, tasks, None), platform_file, options)
@@ -310,7 +310,10 @@ class ScenarioMaker:
         """
         rules = self._keys(workload, spec).rules
         keys = self._keys(workload, spec, without=keys_of(Rules))
-        return _World(replace(self._drawn(keys), rules=rules), self._system_file(keys) if needs_file else None)
+        whole = replace(self._drawn(keys), rules=rules)
+        if whole.platform_file is not None:
+            return _World(whole, whole.platform_file)
+        return _World(whole, self._system_file(keys) if needs_file else None)
 
 
 def load(scenario: Scenario) -> LoadedScenario:

@@ -384,6 +384,9 @@ class VariedSection:
             given.pop("driver")
         ruled = [name for name in given if name in keys_of(Rules)]
         if ruled and makes_system(self._document):
+            drawn = {key for name in _generators(self._document) for key in GENERATORS[name].model.model_fields}
+            ruled = [name for name in ruled if name in drawn]  # others no generator sets
+        if ruled and makes_system(self._document):
             self._document.refuse(paths[ruled[0]], "belongs into [workload], whose generator sets it.")
         try:
             with_keys(Scenario(None, ""), given)

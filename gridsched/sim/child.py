@@ -14,6 +14,7 @@ from gridsched.engine import Controller, reference, takes_sets
 from gridsched.errors import InputError
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
+from gridsched.model.ways import KnowsWays
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.sim.outcome import Records
 from gridsched.sim.scenario import LoadedScenario
@@ -91,10 +92,10 @@ def check_precision(scenario: LoadedScenario) -> None:
         )
 
 
-def make_controller(scenario: LoadedScenario, scheduler: Scheduler) -> Controller:
-    """Return the controller of a run; its policy is timed."""
+def make_controller(scenario: LoadedScenario, scheduler: Scheduler, ways: KnowsWays | None = None) -> Controller:
+    """Return the controller of a run; its policy is timed, and may ask for the ways between hosts."""
     return Controller(
-        scenario.system,
+        scenario.system if ways is None else replace(scenario.system, ways=ways),
         scenario.tasks,
         scheduler,
         rng=random_stream(scenario.seed, "scheduler", scenario.replicate),
@@ -105,7 +106,7 @@ def make_controller(scenario: LoadedScenario, scheduler: Scheduler) -> Controlle
 
 def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     """Run a scenario with the reference driver, in this process."""
-    controller = make_controller(scenario, scheduler)
+    controller = make_controller(scenario, scheduler, scenario.ways if scenario.runs_profiles else None)
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
@@ -126,7 +127,7 @@ def _simulate_profiles(scenario: LoadedScenario, controller: Controller) -> Trac
     runs = ProfileRuns(scenario.system, scenario.tasks, flops_of(scenario.system, scenario.tasks, scenario.run_times))
     calendar = FluidCalendar(runs, scenario.platform, scenario.ways)
     trace = reference.simulate(controller, scenario.run_times, calendar)
-    return replace(trace, link_bytes=runs.link_bytes, as_estimated=False)
+    return replace(trace, link_bytes=runs.link_bytes, sent_bytes=tuple(runs.sent_bytes.tolist()), as_estimated=False)
 
 
 def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> Records:
@@ -166,9 +167,15 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         wattages=scenario.wattages,
         carbon=scenario.system.carbon if scenario.meters_carbon else None,
     )
-    controller = make_controller(scenario, scheduler)  # a policy that ends its process is not the platform's
+    ways = None
+    if scenario.runs_profiles:
+        from gridsched.sim.parallel_tasks import LiveWays
+
+        ways = LiveWays(world)
+    controller = make_controller(scenario, scheduler, ways)  # a policy that ends its process is not the platform's
     reference.validate_if_asked(controller)
     link_bytes: dict[str, float] = {}
+    sent_bytes: tuple[float, ...] = ()
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
@@ -176,13 +183,13 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
-        link_bytes = session.link_bytes
+        link_bytes, sent_bytes = session.link_bytes, session.sent_bytes
     trace = controller.trace(horizon, as_estimated=run_times is None and not scenario.runs_profiles)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:
         fields["load"] = run_times.load
-    fields["link_bytes"] = link_bytes
+    fields["link_bytes"], fields["sent_bytes"] = link_bytes, sent_bytes
     if reference.validates() and way not in ("network", "parallel tasks"):  # there messages take time, too
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = world.carbon_meter

@@ -23,7 +23,7 @@ import importlib.util
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ctypes import c_char_p, c_double, c_void_p
 from functools import cache, cached_property
 from pathlib import Path
@@ -177,6 +177,8 @@ def first_line(text: str) -> str:
 
 #: The link property that holds its power; SimGrid still takes the old name with a warning.
 PROPERTY_NAMES = ("wattage_range", "watt_range")
+#: The link from each host to itself, which SimGrid adds.
+LOOPBACK = "__loopback__"
 
 
 class EnergyPlugin:
@@ -255,14 +257,42 @@ def links_with_power(engine: simgrid.Engine, wifi: simgrid.Link.SharingPolicy, w
     """
     names = []
     for link in engine.all_links:
-        texts = [text for text in map(link.get_property, PROPERTY_NAMES) if text is not None]
-        if texts and link.get_sharing_policy() != wifi:
-            _check_range(texts[0], link.name, where)
+        text = range_of(link)
+        if text is not None and link.get_sharing_policy() != wifi:
+            _power_range(text, link.name, where)
             names.append(link.name)
     return tuple(names)
 
 
-def _check_range(text: str, link: str, where: str) -> None:
+def range_of(link: Any) -> str | None:
+    """Return what a link of SimGrid has as its range of power, unchecked."""
+    return next((text for text in map(link.get_property, PROPERTY_NAMES) if text is not None), None)
+
+
+def link_wattages(
+    ranges: Mapping[str, str | None], usual: tuple[float, float] | None, where: str
+) -> dict[str, tuple[float, float]]:
+    """Return the power of links that carry nothing, and that carry all they can [W].
+
+    Parameters
+    ----------
+    ranges : mapping of str to str or None
+        What each link has as its own range.
+    usual : (float, float) or None
+        Power of links that have none of their own; None: they are left out.
+    where : str
+        The platform's name, for messages.
+
+    Raises
+    ------
+    InputError
+        If a range cannot be read.
+    """
+    own = {name: usual if text is None else _power_range(text, name, where) for name, text in ranges.items()}
+    return {name: watts for name, watts in own.items() if watts is not None and name != LOOPBACK}
+
+
+def _power_range(text: str, link: str, where: str) -> tuple[float, float]:
     try:
         watts = [float(part) for part in text.split(":")]
     except ValueError:
@@ -271,3 +301,4 @@ def _check_range(text: str, link: str, where: str) -> None:
         raise InputError(
             f"{where}: link {link!r} has wattage_range {text!r}; it must read Idle:Busy, two powers of 0 W or more."
         )
+    return watts[0], watts[1]

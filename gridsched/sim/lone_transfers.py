@@ -27,9 +27,10 @@ from gridsched.platform_io.simgrid_options import new_name
 from gridsched.platform_io.simgrid_view import Inspection, Route
 from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
 from gridsched.sim.inspection import inspect_platform
+from gridsched.sim.library import link_wattages
 
 #: Between more hosts ways are not looked for: their number grows with its square.
-MAX_HOSTS = 500
+MAX_HOSTS = 520
 #: Factor of latency and of bandwidth by model.
 _FACTORS = {"CM02": (1.0, 1.0), "LV08": (13.01, 0.97)}
 _GAMMA_BYTES = 4194304.0
@@ -175,7 +176,7 @@ def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str
     return Network(latency, bandwidth)
 
 
-def ways_between(platform_file: Path, hosts: Sequence[str]) -> Ways:
+def ways_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[float, float] | None = None) -> Ways:
     """Return the ways between hosts, and from each to itself, as SimGrid finds them.
 
     Parameters
@@ -184,6 +185,8 @@ def ways_between(platform_file: Path, hosts: Sequence[str]) -> Ways:
         SimGrid XML.
     hosts : sequence of str
         Their names.
+    wattage : (float, float), optional
+        Power of links that have none of their own (`Platform.link_wattage`).
 
     Raises
     ------
@@ -197,6 +200,7 @@ def ways_between(platform_file: Path, hosts: Sequence[str]) -> Ways:
         {link.name: link.bandwidth for link in seen.links},
         frozenset(link.name for link in seen.links if link.sharing_policy == "FATPIPE"),
         gamma,
+        link_wattages({link.name: link.wattage_range for link in seen.links}, wattage, platform_file.name),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gridsched.energy import link_energy
 from gridsched.engine import Controller, Execution, SetPState, Stop
 from gridsched.engine.execution import Command, Transfer
 from gridsched.engine.profile_runs import PlacedStep, PlacedSteps, ProfileRun, ProfileRuns
@@ -21,7 +22,7 @@ from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.model.ways import Way
-from gridsched.sim.library import HOSTS, first_line
+from gridsched.sim.library import HOSTS, first_line, link_wattages, range_of
 from gridsched.sim.session import ActorSession
 from gridsched.sim.world import World, without_way
 
@@ -39,6 +40,7 @@ class LiveWays:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in world.engine.all_links}
         self._ways: dict[tuple[str, str], Way] = {}
 
     def way(self, source: str, target: str) -> Way:
@@ -74,7 +76,7 @@ class ParallelTaskSession(ActorSession):
 
     def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         super().__init__(world, controller, run_times)
-        self._steps = PlacedSteps(LiveWays(world))
+        self._steps = PlacedSteps(LiveWays(world), world.platform)
         self._runs = ProfileRuns(controller.system, controller.tasks, self._flops)
         self._under_way = self._simgrid.ActivitySet()
         #: the run of each of SimGrid's activities, by its address; kept, since a lost one is cancelled
@@ -88,6 +90,21 @@ class ParallelTaskSession(ActorSession):
         self._latencies: list[float] = []
         self._number = count()
         self._has_energy = world.platform.has_energy
+
+    @property
+    def sent_bytes(self) -> tuple[float, ...]:
+        """Bytes that were sent, and how many left the switch of each level."""
+        return tuple(self._runs.sent_bytes.tolist())
+
+    def finish(self) -> None:
+        """Meter hosts, and links by what they carried: SimGrid's plugin does not see what parallel tasks send."""
+        super().finish()
+        links = {link.name: link for link in self._engine.all_links}
+        texts = {name: range_of(link) for name, link in links.items()}
+        wattage = link_wattages(texts, self.world.platform.link_wattage, self.world.platform.name)
+        if wattage:
+            bandwidth = {name: link.bandwidth for name, link in links.items()}
+            self.links_j = link_energy(wattage, bandwidth, self.link_bytes, self._engine.clock)
 
     @property
     def link_bytes(self) -> dict[str, float]:

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
-from gridsched.sim.library import HOSTS, PROPERTY_NAMES, first_line, load_simgrid, refusals
+from gridsched.sim.library import HOSTS, LOOPBACK, first_line, load_simgrid, range_of, refusals
 
 #: Said before SimGrid looks for the way between two hosts: it may abort where there is none.
 LOOKS = "gridsched: looks for way "
-#: The link from each host to itself, which SimGrid adds.
-_LOOPBACK = "__loopback__"
 
 
 def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspection:
@@ -38,15 +36,9 @@ def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspect
         for host in engine.all_hosts
     }
     links = tuple(
-        SimGridLink(
-            link.name,
-            link.bandwidth,
-            link.latency,
-            next((text for text in map(link.get_property, PROPERTY_NAMES) if text), None),
-            link.get_sharing_policy().name,
-        )
+        SimGridLink(link.name, link.bandwidth, link.latency, range_of(link) or None, link.get_sharing_policy().name)
         for link in engine.all_links
-        if link.name != _LOOPBACK
+        if link.name != LOOPBACK
     )
     routes = []
     for k, (source, target) in enumerate(pairs):

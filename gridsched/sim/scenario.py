@@ -297,7 +297,7 @@ class LoadedScenario(Scenario):
             run_times=whole.run_times,
             estimates=whole.estimates,
             calendar=whole.calendar,
-            **{**rules, **others},
+            **{**rules, "platform_file": whole.platform_file, **others},
         )
 
     def changed(self, **values: Any) -> Self:

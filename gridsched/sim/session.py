@@ -73,6 +73,11 @@ class Session(ABC):
         """Bytes that jobs with profiles sent over each link."""
         return {}
 
+    @property
+    def sent_bytes(self) -> tuple[float, ...]:
+        """Bytes that jobs sent, and how many left the switch of each level; see `Trace.sent_bytes`."""
+        return ()
+
     def set_pstate(self, host: int, pstate: int) -> None:
         """Bring a host into a P-state."""
         if self._pstate[host] != pstate:

@@ -1,4 +1,4 @@
-"""Rigid parallel jobs drawn at a load, on one homogeneous cluster.
+"""Rigid parallel jobs drawn at a load, on one homogeneous cluster or on the nodes of a platform file.
 
 Poisson arrivals, lognormal run times and sizes in powers of two: the usual synthetic trace, simple
 enough that other simulators draw the same.
@@ -7,6 +7,7 @@ enough that other simulators draw the same.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -15,15 +16,17 @@ from pydantic import AfterValidator, Field, model_validator
 
 from gridsched.errors import InputError, counted
 from gridsched.model.limits import AtLeastZero, Count, Positive, PositiveRange, Seed
-from gridsched.model.platform import homogeneous_cluster
+from gridsched.model.platform import Platform, homogeneous_cluster
 from gridsched.model.rules import Rules
 from gridsched.model.seeds import random_stream
 from gridsched.model.task_types import SystemWorkload
+from gridsched.platform_io.xml_reader import read_platform
+from gridsched.workloads.drawn_profiles import DrawnProfiles, check_shares, drawn_profiles
 from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
 from gridsched.workloads.traces.formats import NODE_SPEED, check_written, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.trace_options import NODE_POWER_W
-from gridsched.workloads.traces.trace_system import rigid_system
+from gridsched.workloads.traces.trace_system import rigid_system, speed_of
 
 #: Power of a node, idle and computing, where no keys tell it [W]: as for logs.
 _IDLE_W, _BUSY_W = NODE_POWER_W
@@ -59,6 +62,10 @@ class RigidJobs(SystemKeys):
         seconds.
     idle_w, busy_w : float
         Power of a node on which nothing runs, and of one that computes [W].
+    platform : path or None
+        SimGrid platform (XML) whose hosts are the nodes, in the place of `nodes`, `idle_w` and `busy_w`.
+    profiles : tuple of (str, DrawnProfile)
+        What shares of the jobs do (``[profiles.NAME]``); the others only compute. They need a `platform`.
     """
 
     kind: Literal["rigid_jobs"] = "rigid_jobs"
@@ -74,6 +81,8 @@ class RigidJobs(SystemKeys):
     estimate_factor: PositiveRange = (1.0, 5.0)
     idle_w: AtLeastZero = _IDLE_W
     busy_w: AtLeastZero = _BUSY_W
+    platform: Path | None = None
+    profiles: DrawnProfiles = ()
 
     @property
     def rules(self) -> Rules:
@@ -87,14 +96,19 @@ class RigidJobs(SystemKeys):
 
     def write(self, output: Path, *, force: bool) -> list[str]:
         """Draw the jobs and write them as a log."""
-        jobs = draw_rigid_jobs(self)
+        jobs = replace(draw_rigid_jobs(self), profile=np.zeros(0, dtype=np.int64), profiles=())
         write_jobs(jobs, output, force=force)
-        return [f"Wrote {output}: {counted(len(jobs), 'job')}."]
+        lost = ["What jobs send is not written: a log holds their run times without contention."] * bool(self.profiles)
+        return [f"Wrote {output}: {counted(len(jobs), 'job')}.", *lost]
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         """Refuse keys that contradict each other."""
-        if self.widest_job > self.nodes:
+        self.check_files(replaced={"platform": {"nodes", "idle_w", "busy_w"}})
+        check_shares(self.profiles)
+        if self.profiles and self.platform is None:
+            raise InputError("profiles has no effect without a platform, whose network jobs use: set platform, too.")
+        if self.widest_job > self.nodes and self.platform is None:
             raise InputError(
                 f"widest_job is {self.widest_job}; the cluster has {self.nodes} nodes. It must not exceed them."
             )
@@ -120,36 +134,75 @@ def draw_rigid_jobs(spec: RigidJobs) -> JobTable:
     Returns
     -------
     JobTable
+
+    Raises
+    ------
+    InputError
+        If its platform cannot be read or does not serve.
     """
-    rng, n = random_stream(spec.seed, "tasks", spec.replicate), spec.jobs
+    return _drawn(spec, _platform(spec))
+
+
+def _drawn(spec: RigidJobs, platform: Platform) -> JobTable:
+    """Return the jobs for the nodes of a platform."""
+    rng, n, nodes = random_stream(spec.seed, "tasks", spec.replicate), spec.jobs, len(platform)
     length = rng.lognormal(math.log(spec.run_time_median_s), spec.run_time_sigma, n)
     run = np.clip(np.ceil(length), 1.0, np.floor(spec.longest_run_time_s))
     width = 2 ** rng.integers(0, spec.widest_job.bit_length(), n)
     requested = np.ceil(run * rng.uniform(*spec.estimate_factor, n))
-    mean_gap_s = (run * width).mean() / (spec.load * spec.nodes)
+    mean_gap_s = (run * width).mean() / (spec.load * nodes)
     gaps = random_stream(spec.seed, "arrivals", spec.replicate).exponential(mean_gap_s, n - 1)
-    return JobTable(
+    jobs = JobTable(
         np.arange(1, n + 1),
         np.cumsum([0.0, *gaps]),
         run,
         width,
         requested,
         name=f"rigid jobs (seed {spec.seed}, replicate {spec.replicate})",
-        header={"MaxNodes": str(spec.nodes), "MaxProcs": str(spec.nodes)},
+        header={"MaxNodes": str(nodes), "MaxProcs": str(nodes)},
     )
+    if not spec.profiles:
+        return jobs
+    draws = random_stream(spec.seed, "profiles", spec.replicate)
+    profile, profiles = drawn_profiles(spec.profiles, draws, run, width, speed_of(platform))
+    return replace(jobs, profile=profile, profiles=profiles)
+
+
+def _platform(spec: RigidJobs) -> Platform:
+    """Return the machine of the jobs; `InputError` if that of a file cannot be theirs."""
+    if spec.platform is None:
+        return homogeneous_cluster(
+            spec.nodes, idle_w=spec.idle_w, busy_w=spec.busy_w, speed=NODE_SPEED, name=f"{spec.nodes:,} nodes"
+        )
+    platform = read_platform(spec.platform)
+    widest = max(len(cluster.hosts) for cluster in platform.clusters)
+    if spec.widest_job > widest:
+        raise InputError(
+            f"widest_job is {spec.widest_job}; the largest cluster of {platform.name} has {counted(widest, 'node')}. "
+            "It must not exceed them."
+        )
+    if platform.cores.max() > 1:
+        host = platform.hosts[int(platform.cores.argmax())]
+        raise InputError(
+            f"{platform.name}: host {host.name!r} has {host.cores} cores; drawn jobs take whole nodes, so each is a "
+            "host of one core, which has the speed of all."
+        )
+    return platform
 
 
 def generate_rigid_jobs(spec: RigidJobs) -> SystemWorkload:
-    """Draw rigid jobs and return them with their cluster.
+    """Draw rigid jobs and return them with their machine.
 
     Schedulers know the requested times; how long the jobs really take is hidden from them.
 
     Parameters
     ----------
     spec : RigidJobs
+
+    Raises
+    ------
+    InputError
+        If its platform cannot be read or does not serve.
     """
-    jobs = draw_rigid_jobs(spec)
-    platform = homogeneous_cluster(
-        spec.nodes, idle_w=spec.idle_w, busy_w=spec.busy_w, speed=NODE_SPEED, name=f"{spec.nodes:,} nodes"
-    )
-    return rigid_system(jobs, platform)
+    platform = _platform(spec)
+    return replace(rigid_system(_drawn(spec, platform), platform), platform_file=spec.platform)

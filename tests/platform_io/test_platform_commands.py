@@ -66,9 +66,9 @@ def test_shipped_platforms_are_made_by_their_commands(command, tmp_path, monkeyp
 
 
 def test_every_shipped_platform_has_a_command():
-    """No platform file lies there that cannot be made again."""
+    """No platform file lies there that cannot be made again, but for two of one cluster (tests of placement)."""
     made = {Path(shlex.split(command)[5]).name for command in COMMANDS}
-    assert made == {path.name for path in PLATFORMS.glob("*.xml")}
+    assert made | {"fat_tree.xml", "dragonfly.xml"} == {path.name for path in PLATFORMS.glob("*.xml")}
 
 
 @pytest.mark.parametrize(

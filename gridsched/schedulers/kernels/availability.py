@@ -18,7 +18,7 @@ from gridsched.schedulers.kernels import called_once, inner, interpreted_at_firs
 
 #: All jobs that cannot start now have reservations; else none (0), or the first of each partition (1).
 ALL = 2
-PACK, SPREAD, CONTIGUOUS = 0, 1, 2
+PACK, SPREAD, CONTIGUOUS, LOCALITY = 0, 1, 2, 3
 
 
 class Nodes(NamedTuple):
@@ -37,7 +37,9 @@ class Nodes(NamedTuple):
         Hosts of partition p, in the order in which they are filled: ``hosts[offsets[p]:offsets[p + 1]]``.
     members : ndarray of bool, shape (partitions, hosts)
     place : int
-        `PACK`, `SPREAD` or `CONTIGUOUS`.
+        `PACK`, `SPREAD`, `CONTIGUOUS` or `LOCALITY`.
+    switch : ndarray of int64, shape (levels, hosts)
+        As `Platform.switch_of`.
     pool : ndarray of int64, shape (2, any)
         Hosts of what runs, and parts on each (`SharedNodesState`).
     down : ndarray of int64, shape (windows,)
@@ -57,6 +59,7 @@ class Nodes(NamedTuple):
     offsets: Integers
     members: Booleans
     place: int
+    switch: Integers
     pool: Integers
     down: Integers
     down_s: Floats
@@ -185,9 +188,35 @@ def fill_neighbours(
 
 
 @kernel
-def spread(hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, out: Integers, at: int) -> int:
-    """As `fill`, one by one on the hosts with the most free cores, round by round."""
+def spread(
+    hosts: Integers,
+    left: Integers,
+    need: Integers,
+    anywhere: bool,
+    width: int,
+    switch: Integers,
+    out: Integers,
+    at: int,
+) -> int:
+    """As `fill`, one by one on the hosts with the most free cores, round by round.
+
+    Of hosts with equally many, one of each of the lowest switches comes first, that with the most free cores before
+    the others, then another of each.
+    """
     order = hosts[np.argsort(-left[hosts, 0], kind="mergesort")]
+    if len(switch):
+        turn, seen = np.empty(len(order), dtype=np.int64), np.zeros(switch[0].max() + 1, dtype=np.int64)
+        free = np.zeros(len(seen), dtype=np.int64)
+        for k in range(len(order)):
+            free[switch[0, order[k]]] += max(left[order[k], 0], 0)
+            if k > 0 and left[order[k], 0] < left[order[k - 1], 0]:
+                seen[:] = 0
+            turn[k] = seen[switch[0, order[k]]]
+            seen[switch[0, order[k]]] += 1
+        by_free = np.argsort(-free[switch[0, order]], kind="mergesort")
+        order, turn = order[by_free], turn[by_free]
+        order = order[np.argsort(turn, kind="mergesort")]
+        order = order[np.argsort(-left[order, 0], kind="mergesort")]
     room, laid = np.empty(len(order), dtype=np.int64), np.zeros(len(order), dtype=np.int64)
     for k in range(len(order)):
         room[k] = room_for(left, order[k], need, anywhere, width)
@@ -207,6 +236,99 @@ def spread(hosts: Integers, left: Integers, need: Integers, anywhere: bool, widt
 
 
 @kernel
+def lowest_group(order: Integers, total: Integers, above: Integers, count: int, width: int) -> int:
+    """Of switches of a level, find that with the least room whose `count` largest below it have enough, or -1.
+
+    Parameters
+    ----------
+    order : ndarray of int64
+        The lowest switches, those with the most room first.
+    total : ndarray of int64
+        For how many parts each has room.
+    above : ndarray of int64
+        The switch of the level that each lies under.
+    count, width : int
+    """
+    n = above.max() + 1
+    taken, best_of, room = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    for leaf in order:
+        group = above[leaf]
+        room[group] += total[leaf]
+        if taken[group] < count:
+            taken[group] += 1
+            best_of[group] += total[leaf]
+    best = -1
+    for group in range(n):
+        if best_of[group] >= width and (best < 0 or room[group] < room[best]):
+            best = group
+    return best
+
+
+@kernel
+def gather(
+    hosts: Integers,
+    left: Integers,
+    need: Integers,
+    anywhere: bool,
+    width: int,
+    switch: Integers,
+    out: Integers,
+    at: int,
+) -> int:
+    """As `fill`, under the fewest of the lowest switches.
+
+    These lie under one switch of the lowest level at which so few are enough, of several under that with the least
+    room; where only all together are enough, those with the most room are taken, and of equals those of the next
+    level's switch with the most room. All but the last are filled; the last is that with the least room that serves.
+    Of equals the first is taken.
+    """
+    n_leaves = switch[0].max() + 1
+    total, part = np.zeros(n_leaves, dtype=np.int64), np.zeros(n_leaves, dtype=np.int64)
+    above = np.zeros((len(switch), n_leaves), dtype=np.int64)
+    room = np.empty(len(hosts), dtype=np.int64)
+    for k in range(len(hosts)):
+        room[k] = room_for(left, hosts[k], need, anywhere, width)
+        total[switch[0, hosts[k]]] += room[k]
+    if total.sum() < width:
+        return -1
+    for level in range(len(switch)):
+        for host in hosts:
+            above[level, switch[0, host]] = switch[level, host]
+    order = np.arange(n_leaves)
+    if len(switch) > 1:
+        next_room = np.zeros(switch[1].max() + 1, dtype=np.int64)
+        for leaf in range(n_leaves):
+            next_room[above[1, leaf]] += total[leaf]
+        order = np.argsort(-next_room[above[1]], kind="mergesort")
+    order = order[np.argsort(-total[order], kind="mergesort")]
+    count, enough = 0, 0
+    while enough < width:
+        enough += total[order[count]]
+        count += 1
+    for level in range(len(switch)):
+        group = lowest_group(order, total, above[level], count, width)
+        if group >= 0:
+            order = order[above[level][order] == group]
+            break
+    for k in range(count - 1):
+        part[order[k]] = total[order[k]]
+        width -= total[order[k]]
+    last = order[count - 1]
+    for leaf in order[count:]:
+        if width <= total[leaf] < total[last]:
+            last = leaf
+    part[last] = width
+    for k in range(len(hosts)):
+        leaf = switch[0, hosts[k]]
+        parts = min(room[k], part[leaf])
+        if parts > 0:
+            out[0, at], out[1, at] = hosts[k], parts
+            part[leaf] -= parts
+            at += 1
+    return at
+
+
+@kernel
 def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: Integers, at: int) -> int:
     """Find hosts for a job that begins at a time, which stay up; return where its places end, or -1."""
     partition, need, anywhere = nodes.partition[job], nodes.demand[job], nodes.anywhere[job]
@@ -219,7 +341,9 @@ def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: I
     if nodes.place == CONTIGUOUS:
         return fill_neighbours(hosts, left, need, anywhere, width, out, at)
     if nodes.place == SPREAD:
-        return spread(hosts, left, need, anywhere, width, out, at)
+        return spread(hosts, left, need, anywhere, width, nodes.switch, out, at)
+    if nodes.place == LOCALITY:
+        return gather(hosts, left, need, anywhere, width, nodes.switch, out, at)
     return fill(hosts, left, need, anywhere, width, out, at)
 
 

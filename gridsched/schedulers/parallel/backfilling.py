@@ -115,7 +115,8 @@ class ParallelQueue(Scheduler):
         shares = bool(system.platform.partitions)
         if not shares:
             check_one_cluster(self, system)
-        machine = EachNode if shares or system.rules.maintenance else CountedNodes
+        each_counts = shares or system.rules.maintenance or system.rules.place != "pack"
+        machine = EachNode if each_counts else CountedNodes
         self.machine_ = machine(system, self.n_reserved)
         self.is_textbook_ = not (
             self.orders_ or self.predicted_ is not None or self.machine_.has_priorities or self.depth is not None

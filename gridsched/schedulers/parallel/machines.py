@@ -127,7 +127,7 @@ class CountedNodes:
 
 
 class EachNode(CountedNodes):
-    """Nodes that jobs share, or of which some are down for maintenance.
+    """Nodes of which it matters which a job has: jobs share them, some are down for maintenance, or `Rules.place`.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class EachNode(CountedNodes):
         self._hosts, self._offsets = np.concatenate(hosts), np.cumsum([0, *map(len, hosts)], dtype=np.int64)
         priority = [each.priority for each in platform.partitions] or [0]
         self._priority, self.has_priorities = np.array(priority, dtype=np.int64), min(priority) < max(priority)
-        self._place = PLACES.index(system.rules.place) if self._shares else PACK
+        self._place, self._switch = PLACES.index(system.rules.place), platform.switch_of
         self.size, self.n_hosts = int(platform.cores.sum()), len(platform)
         self._places = np.empty((2, self.size), dtype=np.int64)
         self._n_places = np.empty(0, dtype=np.int64)
@@ -228,7 +228,7 @@ class EachNode(CountedNodes):
         left, ends, rows, pool = self._what_runs(state, end, down_now)
         nodes = Nodes(
             jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._place,
-            pool, down, down_s, self._places, self._n_places,
+            self._switch, pool, down, down_s, self._places, self._n_places,
         )  # fmt: skip
         width = for_kernels(jobs.width if self._shares else size)
         queue, rows = for_kernels(queue), for_kernels(rows)
