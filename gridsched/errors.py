@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from gridsched.renamed import named_now, now_called
+
 
 class GridschedError(Exception):
     """Base class of every error gridsched raises on purpose."""
@@ -99,7 +101,7 @@ def error_of_policy(error: BaseException) -> GridschedError:
         if is_ours:
             return error if type(error) is kind else kind(text_of(error))
         return _OF_MACHINE.get(kind, kind)(f"{text_of(error).rstrip('.')}{place}.")
-    reason = shorten(" ".join(text_of(error).split()))
+    reason = named_now(shorten(" ".join(text_of(error).split())))
     line = f"{type(error).__name__}: {reason}{place}."
     if blames_environment(error):
         return EnvironmentFault(f"The machine is at its limit. {line}")
@@ -163,11 +165,14 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``"Did you mean 'x'? "`` for the known word nearest to `word`, or an empty string.
 
+    What had another name is named by its new one, ``"It is now 'x'. "``.
     Upper and lower case are one; where no word is near, the first that begins with it is proposed.
     """
     if len(word) > _LONGEST_WORD:
         return ""
     short = [each for each in itertools.islice(known, _MOST_WORDS) if len(each) <= _LONGEST_WORD]
+    if (now := now_called(word)) in short:
+        return f"It is now {now!r}. "
     if (meant := _MEANT.get(word.lower())) in short:
         return f"Did you mean {meant!r}? "
     by_lower = {each.lower(): each for each in short}

@@ -11,14 +11,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import as_text, write_whole
 from gridsched.policy.base import Scheduler
+from gridsched.renamed import with_new_names
 from gridsched.runs.run_spec import RESULTS_VERSION, FileReference
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import StudyDocument, parse_document
@@ -27,6 +29,11 @@ from gridsched.runs.study_schedulers import OwnParts
 
 #: Larger files are no studies.
 _MOST_BYTES = 1 << 26
+
+
+def _with_new_names(own: object) -> object:
+    """Return what a store keeps of policies with the present names of traits and keys."""
+    return with_new_names(own, all_names=True)
 
 
 class _Content(BaseModel):
@@ -38,7 +45,7 @@ class _Content(BaseModel):
     inputs: dict[str, FileReference]
     results_version: int
     started_at: str
-    own: OwnParts | None
+    own: Annotated[OwnParts | None, BeforeValidator(_with_new_names)]
 
 
 @dataclass(frozen=True)

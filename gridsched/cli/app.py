@@ -22,6 +22,7 @@ from typer.main import get_command, get_group
 
 from gridsched import compiled, long_work, plugins
 from gridsched.errors import GridschedError, InputError, text_of
+from gridsched.renamed import option_now
 from gridsched.version import __version__
 
 INTERRUPTED = 130
@@ -261,6 +262,8 @@ def _explain(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
         path = context.command_path if context is not None else "gridsched"
         message: Callable[[], str] = getattr(error, "format_message", error.__str__)
         text = message().rstrip(".")
+        if "NoSuchOption" in kinds and (now := option_now(getattr(error, "option_name", ""), _options_of(context))):
+            text = f"{getattr(error, 'message', text)}; it is now {now}"
         if "unexpected extra argument" in text and {"--schedulers", "--scheduler", "--metrics"} & set(words):
             text += "; separate the items of an option's list by commas without blanks, as wq,mct"
         return f"{text}{_found(error, text, words)}. See '{path} --help'.", 2
@@ -279,6 +282,11 @@ def _explain(error: BaseException, words: Sequence[str]) -> tuple[str, int]:
         "or of a scheduler of yours; 'gridsched --traceback COMMAND ...' shows where.",
         1,
     )
+
+
+def _options_of(context: Any) -> list[str]:
+    """Return the options of the command that a usage error is about."""
+    return [name for each in getattr(getattr(context, "command", None), "params", ()) for name in each.opts]
 
 
 def _package_of(error: ModuleNotFoundError) -> str:

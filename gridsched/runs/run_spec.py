@@ -37,6 +37,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
+from gridsched.renamed import as_stored, with_new_names
 from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import endings
@@ -344,7 +345,8 @@ class RunSpec(Section):
         if unknown := [name for name in _OF_WATCHING if name in scenario]:
             raise InputError(f"The description of a run: {unknown[0]} is no known key.")
         try:
-            spec = cls.model_validate(with_tuples(scenario))
+            sections = {key: with_new_names(each) if key in SECTIONS else each for key, each in scenario.items()}
+            spec = cls.model_validate(with_tuples(sections))
         except ValidationError as error:
             first = gravest(error)
             raise InputError(f"The description of a run: {key_name(first['loc'])} {complaint(first)}") from None
@@ -358,7 +360,7 @@ class RunSpec(Section):
 
     def canonical(self) -> dict[str, Any]:
         """Return what is stored of it, without defaults: equal runs have equal descriptions."""
-        sections = {name: getattr(self, name).model_dump(exclude_defaults=True) for name in SECTIONS}
+        sections = {name: _stored(getattr(self, name)) for name in SECTIONS}
         return {**sections, "seed": self.seed, "replicate": self.replicate}
 
     @property
@@ -372,6 +374,11 @@ class RunSpec(Section):
             section = getattr(self, part)
             for key in file_keys(section):
                 yield f"{part}.{key}", getattr(section, key)
+
+
+def _stored(section: Section) -> dict[str, Any]:
+    """Return what is stored, and hashed, of a section: its keys that have a value, as rows have always named them."""
+    return as_stored(section.model_dump(exclude_defaults=True))
 
 
 def path_of_file(file: str | FileReference, places: Mapping[str, Path]) -> str:
@@ -448,7 +455,7 @@ class SectionText:
     @classmethod
     def of(cls, section: Section) -> Self:
         """Return a section with its text."""
-        return cls(section, canonical_text(section.model_dump(exclude_defaults=True)))
+        return cls(section, canonical_text(_stored(section)))
 
 
 def described_run(sections: Mapping[str, SectionText], seed: int, replicate: int) -> tuple[str, RunSpec]:

@@ -17,6 +17,7 @@ from gridsched.files.output_files import is_file_name
 from gridsched.model.records import by_gravity, complaint, gravest, key_name, shown_value
 from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
+from gridsched.renamed import with_new_names
 from gridsched.runs.claims_schema import DeclaredFigure, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.sim.scenario import MAX_TIMEOUT_S
@@ -194,14 +195,14 @@ class StudyDocument:
 
 
 def parse_document(text: str, path: str) -> StudyDocument:
-    """Parse the text of a study that stands by itself, as a store keeps it.
+    """Parse the text of a study that stands by itself, as a store keeps it; keys may have former names.
 
     Raises
     ------
     InputError
         Naming file and key.
     """
-    document = _document(parse_toml(text, path), text, path)
+    document = _document(with_new_names(parse_toml(text, path)), text, path)
     if document.content.extends is not None:
         document.refuse(("extends",), "is not allowed in a study that must not extend another.")
     return document
