@@ -33,8 +33,8 @@ import table  # noqa: E402
 
 #: (name, way of the bare loop, changes of the scenario, goal for the ratio by hosts)
 CASES = (
-    ("ExecTasks", "exectask", {"way": "maestro"}, {100: 1.75, 1000: 1.75}),
-    ("one leading actor, over bare workers", "workers", {"way": "actors"}, {100: 1.3, 1000: 1.0}),
+    ("ExecTasks", "exectask", {"execution_mode": "maestro"}, {100: 1.75, 1000: 1.75}),
+    ("one leading actor, over bare workers", "workers", {"execution_mode": "actors"}, {100: 1.3, 1000: 1.0}),
     ("two messages a task", "messages", {"network": "platform"}, {100: 1.2, 1000: 1.2}),
 )
 REFERENCE_GOALS_US = {"100": 5.0, "1000": 5.5}

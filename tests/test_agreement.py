@@ -71,21 +71,23 @@ def scenarios(draw) -> Scenario:
     )
 
 
-def ways_of(scheduler: str) -> list[str]:
-    """All ways of running a scheduler that SimGrid has."""
+def modes_of(scheduler: str) -> list[str]:
+    """All execution modes a scheduler that SimGrid has."""
     traits = Scenario(Platform(()), make_tasks([]), scheduler).make_scheduler().traits
     cancels = traits.replicates or traits.may_cancel or traits.powers_hosts
     return ["auto"] if cancels else ["maestro", "actors"]
 
 
-def check_agreement(scenario: Scenario, scheduler: str, ways: list[str]) -> None:
+def check_agreement(scenario: Scenario, scheduler: str, modes: list[str]) -> None:
     """Compare the reference driver's trace and joules with SimGrid's, by these ways.
 
     SimGrid goes first, with the time-out; the reference driver then needs no process of its own.
     """
     needs_carbon = scheduler_class(scheduler).traits.needs_carbon
     given_by = {**vars(scenario), "scheduler": scheduler, "carbon": CARBON if needs_carbon else None}
-    results = [run(Scenario(**{**given_by, "driver": "simgrid", "way": way})) for way in ways]
+    results = [
+        run(Scenario(**{**given_by, "driver": "simgrid", "execution_mode": execution_mode})) for execution_mode in modes
+    ]
     expected = run(Scenario(**{**given_by, "driver": "reference", "timeout_s": None}))
     for result in results:
         assert trace_differences(expected.trace, result.trace) == []
@@ -118,7 +120,7 @@ def test_drivers_agree(scheduler, scenario, by_actors):
 
     Each example goes one way; on the tiny cases of the common checks each way is gone.
     """
-    check_agreement(scenario, scheduler, [ways_of(scheduler)[-1 if by_actors else 0]])
+    check_agreement(scenario, scheduler, [modes_of(scheduler)[-1 if by_actors else 0]])
 
 
 @pytest.mark.long
@@ -127,7 +129,7 @@ def test_drivers_agree(scheduler, scenario, by_actors):
 @given(scenario=scenarios())
 def test_drivers_agree_on_many(scheduler, scenario):
     """The same by all ways with many more examples, other ones each time."""
-    check_agreement(scenario, scheduler, ways_of(scheduler))
+    check_agreement(scenario, scheduler, modes_of(scheduler))
 
 
 # Hosts that fail under policies that plan with compiled kernels: both drivers, every account.

@@ -130,7 +130,7 @@ MEASURE_SETTINGS = ("series_step_s",)
 OPTIMIZE: Final = "optimize"
 #: Beside the tariff's, the settings that may stand where a run executes nothing; the others would
 #: have no effect.
-_OPTIMIZE_TAKES = ("driver", "network", "pstate", "way", "cfg")
+_OPTIMIZE_TAKES = ("driver", "network", "pstate", "execution_mode", "cfg")
 
 
 @with_fields(_keys_as_fields(Scenario, without=_OF_WATCHING))

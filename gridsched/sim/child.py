@@ -27,13 +27,13 @@ SIMGRID_PRECISION_S = 1e-9
 PARALLEL_TASKS = "host/model:ptask_L07"
 
 
-def choose_way(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> str:
+def choose_execution_mode(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> str:
     """Choose how to run: ``"parallel tasks"``, ``"transfers"``, ``"network"``, ``"lead"`` or ``"maestro"``.
 
-    Jobs with profiles, and tasks that make data for others, have a way each. Messages
+    Jobs with profiles, and tasks that make data for others, have a mode each. Messages
     need worker actors. Sets of nodes, cancellation, switched hosts, deployment files and
     SimGrid's tracing (whose file is complete only if the simulation ends by itself) need a leading
-    actor; the scenario's `way` can ask for it. The rest runs in the maestro.
+    actor; the scenario's `execution_mode` can ask for it. The rest runs in the maestro.
 
     Parameters
     ----------
@@ -46,7 +46,8 @@ def choose_way(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> s
     Raises
     ------
     InputError
-        If `way` is ``"maestro"`` although actors are needed, or tasks that draw what was measured send bytes.
+        If `execution_mode` is ``"maestro"`` although actors are needed, or tasks that draw what was measured
+        send bytes.
     """
     if scenario.runs_profiles:
         return "parallel tasks"
@@ -68,14 +69,14 @@ def choose_way(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> s
         or traits.powers_hosts
         or any(item.startswith("tracing") for item in scenario.cfg)
     )
-    if scenario.way == "maestro" and (needs_lead or scenario.uses_network):
+    if scenario.execution_mode == "maestro" and (needs_lead or scenario.uses_network):
         raise InputError(
-            "way='maestro' has no messages, deployment, cancellation, hosts that are switched or "
-            "go down, sets of nodes or tracing, which this scenario needs; use way='auto'."
+            "execution_mode='maestro' has no messages, deployment, cancellation, hosts that are switched or "
+            "go down, sets of nodes or tracing, which this scenario needs; use execution_mode='auto'."
         )
     if scenario.uses_network:
         return "network"
-    return "lead" if needs_lead or scenario.way == "actors" else "maestro"
+    return "lead" if needs_lead or scenario.execution_mode == "actors" else "maestro"
 
 
 def check_precision(scenario: LoadedScenario) -> None:
@@ -152,7 +153,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     began = time.perf_counter()
     check_precision(scenario)
     has_sets, is_metered = takes_sets(scenario.tasks, scheduler.traits), scenario.is_metered
-    way = choose_way(scenario, scheduler.traits, has_sets=has_sets)
+    execution_mode = choose_execution_mode(scenario, scheduler.traits, has_sets=has_sets)
     run_times = scenario.run_times if scenario.runs_profiles else scenario.durations  # there a deadline kills
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     takes_several = has_sets or scenario.runs_profiles
@@ -179,7 +180,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     if controller.done:
         plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
     else:
-        session = _session(way, is_metered=is_metered)(world, controller, run_times)
+        session = _session(execution_mode, is_metered=is_metered)(world, controller, run_times)
         session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
@@ -190,13 +191,13 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     if run_times is not None:
         fields["load"] = run_times.load
     fields["link_bytes"], fields["sent_bytes"] = link_bytes, sent_bytes
-    if reference.validates() and way not in ("network", "parallel tasks"):  # there messages take time, too
+    if reference.validates() and execution_mode not in ("network", "parallel tasks"):  # there messages take time, too
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = world.carbon_meter
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
 
 
-def _session(way: str, *, is_metered: bool) -> type[Session]:
+def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
     """Return the session of a way; its module is imported where it is used."""
     kinds = {
         "network": "network:NetworkSession",
@@ -205,7 +206,7 @@ def _session(way: str, *, is_metered: bool) -> type[Session]:
         "lead": "metered_session:MeteredSession" if is_metered else "lead:LeadSession",
         "maestro": "maestro:MaestroSession",
     }
-    module, _, name = kinds[way].partition(":")
+    module, _, name = kinds[execution_mode].partition(":")
     kind: type[Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
     return kind
 

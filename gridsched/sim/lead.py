@@ -1,6 +1,6 @@
 """One actor leads: it starts executions on all hosts and waits for the one that ends next.
 
-The way wherever something runs on sets of nodes, or is cancelled or switched, and no message is
+The mode wherever something runs on sets of nodes, or is cancelled or switched, and no message is
 sent. The calendar knows which execution ends next, so the actor waits for that one alone, with no
 worker actor on any core (each would be a thread). It lives on the clock host, so that it can switch
 all others.

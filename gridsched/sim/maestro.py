@@ -165,7 +165,7 @@ class MaestroSession(Session):
         self._is_deciding = False
 
     def _start(self, execution: Command) -> None:
-        """Fire the ExecTask of a free core; other commands take another way of running."""
+        """Fire the ExecTask of a free core; other commands need another execution mode."""
         assert isinstance(execution, Execution)
         host = execution.host
         self._calendar.start(execution)

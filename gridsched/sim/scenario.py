@@ -102,8 +102,8 @@ class Scenario(Rules):
         Host that computes nothing, in the place of the one with the property ``role=master``.
     failures : str, optional
         Failures of hosts that are drawn; see `gridsched.model.failures`.
-    way : {"auto", "maestro", "actors"}
-        How the SimGrid driver runs a scenario without network (see docs, "which way runs when").
+    execution_mode : {"auto", "maestro", "actors"}
+        How the SimGrid driver runs a scenario without network (see docs, "which mode runs when").
     cfg, log : tuple of str
         SimGrid's ``--cfg`` and ``--log`` items.
     share_idle : {"cores", "node"}
@@ -186,7 +186,7 @@ class Scenario(Rules):
             of=OF_HOSTS,
         ),
     ] = None
-    way: Annotated[
+    execution_mode: Annotated[
         Literal["auto", "maestro", "actors"], key_info("maestro (fast, no messages), actors, or auto.", of=_SIMGRID)
     ] = "auto"
     cfg: Annotated[tuple[str, ...], key_info("SimGrid's --cfg; repeatable.", "KEY:VALUE", of=_SIMGRID)] = ()

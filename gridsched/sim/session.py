@@ -1,4 +1,4 @@
-"""What every way of running on SimGrid needs, and what those with actors share."""
+"""What every execution mode on SimGrid needs, and what those with actors share."""
 
 from __future__ import annotations
 

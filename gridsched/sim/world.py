@@ -1,4 +1,4 @@
-"""SimGrid's engine with a platform loaded: the same set-up for every way of running."""
+"""SimGrid's engine with a platform loaded: the same set-up for every execution mode."""
 
 from __future__ import annotations
 

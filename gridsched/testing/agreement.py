@@ -75,20 +75,20 @@ def same_notes(first: Trace, second: Trace) -> bool:
 
 
 def check_drivers_agree(scheduler: Scheduler) -> None:
-    """Times and joules of reference driver and SimGrid agree to 1e-9, all ways of running."""
+    """Times and joules of reference driver and SimGrid agree to 1e-9, in all execution modes."""
     if not is_installed():
         raise unittest.SkipTest(HOW_TO_INSTALL)
     traits = scheduler.traits
-    ways = ["auto"]
+    modes = ["auto"]
     if not (traits.parallel or traits.replicates or traits.may_cancel or traits.powers_hosts):
-        ways.append("actors")  # auto took the maestro way
+        modes.append("actors")  # auto took the maestro
     for case in cases_for(scheduler):
         if case.estimates is not None or not len(case.tasks):  # no run without tasks
             continue
         with told(case, scheduler):
             expected = run(case.scenario(scheduler, driver="reference"))
-            for way in ways:
-                result = run(case.scenario(scheduler, driver="simgrid", way=way))
+            for execution_mode in modes:
+                result = run(case.scenario(scheduler, driver="simgrid", execution_mode=execution_mode))
                 first, second = expected.trace, result.trace
                 same = {
                     "the energy account's periods": np.array_equal(first.periods, second.periods),
@@ -99,6 +99,6 @@ def check_drivers_agree(scheduler: Scheduler) -> None:
                 problems += [what for what, is_same in same.items() if not is_same]
                 if problems:
                     raise CheckFailed(
-                        f"reference driver and SimGrid (way={way!r}) differ: {problems[0]}. Decide "
-                        "from the state alone; if you do, please report this."
+                        f"reference driver and SimGrid (execution_mode={execution_mode!r}) differ: {problems[0]}. "
+                        "Decide from the state alone; if you do, please report this."
                     )

@@ -21,7 +21,7 @@ RUN_OPTIONS = {
     "no scheduler": (["--scheduler", ""], ["''"]),
     "unknown driver": (["--driver", "simgird"], ["'simgird'", "'simgrid'", "'reference'"]),
     "unknown network": (["--network", "lan"], ["'lan'", "'platform'", "'none'"]),
-    "unknown way": (["--way", "north"], ["'north'", "'maestro'"]),
+    "unknown execution mode": (["--execution-mode", "north"], ["'north'", "'maestro'"]),
     "pstate negative": (["--pstate", "-1"], ["-1", "no whole number of at least 0"]),
     "pstate too high": (["--pstate", "7"], ["7", "'h1'", "0 to 0"]),
     "interval 0": (["--mapping-interval-s", "0"], ["0", "greater than 0"]),

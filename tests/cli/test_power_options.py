@@ -39,14 +39,14 @@ def test_a_platform_without_power_is_refused_with_both_ways_out(refused, bare):
 
 
 @pytest.mark.usefixtures("simgrid")
-@pytest.mark.parametrize("way", ["maestro", "actors"])
-def test_plugin_and_model_agree_on_given_power(gridsched, bare, way):
+@pytest.mark.parametrize("execution_mode", ["maestro", "actors"])
+def test_plugin_and_model_agree_on_given_power(gridsched, bare, execution_mode):
     """Cabinets and peers draw it by SimGrid's plugin, too; worked out by hand.
 
     WQ: p takes tasks 1 (10 s), 4 (15 s), n1 takes 2 (10 s), n2 takes 3 (40 s); at 10 s task 4 goes
     to p and task 5 (5 s) to n1. The run lasts 40 s: p is busy for 25 s, n1 for 15 s, n2 for 40 s.
     """
-    options = ["--power", "10:20:30", "--power", "n2=1:2:3", "--way", way, "--scheduler", "wq"]
+    options = ["--power", "10:20:30", "--power", "n2=1:2:3", "--execution-mode", execution_mode, "--scheduler", "wq"]
     found = gridsched("run", *bare, *options, "--json").json
     expected = (25 * 30 + 15 * 10) + (15 * 30 + 25 * 10) + 40 * 3
     assert found["makespan_s"] == 40
@@ -331,9 +331,9 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
     old = '<config><prop id="network/coordinates" value="yes"/></config>'
     hosts = host_xml("a") + host_xml("b", speed="10f")
     link = '<link id="l" bandwidth="1kBps" latency="0s" bandwidth_file="link.txt"/>'
-    way = '<route src="a" dst="b"><link_ctn id="l"/></route>'
+    route = '<route src="a" dst="b"><link_ctn id="l"/></route>'
     path = folder / "old.xml"
-    path.write_text(platform_text(f'{old}<zone id="z" routing="Full">{hosts}{link}{way}</zone>'))
+    path.write_text(platform_text(f'{old}<zone id="z" routing="Full">{hosts}{link}{route}</zone>'))
     (folder / "link.txt").write_text("3 500\n")
     (tmp_path / "bag.csv").write_text("id,flops,input_bytes\n1,1,10000\n")
     assert "SimGrid: loads it" in gridsched("platform", "check", path).out
@@ -363,9 +363,9 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
 def test_a_network_model_that_simgrid_is_built_without(gridsched, refused, input_files):
     """Without messages any model does; else one line says which one to take."""
     link = '<link id="l" bandwidth="1kBps" latency="0s"/>'
-    way = f'{link}<route src="a" dst="b"><link_ctn id="l"/></route>'
+    route = f'{link}<route src="a" dst="b"><link_ctn id="l"/></route>'
     ns3 = '<config><prop id="network/model" value="ns-3"/></config>'
-    input_files[1].write_text(platform_text(ns3 + ZONE.replace("</zone>", f"{way}</zone>")))
+    input_files[1].write_text(platform_text(ns3 + ZONE.replace("</zone>", f"{route}</zone>")))
     words = "network/model is ns-3, with which SimGrid of PyPI is not built"
     assert words in gridsched("platform", "check", input_files[1]).out
     assert gridsched("run", *input_files).status == 0

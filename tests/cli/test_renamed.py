@@ -12,17 +12,13 @@ from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.study_document import parse_document, parse_study_file
 
 #: Former and present names of options that are no keys of studies.
-OPTIONS = [
-]
+OPTIONS = []
 #: Former and present names of keys, each of which is an option too, of a run and of studies' tables.
-KEYS = [
-]
+KEYS = [("way", "execution_mode")]
 #: Former and present names of traits of policies.
-TRAITS = [
-]
+TRAITS = []
 #: Former and present names that the package offers.
-NAMES = [
-]
+NAMES = []
 #: Tables of a study in which the keys stand; the others are settings.
 TABLES = {"jobs_take": "workload"}
 #: A value that each key takes, beside its default.

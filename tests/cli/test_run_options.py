@@ -123,9 +123,9 @@ def test_mapping_interval(gridsched, ex_a, driver):
     assert found["mean_flow_time_s"] == (10 + 10 + 80 + 35 + 25) / 5
 
 
-def test_the_ways_of_running_agree(gridsched, ex_a):
+def test_the_execution_modes_agree(gridsched, ex_a):
     """Maestro and actors give the same numbers."""
-    found = [numbers(gridsched, *ex_a, "--way", way) for way in ("maestro", "actors")]
+    found = [numbers(gridsched, *ex_a, "--execution-mode", execution_mode) for execution_mode in ("maestro", "actors")]
     assert found[0]["energy_j"] == pytest.approx(found[1]["energy_j"], rel=1e-12)
     assert found[0]["makespan_s"] == found[1]["makespan_s"] == 80
 
@@ -136,7 +136,7 @@ def test_cfg_and_log_reach_simgrid(gridsched, ex_a, tmp_path):
     outcome = gridsched(
         "run",
         *ex_a,
-        "--way",
+        "--execution-mode",
         "actors",
         "--cfg",
         "tracing:yes",

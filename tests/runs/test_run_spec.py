@@ -75,7 +75,7 @@ def test_what_is_usual_decides_no_run_id():
     text = 'name = "s"\nseed = 1\ndriver = "reference"\nschedulers = "wqr"\n' + "".join(
         f'{part} = "{section["file"]}"\n' for part, section in EX_A.items()
     )
-    usual = text.replace("seed", 'way = "auto"\nhosts_off = []\nseed').replace(
+    usual = text.replace("seed", 'execution_mode = "auto"\nhosts_off = []\nseed').replace(
         '"wqr"', '{id = "wqr", max_replicas = 2}'
     )
     (first,), (second,) = (Study.from_text(each, "s.toml").scenarios() for each in (text, usual))

@@ -1,4 +1,4 @@
-"""Runs against bare SimGrid, and the ways of running on it against each other."""
+"""Runs against bare SimGrid, and the execution modes against each other."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def by_simgrid_alone(platform: Path, plan: list) -> list[dict]:
     return [json.loads(line) for line in alone.stdout.splitlines() if line.startswith("{")]
 
 
-def drawn_in_all_ways(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
+def drawn_in_all_modes(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
     """Return what SimGrid alone, the model and the plugin say that a and b have drawn [J]."""
     alone = by_simgrid_alone(platform, plan)[-1]
     result = on_simgrid(platform, make_tasks(*tasks), scheduler, **rules)
     model = dict(zip(result.energy.names, result.energy.total_j.tolist(), strict=True))
     assert result.trace.horizon_s == plan[-1][0]
-    ways = [alone, model, result.plugin_j]
-    drawn = [{name: joules[name] for name in "ab"} for joules in ways]
+    each_joules = [alone, model, result.plugin_j]
+    drawn = [{name: joules[name] for name in "ab"} for joules in each_joules]
     if len(result.trace.periods):
         assert result.trace.periods["consumed_j"].sum() == pytest.approx(sum(drawn[0].values()))
     return drawn
@@ -101,7 +101,7 @@ def test_boot_and_shutdown(tmp_path, rules):
     a = 5 * 10 + 3 * 30 + 4 * 1 + 4 * 50 + 10 * 40
     expected = {"a": a, "b": 20 * 40 + 6 * 10}
     assert (
-        drawn_in_all_ways(write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules)
+        drawn_in_all_modes(write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules)
         == [pytest.approx(expected, rel=1e-12)] * 3
     )
 
@@ -171,7 +171,7 @@ def test_failure(tmp_path, rules):
     )
     expected = {"a": 20 * 40 + 5 * 1 + 4 * 50 + 30 * 40, "b": 40 * 40 + 19 * 10}
     assert (
-        drawn_in_all_ways(write(tmp_path / "p.xml", profile), ([3000.0, 4000.0],), first, plan, **rules)
+        drawn_in_all_modes(write(tmp_path / "p.xml", profile), ([3000.0, 4000.0],), first, plan, **rules)
         == [pytest.approx(expected, rel=1e-12)] * 3
     )
 
@@ -185,7 +185,7 @@ def test_speed_profile(tmp_path, rules):
     plan = [[0, "execute", "a", 1500], [20, "end", "m", 0]]
     expected = {"a": 10 * 30 + 10 * 25, "b": 20 * 10}
     assert (
-        drawn_in_all_ways(
+        drawn_in_all_modes(
             write(tmp_path / "p.xml", profile, cores=2), ([1500.0],), at({0.0: [Assign(0, 0)]}), plan, **rules
         )
         == [pytest.approx(expected, rel=1e-12)] * 3
@@ -205,7 +205,7 @@ def test_power_cap(tmp_path):
     plan = [[0, "execute", "a", 1000], [10, "pstate", "b", 0], [10, "execute", "b", 1000], [20, "end", "m", 0]]
     expected = {"a": 10 * 40 + 10 * 10, "b": 10 * 10 + 10 * 40}
     assert (
-        drawn_in_all_ways(
+        drawn_in_all_modes(
             write(tmp_path / "p.xml"),
             ([1000.0, 1000.0],),
             deciding(answer, heeds_power_cap=True),
@@ -219,11 +219,11 @@ def test_power_cap(tmp_path):
 # Without a network SimGrid, all in the maestro or with actors, does what the reference does.
 
 
-def check_all_ways(platform, tasks, scheduler, ways=("maestro", "actors"), **rules):
-    """Run with the reference driver and all ways on SimGrid; return the reference's trace."""
+def check_all_modes(platform, tasks, scheduler, modes=("maestro", "actors"), **rules):
+    """Run with the reference driver and all execution modes on SimGrid; return the reference's trace."""
     expected = on_simgrid(platform, tasks, scheduler, driver="reference", **rules).trace
-    for way in ways:
-        result = on_simgrid(platform, tasks, scheduler, way=way, **rules)
+    for execution_mode in modes:
+        result = on_simgrid(platform, tasks, scheduler, execution_mode=execution_mode, **rules)
         assert trace_differences(expected, result.trace) == []
         assert metered_differences(result) == []
         assert result.trace.mapping_events == expected.mapping_events
@@ -270,7 +270,7 @@ def nap(state):
 def test_hosts_go_off_and_on_again(boot_time_s, cores):
     """Idle hosts are switched off, and booted when more tasks come."""
     policy = deciding(nap, powers_hosts=True)
-    trace = check_all_ways(grid(boot_time_s, cores), TASKS, policy, ways=("auto",))
+    trace = check_all_modes(grid(boot_time_s, cores), TASKS, policy, modes=("auto",))
     switched = trace.host_changes[trace.host_changes["time"] > 0]
     assert switched["is_on"].any()
     assert not switched["is_on"].all()
@@ -284,7 +284,7 @@ def test_a_host_can_be_switched_off_and_on_in_one_instant():
             return [PowerOff(0), PowerOn(0), Assign(0, 0)]
         return []
 
-    trace = check_all_ways(grid(), [100.0], deciding(answer, powers_hosts=True), ways=("auto",))
+    trace = check_all_modes(grid(), [100.0], deciding(answer, powers_hosts=True), modes=("auto",))
     assert trace.finish_time_s.tolist() == [1.0]
 
 
@@ -300,20 +300,20 @@ def test_a_boot_that_is_broken_off():
         }.get(state.now, [])
 
     policy = deciding(answer, powers_hosts=True)
-    trace = check_all_ways(grid(2.5), [100.0, 70.0], policy, ways=("auto",))
+    trace = check_all_modes(grid(2.5), [100.0, 70.0], policy, modes=("auto",))
     assert trace.start_time_s.tolist() == [0.0, 5.5]
 
 
 def test_hosts_that_are_off_from_the_start_draw_their_off_power():
     """Off hosts are not charged as idle, whatever the P-state."""
     for pstate in (0, 1):
-        trace = check_all_ways(grid(), SIZES, "wq", ways=("auto",), hosts_off=("h2", "h4"), pstate=pstate)
+        trace = check_all_modes(grid(), SIZES, "wq", modes=("auto",), hosts_off=("h2", "h4"), pstate=pstate)
         assert set(trace.executions["host"].tolist()) == {0, 2}
 
 
 def test_idle_hosts_in_a_slow_pstate_are_charged_for_it():
     """Before its first task a host idles in the scenario's P-state, not in the file's."""
-    check_all_ways(grid(), make_tasks([100.0, 50.0], 4.0), "mct", pstate=1)
+    check_all_modes(grid(), make_tasks([100.0, 50.0], 4.0), "mct", pstate=1)
 
 
 def test_the_pstate_of_the_file_counts_and_what_is_asked_for_goes_before(tmp_path):
@@ -321,7 +321,7 @@ def test_the_pstate_of_the_file_counts_and_what_is_asked_for_goes_before(tmp_pat
     path = write_star(tmp_path / "p.xml", [10.0, 7.0])
     path.write_text(path.read_text().replace('id="w1"', 'id="w1" pstate="1"'))
     for asked, end in ((None, 6.0), (0, 5.0), ("w2=0", 6.0), ("w?=1,w1=0", 5.0)):
-        trace = check_all_ways(path, make_tasks([10.0], 4.0), "wq", pstate=asked)
+        trace = check_all_modes(path, make_tasks([10.0], 4.0), "wq", pstate=asked)
         assert trace.finish_time_s.tolist() == [end]
 
 
@@ -332,21 +332,21 @@ def test_a_policy_that_chooses_pstates():
         pairs = zip(state.waiting(), state.idle_cores(), strict=False)
         return [Assign(task, host, task % 2) for task, host in pairs]
 
-    trace = check_all_ways(grid(), TASKS, deciding(answer, uses_dvfs=True))
+    trace = check_all_modes(grid(), TASKS, deciding(answer, uses_dvfs=True))
     assert set(trace.executions["pstate"].tolist()) == {0, 1}
 
 
 def test_a_plan_with_a_mapping_interval_and_wake_ups_without():
     """Timers: multiples of an interval that is no binary fraction; and wakes between ends."""
     for scheduler in ("min_min", "sufferage", "wq", "mct"):
-        check_all_ways(grid(cores=2), TASKS, scheduler, mapping_interval_s=0.7)
+        check_all_modes(grid(cores=2), TASKS, scheduler, mapping_interval_s=0.7)
 
     def doze(state):
         if state.now < 30.0 and len(state.mappable):
             return [WakeAt(state.now + 0.3), *nap(state)[:1]]
         return [Assign(t, 0) for t in state.waiting()]
 
-    check_all_ways(grid(), SIZES, deciding(lambda state: doze(state), powers_hosts=True), ("auto",))
+    check_all_modes(grid(), SIZES, deciding(lambda state: doze(state), powers_hosts=True), ("auto",))
 
 
 def test_a_policy_that_cancels_and_drops():
@@ -360,7 +360,7 @@ def test_a_policy_that_cancels_and_drops():
 
     policy = deciding(answer, may_cancel=True, may_drop=True, replicates=True)
     tasks = [900.0, 350.0, 1400.0, 100.0, 100.0, 620.0]
-    trace = check_all_ways(grid(), tasks, policy, ways=("auto",))
+    trace = check_all_modes(grid(), tasks, policy, modes=("auto",))
     assert len(trace.executions) == 6
 
 
@@ -372,19 +372,19 @@ def test_input_files_are_staged_alike(scheduler):
     files = DataFiles(("f", "g", "h"), np.array([100.0, 35.0, 12.0]), (("A",), ("B",), ("h1", "B")))
     needs = [(0,), (1,), (0, 1), (), (2,), (1, 2), (0,), (), (2,), (0, 1, 2)]
     tasks = make_tasks(SIZES, TASKS.submit_time_s, input_files=needs, files=files)
-    check_all_ways(platform, tasks, scheduler, ways=("auto", "actors"), network="none")
+    check_all_modes(platform, tasks, scheduler, modes=("auto", "actors"), network="none")
 
 
-def test_the_maestro_way_is_refused_where_it_cannot_serve():
+def test_the_maestro_is_refused_where_it_cannot_serve():
     """Cancellation and switching need actors; the message says what to write."""
-    with pytest.raises(InputError, match="use way='auto'"):
-        on_simgrid(ex_a(), SIZES, "wqr", way="maestro")
-    with pytest.raises(InputError, match="use way='auto'"):
-        on_simgrid(ex_a(), SIZES, "wq", way="maestro", hosts_off=("h1",))
+    with pytest.raises(InputError, match="use execution_mode='auto'"):
+        on_simgrid(ex_a(), SIZES, "wqr", execution_mode="maestro")
+    with pytest.raises(InputError, match="use execution_mode='auto'"):
+        on_simgrid(ex_a(), SIZES, "wq", execution_mode="maestro", hosts_off=("h1",))
 
 
-@pytest.mark.parametrize("way", ["maestro", "actors"])
-def test_simgrid_stops_only_where_something_ends_or_starts(way, tmp_path):
+@pytest.mark.parametrize("execution_mode", ["maestro", "actors"])
+def test_simgrid_stops_only_where_something_ends_or_starts(execution_mode, tmp_path):
     """A mapping event that changes nothing costs no stop of its clock; starts are in time."""
     seen = tmp_path / "clocks"
 
@@ -394,7 +394,7 @@ def test_simgrid_stops_only_where_something_ends_or_starts(way, tmp_path):
         return [Assign(task, task) for task in state.waiting()]
 
     tasks = make_tasks([1000.0, 350.0], [0.0, 2.2])
-    result = on_simgrid(grid(), tasks, deciding(answer), way=way, mapping_interval_s=0.5)
+    result = on_simgrid(grid(), tasks, deciding(answer), execution_mode=execution_mode, mapping_interval_s=0.5)
     assert result.trace.start_time_s.tolist() == [0.0, 2.5]
     assert result.trace.finish_time_s.tolist() == [10.0, 7.5]
     assert metered_differences(result) == []
@@ -408,7 +408,7 @@ def test_many_cores_need_no_threads(scheduler, n_tasks):
     """2,000 hosts of 64 cores: one actor leads, where a thread for each core could not be made."""
     hosts = [Host(f"h{k}", (PState(100.0 + k, 5.0, 9.0, 30.0),), cores=64, off_w=1.0) for k in range(2000)]
     sizes = [1000.0 + 7.0 * (k % 41) for k in range(n_tasks)]
-    check_all_ways(Platform(tuple(hosts)), sizes, scheduler, ways=("auto",))
+    check_all_modes(Platform(tuple(hosts)), sizes, scheduler, modes=("auto",))
 
 
 def test_only_the_leading_actor_has_a_thread():
@@ -434,7 +434,7 @@ def test_very_small_and_very_large_times():
     """Run times from a microsecond to years agree, too."""
     platform = Platform((Host("h1", (PState(1e9, 1, 2, 3),)), Host("h2", (PState(1e3, 1, 2, 3),))))
     for tasks in ([1e3, 1e4, 1e3], [1e17, 3e11, 1e9], make_tasks([1e9, 2e3, 5e7], [0.0, 1e6, 1e9])):
-        check_all_ways(platform, tasks, "mct")
+        check_all_modes(platform, tasks, "mct")
 
 
 def shifted_wattage(result):

@@ -282,9 +282,9 @@ def two_hosts(cores: int = 1, **changes: float) -> Platform:
 
 def both(platform: Platform, tasks, scheduler: str = "wq", **rules) -> tuple[RunResult, RunResult]:
     """Run on both drivers, which must agree, and SimGrid's meter with the model host by host."""
-    way = rules.pop("way", "auto")
+    execution_mode = rules.pop("execution_mode", "auto")
     reference = run(Scenario(platform, tasks, scheduler, driver="reference", **rules))
-    metered = on_simgrid(platform, tasks, scheduler, way=way, **rules)
+    metered = on_simgrid(platform, tasks, scheduler, execution_mode=execution_mode, **rules)
     assert trace_differences(reference.trace, metered.trace) == []
     assert metered_differences(metered) == []
     assert largest_difference(metered) <= 1e-9
@@ -296,11 +296,11 @@ def changes_of(result: RunResult) -> list[tuple]:
     return [row[:3] for row in result.trace.host_changes.tolist()]
 
 
-@pytest.mark.parametrize("way", ["maestro", "actors"])
-def test_a_host_is_parked_from_its_last_task_to_its_next(way):
+@pytest.mark.parametrize("execution_mode", ["maestro", "actors"])
+def test_a_host_is_parked_from_its_last_task_to_its_next(execution_mode):
     """h1 runs 0-10 s and 30-34 s, h2 0-4 s; else they draw 25 W: by hand 4,150 J until 34 s."""
     tasks = make_tasks([100.0, 40.0, 40.0], [0.0, 0.0, 30.0])
-    for result in both(two_hosts(), tasks, way=way, parked_pstate=1):
+    for result in both(two_hosts(), tasks, execution_mode=execution_mode, parked_pstate=1):
         assert changes_of(result) == [
             (0.0, 0, 1),
             (0.0, 1, 1),

@@ -99,8 +99,8 @@ def test_speeds_with_messages(file):
     """Messages cross a link whose bandwidth changes, and the speed of hosts changes, too."""
     text = FILE.replace(" state_file='out.txt'", "")
     text = text.replace('<trace_connect trace="blink" element="c1"/>', "")
-    way = '<zoneRoute src="front" dst="c" gw_src="m" gw_dst="cc_router"><link_ctn id="l"/>'
-    route = f"{way}</zoneRoute>"
+    route = '<zoneRoute src="front" dst="c" gw_src="m" gw_dst="cc_router"><link_ctn id="l"/>'
+    route = f"{route}</zoneRoute>"
     file.write_text(text.replace('  </zone>\n  <trace id="slow', f'    {route}\n  </zone>\n  <trace id="slow'))
     tasks = make_tasks([900.0] * 6, input_bytes=[1000.0] * 6)
     result = run(Scenario(file, tasks, "wq", timeout_s=60.0))

@@ -140,13 +140,13 @@ def test_what_a_policy_prints_is_cut():
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("way", ["maestro", "actors"])
+@pytest.mark.parametrize("execution_mode", ["maestro", "actors"])
 @pytest.mark.parametrize(("act", "kind", "message"), DISASTERS)
-def test_a_disaster_is_one_clear_error(act, kind, message, way):
+def test_a_disaster_is_one_clear_error(act, kind, message, execution_mode):
     """Crash, signal, exit, exception or endless loop: one line, and the server lives on."""
     ours = server()
     with pytest.raises(kind, match=message) as caught:
-        on_simgrid(ex_a(), SIZES, acting(act), way=way, timeout_s=0.4 if act is loop else 30.0)
+        on_simgrid(ex_a(), SIZES, acting(act), execution_mode=execution_mode, timeout_s=0.4 if act is loop else 30.0)
     assert "\n" not in str(caught.value)
     assert server() is ours
     assert on_simgrid(ex_a(), SIZES).trace.horizon_s == 80.0
@@ -176,14 +176,14 @@ def test_the_reference_driver_heeds_a_time_out(act):
     assert on_simgrid(ex_a(), SIZES, driver="reference", timeout_s=30.0).trace.horizon_s == 80.0
 
 
-@pytest.mark.parametrize("way", ["maestro", "actors"])
-def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(way):
+@pytest.mark.parametrize("execution_mode", ["maestro", "actors"])
+def test_what_the_controller_refuses_is_the_same_error_as_without_simgrid(execution_mode):
     """InvalidDecision and IncompleteRun come out of the child word for word."""
     for answer in (lambda state: [], lambda state: [Assign(0, 7)]):
         texts = set()
         for driver in ("reference", "simgrid"):
             with pytest.raises(GridschedError) as caught:
-                on_simgrid(ex_a(), SIZES, deciding(answer), driver=driver, way=way)
+                on_simgrid(ex_a(), SIZES, deciding(answer), driver=driver, execution_mode=execution_mode)
             texts.add((type(caught.value), str(caught.value)))
         assert len(texts) == 1
 
@@ -282,7 +282,7 @@ def test_simgrids_log_settings_are_passed_through():
         ({"log": ("root.thresh:loud",)}, InputError, "--log=root.thresh:loud: Unknown priority"),
         ({"cfg": ("host/model:nonsense",)}, InputError, "Unable to find host model 'nonsense'"),
         ({"log": ("root.thresh:debug",)}, InputError, "Priority 'debug' .* is above allowed"),
-        ({"cfg": ("tracing:yes",), "way": "maestro"}, InputError, "use way='auto'"),
+        ({"cfg": ("tracing:yes",), "execution_mode": "maestro"}, InputError, "use execution_mode='auto'"),
     ],
 )
 def test_bad_options_are_a_clear_error(options, kind, message):

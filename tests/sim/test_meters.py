@@ -220,7 +220,7 @@ def test_equal_nodes_of_a_platform():
     np.testing.assert_allclose(trace.load, [0.5])
 
 
-# Grams from SimGrid's joules at each change of the intensity, in all ways of running, and validate's table.
+# Grams from SimGrid's joules at each change of the intensity, in all execution modes, and validate's table.
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = [
@@ -234,12 +234,14 @@ SITES = SiteSeries(
 )
 
 
-@pytest.mark.parametrize("way", ["maestro", "actors"])
+@pytest.mark.parametrize("execution_mode", ["maestro", "actors"])
 @pytest.mark.parametrize("period_s", [25.0, float("inf")])
-def test_each_way_of_running(way, period_s):
+def test_each_execution_mode(execution_mode, period_s):
     """EX-A: some tasks end just when an intensity changes; a day of 25 s begins four times."""
     carbon = Carbon(SITES, period_s=period_s, pue=1.5)
-    result = on_simgrid(ex_a(), [1000.0, 500.0, 2000.0, 1500.0, 250.0], carbon=carbon, meters_carbon=True, way=way)
+    result = on_simgrid(
+        ex_a(), [1000.0, 500.0, 2000.0, 1500.0, 250.0], carbon=carbon, meters_carbon=True, execution_mode=execution_mode
+    )
     rows = carbon_check(result)
     assert [row["host"] for row in rows] == ["h1", "h2", "h3", "total"]
     assert all(row["carbon_relative_difference"] <= 1e-12 for row in rows)
