@@ -49,7 +49,7 @@ class Player:
             self.made[row["on"]].setdefault(key, (float(row["bytes"] or 0), []))[1].append(row["task"])
             self.left[row["task"]] += 1
         self.is_busy = dict.fromkeys(self.queues, False)
-        self.under_way = sg.ActivitySet()
+        self.in_flight = sg.ActivitySet()
         self.what: dict[object, tuple[str, object]] = {}
 
     def serve(self, name: str) -> None:
@@ -65,7 +65,7 @@ class Player:
     def watch(self, activity, what: tuple[str, object]) -> None:
         """Wait for an activity, too."""
         self.what[activity] = what
-        self.under_way.push(activity)
+        self.in_flight.push(activity)
 
     def arrived(self, tasks: list[str]) -> None:
         """Let tasks wait for one thing less."""
@@ -89,8 +89,8 @@ class Player:
         """Play all."""
         for name in self.queues:
             self.serve(name)
-        while not self.under_way.empty():
-            kind, what = self.what.pop(self.under_way.wait_any())
+        while not self.in_flight.empty():
+            kind, what = self.what.pop(self.in_flight.wait_any())
             if kind == "end":
                 self.ended(what)
             else:

@@ -42,18 +42,18 @@ class GraphLayout:
         Layer.
     y : ndarray of float64, shape (tasks,)
         Place in it; two of one layer are at least 1 apart.
-    ways : list of ndarray of float64, shape (points, 2)
+    curves : list of ndarray of float64, shape (points, 2)
         Corners of each edge, from the task that is waited for.
     """
 
     x: Integers
     y: Floats
-    ways: list[Floats]
+    curves: list[Floats]
 
     @property
     def range_y(self) -> tuple[float, float]:
         """Least and largest place of tasks and edges."""
-        ends = np.concatenate([self.y, *(way[:, 1] for way in self.ways)])
+        ends = np.concatenate([self.y, *(curve[:, 1] for curve in self.curves)])
         return float(ends.min(initial=0.0)), float(ends.max(initial=0.0))
 
 

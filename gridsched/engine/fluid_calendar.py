@@ -13,7 +13,7 @@ from gridsched.engine.execution import Command, Execution, Stop, Transfer
 from gridsched.engine.profile_runs import PlacedSteps, ProfileRun, ProfileRuns, rates_of
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
-from gridsched.model.ways import Ways
+from gridsched.model.routes import Routes
 
 #: A step of which no larger share is left has ended (``precision/work-amount`` times ``precision/timing``).
 _DONE = 1e-14
@@ -26,12 +26,12 @@ class FluidCalendar:
     ----------
     runs : ProfileRuns
     platform : Platform
-    ways : Ways
+    routes : Routes
         Between all its hosts.
     """
 
-    def __init__(self, runs: ProfileRuns, platform: Platform, ways: Ways) -> None:
-        self._runs, self._ways, self._steps = runs, ways, PlacedSteps(ways, platform)
+    def __init__(self, runs: ProfileRuns, platform: Platform, routes: Routes) -> None:
+        self._runs, self._routes, self._steps = runs, routes, PlacedSteps(routes, platform)
         self._speeds: list[list[float]] = platform.speed.tolist()
         self._hosts = [(host.name, host.cores) for host in platform.hosts]
         self._now = 0.0
@@ -106,7 +106,7 @@ class FluidCalendar:
                 for h in run.execution.all_hosts:
                     name, cores = self._hosts[h]
                     speed_of[name] = self._speeds[h][pstate] * cores
-            rates = rates_of(going, speed_of, self._ways.bandwidth, self._ways.unshared)
+            rates = rates_of(going, speed_of, self._routes.bandwidth, self._routes.unshared)
             self._rates = dict(zip(self._left, rates, strict=True))
         return self._rates
 

@@ -12,13 +12,13 @@ from gridsched.engine.execution import Execution
 from gridsched.engine.fair_shares import fair_rates
 from gridsched.model.job_profiles import Step
 from gridsched.model.platform import Platform
+from gridsched.model.routes import RouteSource
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.ways import KnowsWays
 
 
-class _MessageWays:
-    """The ways of a step's messages between some hosts, whatever their sizes are.
+class _MessageRoutes:
+    """The routes of a step's messages between some hosts, whatever their sizes are.
 
     `switches` are numbers of the switches of each host, the lowest first; another leaves all of its own.
 
@@ -31,20 +31,20 @@ class _MessageWays:
     """
 
     def __init__(
-        self, step: Step, hosts: Sequence[str], ways: KnowsWays, switches: Mapping[str, Integers], n_levels: int
+        self, step: Step, hosts: Sequence[str], routes: RouteSource, switches: Mapping[str, Integers], n_levels: int
     ) -> None:
         numbers: dict[str, int] = {}
         crossed: list[int] = []
         counts, latencies = [], []
         for source, target in zip(step.source.tolist(), step.target.tolist(), strict=True):
-            links, latency_s = ways.way(hosts[source], hosts[target])
+            links, latency_s = routes.route(hosts[source], hosts[target])
             crossed += [numbers.setdefault(link, len(numbers)) for link in links]
             counts.append(len(links))
             latencies.append(latency_s)
         self.links, self.latency_s = list(numbers), np.array(latencies)
         self._crossed = np.array(crossed, dtype=np.int64)
         self._message = np.repeat(np.arange(len(counts)), counts)
-        self._unshared = [(k, link) for k, link in enumerate(self.links) if link in ways.unshared]
+        self._unshared = [(k, link) for k, link in enumerate(self.links) if link in routes.unshared]
         nowhere = np.full(n_levels, -1)
         under = np.array([switches.get(name, nowhere) for name in hosts]).reshape(len(hosts), n_levels)
         #: which messages leave a host, and the switch of each level, shape (1 + levels, messages)
@@ -72,7 +72,7 @@ class PlacedStep:
     ----------
     step : Step
     latency_s : float
-        Until it begins: the longest of the ways that its messages take [s].
+        Until it begins: the longest of the routes that its messages take [s].
     link_bytes, takes : dict of str to float
         What it sends over each link, and what of that counts for its rate: of links that are not shared the
         largest message [byte].
@@ -84,55 +84,55 @@ class PlacedStep:
 
     __slots__ = ("bound", "latency_s", "link_bytes", "sent_bytes", "step", "takes")
 
-    def __init__(self, step: Step, ways: _MessageWays | None, gamma_bytes: float) -> None:
+    def __init__(self, step: Step, routes: _MessageRoutes | None, gamma_bytes: float) -> None:
         self.step = step
         self.latency_s, self.bound = 0.0, inf
         self.link_bytes: dict[str, float] = {}
         self.takes = self.link_bytes
         self.sent_bytes = np.zeros(1)
-        if ways is not None:
-            self.sent_bytes = ways.bytes_by_level(step.size_bytes)
-            self.latency_s = float(ways.latency_s.max())
-            self.link_bytes, self.takes = ways.bytes_by_link(step.size_bytes)
-            slowest = float((ways.latency_s * step.size_bytes).max())
+        if routes is not None:
+            self.sent_bytes = routes.bytes_by_level(step.size_bytes)
+            self.latency_s = float(routes.latency_s.max())
+            self.link_bytes, self.takes = routes.bytes_by_link(step.size_bytes)
+            slowest = float((routes.latency_s * step.size_bytes).max())
             if slowest > 0 and gamma_bytes:
                 self.bound = gamma_bytes / (2.0 * slowest)
 
 
 class PlacedSteps:
-    """Makes `PlacedStep`s; the ways of messages between the same hosts are looked for once.
+    """Makes `PlacedStep`s; the routes of messages between the same hosts are looked for once.
 
     Parameters
     ----------
-    ways : KnowsWays
+    routes : RouteSource
     platform : Platform, optional
         Whose switches the hosts lie under; None: none are known.
     """
 
-    #: So many sets of hosts are remembered, each with as many ways as a step has messages.
+    #: So many sets of hosts are remembered, each with as many routes as a step has messages.
     MOST_KEPT = 256
 
-    def __init__(self, ways: KnowsWays, platform: Platform | None = None) -> None:
-        self._ways = ways
+    def __init__(self, routes: RouteSource, platform: Platform | None = None) -> None:
+        self._routes = routes
         self._n_levels, self._switches = 0, dict[str, Integers]()
         if platform is not None:
             self._n_levels, names = len(platform.switch_of), (host.name for host in platform.hosts)
             self._switches = dict(zip(names, platform.switch_of.T, strict=True))
-        self._kept: dict[tuple[tuple[str, ...], str, int, int], _MessageWays] = {}
+        self._kept: dict[tuple[tuple[str, ...], str, int, int], _MessageRoutes] = {}
 
     def place(self, step: Step, names: tuple[str, ...]) -> PlacedStep:
         """Return a step on hosts of these names, one for each part."""
         if not len(step.size_bytes):
             return PlacedStep(step, None, 0.0)
         key = names, step.storage, id(step.source), id(step.target)
-        ways = self._kept.get(key)
-        if ways is None:
+        routes = self._kept.get(key)
+        if routes is None:
             if len(self._kept) >= self.MOST_KEPT:
                 self._kept.pop(next(iter(self._kept)))
-            ways = self._kept[key] = _MessageWays(
-                step, [*names, step.storage], self._ways, self._switches, self._n_levels
+            routes = self._kept[key] = _MessageRoutes(
+                step, [*names, step.storage], self._routes, self._switches, self._n_levels
             )
-        return PlacedStep(step, ways, self._ways.gamma_bytes)
+        return PlacedStep(step, routes, self._routes.gamma_bytes)
 
 
 class ProfileRun:

@@ -56,7 +56,7 @@ class Transfers:
             self._add(staged)
         #: hosts at which data are, or to which they are on their way, and when they are expected there [s]
         self._places: dict[int, dict[int, float]] = {}
-        self._under_way: set[tuple[int, int]] = set()
+        self._in_flight: set[tuple[int, int]] = set()
         #: (pair, host) that are wanted of tasks which have not ended
         self._wanted: dict[int, list[tuple[int, int]]] = {}
         self._waiting: dict[int, list[Execution]] = {}
@@ -127,7 +127,7 @@ class Transfers:
         size = self._size[pair]
         places[target] = end = now + self._network.transfer_s(size, source, target)
         transfer = Transfer(pair, key, source, target, size, now, end)
-        self._under_way.add((key, target))
+        self._in_flight.add((key, target))
         self._use(source, 1)
         self._use(target, 1)
         self.sent.append(transfer)
@@ -137,7 +137,7 @@ class Transfers:
         """Whether all data of a task are at a host."""
         for pair in self._pairs_of.get(task, ()):  # a loop: this is asked at every arrival
             key = self._key[pair]
-            if host not in self._places.get(key, ()) or (key, host) in self._under_way:
+            if host not in self._places.get(key, ()) or (key, host) in self._in_flight:
                 return False
         return True
 
@@ -172,7 +172,7 @@ class Transfers:
         """Note that data have arrived; return the executions that wait for nothing else."""
         key, target = transfer.key, transfer.target
         transfer.end = now
-        self._under_way.remove((key, target))
+        self._in_flight.remove((key, target))
         self._use(transfer.source, -1)
         self._use(target, -1)
         self._places[key][target] = now
@@ -194,7 +194,7 @@ class Transfers:
 
     def records(self) -> NDArray[np.void]:
         """Return all transfers that have ended as an array of `TRANSFER`, in order of their begin."""
-        ended = [each for each in self._all if (each.key, each.target) not in self._under_way]
+        ended = [each for each in self._all if (each.key, each.target) not in self._in_flight]
         rows: list[Any] = [(e.pair, e.source, e.target, e.size_bytes, e.begin, e.end) for e in ended]
         return np.array(rows, dtype=TRANSFER)
 

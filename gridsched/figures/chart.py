@@ -160,13 +160,13 @@ def chart(
     Figure or SubFigure
         Its axes are those of the panels.
     """
-    way = KINDS[kind]
+    marks = KINDS[kind]
     figure = new_figure(*size)
     grid = figure.add_gridspec(max(panel.row for panel in panels) + 1, max(panel.column for panel in panels) + 1)
     all_axes = [figure.add_subplot(grid[panel.row, panel.column]) for panel in panels]
     slots = slots or {value: k - (len(looks) - 1) / 2 for k, value in enumerate(looks)}
     width = 0.84 / (max(slots.values()) - min(slots.values()) + 1)
-    is_apart = way.is_apart and (x.levels is not None or y.levels is not None)
+    is_apart = marks.is_apart and (x.levels is not None or y.levels is not None)
     is_direct = is_direct and len(looks) <= MOST_LABELS
     drawn: list[tuple[Axes, Series]] = []
     for axes, panel in zip(all_axes, panels, strict=True):
@@ -180,12 +180,12 @@ def chart(
                     *_numbers(part, x, y, shift),
                     part[filled].to_numpy(dtype=bool) if filled else np.ones(len(part), bool),
                     look,
-                    look.stroke() | (way.stroke or {}),
+                    look.stroke() | (marks.stroke or {}),
                     width,
                     len(looks),
                     is_flat=y.levels is not None,
                 )
-                way.draw(axes, series)
+                marks.draw(axes, series)
                 drawn.append((axes, series))
     if kind == "bars":
         finish_bars_axis(all_axes, y.places(table))
@@ -193,8 +193,8 @@ def chart(
     _finish(all_axes, panels, "y", y)
     if is_direct:
         name_series(drawn)
-    entries = [*(way.handle(look) for look in looks.values() if look.label and not is_direct), *handles]
-    legend_below(figure, entries, title=legend or None, handlelength=2.0 if way.stroke is None else 3.0)
+    entries = [*(marks.handle(look) for look in looks.values() if look.label and not is_direct), *handles]
+    legend_below(figure, entries, title=legend or None, handlelength=2.0 if marks.stroke is None else 3.0)
     return figure
 
 

@@ -173,9 +173,10 @@ def _draw_transfers(axes: Axes, trace: Trace) -> list[Artist]:
         )  # fmt: skip
         arrows.set_in_layout(False)
     else:
-        ways: Any = np.stack([begin, end], axis=1)
+        segments: Any = np.stack([begin, end], axis=1)
         axes.add_collection(
-            LineCollection(ways, colors=SENT, linewidths=0.5, alpha=0.35, zorder=2.8, rasterized=True), autolim=False
+            LineCollection(segments, colors=SENT, linewidths=0.5, alpha=0.35, zorder=2.8, rasterized=True),
+            autolim=False,
         )
     return [Line2D([], [], color=SENT, linewidth=1.1, label=label)]
 
@@ -195,10 +196,10 @@ def _draw_waits(axes: Axes, trace: Trace) -> list[Artist]:
         return []
     on, task = on[apart], task[apart]
     down = np.where(task["host"] > on["host"], 0.42, -0.42)
-    ways: Any = np.stack(
+    segments: Any = np.stack(
         [np.column_stack([on["end"], on["host"] + down]), np.column_stack([task["start"], task["host"] - down])], axis=1
     )
-    lines = LineCollection(ways, colors="#303030", linewidths=0.8, linestyles=":", zorder=2.7)
+    lines = LineCollection(segments, colors="#303030", linewidths=0.8, linestyles=":", zorder=2.7)
     axes.add_collection(lines, autolim=False)
     return [Line2D([], [], color="#303030", linewidth=0.8, linestyle=":", label="waits, without data")]
 

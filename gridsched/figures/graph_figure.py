@@ -105,13 +105,13 @@ def _draw_edges(axes: Axes, shown: RunGraph, width: float) -> list[Line2D]:
     legend = []
     for order, ((label, color, thick), rows) in enumerate(zip(_LINES, kinds, strict=True)):
         if rows.any():
-            ways = [shown.layout.ways[k].copy() for k in np.flatnonzero(rows).tolist()]
-            for way in ways:
-                way[0] += half
-                way[-1] -= half
+            curves = [shown.layout.curves[k].copy() for k in np.flatnonzero(rows).tolist()]
+            for curve in curves:
+                curve[0] += half
+                curve[-1] -= half
             faint = 0.25 if crowded and order else 1.0
             lines = LineCollection(
-                ways,
+                curves,
                 colors=color,
                 linewidths=thick * (thin if order else 1.0),
                 alpha=faint,

@@ -259,7 +259,7 @@ class ParallelWork:
 
 @lru_cache(maxsize=64)
 def _steps_of(work: ParallelWork, parts: int) -> tuple[Step, ...]:
-    """Return the steps of so many parts, the same ones each time: who places them looks for their ways once."""
+    """Return the steps of so many parts, the same ones each time: who places them looks for their routes once."""
     own, storage = np.arange(parts), np.full(parts, parts)
     steps = [_step_of(work, parts)]
     if work.read_bytes:

@@ -14,11 +14,11 @@ from gridsched.model.estimates import Estimates
 from gridsched.model.network import Network
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.platform import Platform
+from gridsched.model.routes import RouteSource
 from gridsched.model.rules import Rules
 from gridsched.model.signals import Signal
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import TypedPowerEstimates
-from gridsched.model.ways import KnowsWays
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class System:
         What somebody expects of it, where there is such a table.
     network : Network or None
         How long data take between hosts; None: no time, and none are sent.
-    ways : KnowsWays or None
-        The ways between hosts by their names, where parts of jobs send to each other; `bandwidth` asks it.
+    routes : RouteSource or None
+        The routes between hosts by their names, where parts of jobs send to each other; `bandwidth` asks it.
     """
 
     platform: Platform
@@ -58,7 +58,7 @@ class System:
     carbon: Signal | None = None
     carbon_forecast: Signal | None = None
     network: Network | None = None
-    ways: KnowsWays | None = None
+    routes: RouteSource | None = None
 
     def __post_init__(self) -> None:
         pstates = np.array(np.broadcast_to(self.pstates, self.n_hosts), dtype=np.int64)
@@ -106,10 +106,10 @@ class System:
 
         Infinite where nothing is sent over a network.
         """
-        if self.ways is None:
+        if self.routes is None:
             return float("inf")
         names = (self.platform.hosts[source].name, self.platform.hosts[target].name)
-        return min((self.ways.bandwidth[link] for link in self.ways.way(*names).links), default=float("inf"))
+        return min((self.routes.bandwidth[link] for link in self.routes.route(*names).links), default=float("inf"))
 
     @property
     def n_hosts(self) -> int:

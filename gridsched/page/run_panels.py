@@ -241,9 +241,9 @@ class Panels:
         ):
             places = np.flatnonzero(rows).tolist()
             if places:
-                ways = [layout.ways[each] for each in places]
+                curves = [layout.curves[each] for each in places]
                 panel.multi_line(
-                    [way[:, 0].tolist() for way in ways], [way[:, 1].tolist() for way in ways],
+                    [curve[:, 0].tolist() for curve in curves], [curve[:, 1].tolist() for curve in curves],
                     line_color=color, line_width=width, legend_label=label,
                 )  # fmt: skip
         names = [text(name) for name in run.host_names]

@@ -32,7 +32,7 @@ class SimGridLink:
 
 @dataclass(frozen=True)
 class Route:
-    """The way from one host to another, latency [s] and least bandwidth [byte/s].
+    """The route from one host to another, latency [s] and least bandwidth [byte/s].
 
     Without a route `links` is None.
     """

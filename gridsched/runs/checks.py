@@ -100,8 +100,8 @@ def _check_network(scenario: LoadedScenario) -> None:
             f"{scenario.tasks.name}: tasks have input or output bytes, and make data for others, too; one network "
             "run has one of them. Leave the input and output bytes out, or use --network none."
         )
-    knows_ways = scenario.tasks.send_data or scenario.tasks.have_profiles
-    if scenario.driver == "reference" and scenario.network == "platform" and not knows_ways:
+    knows_routes = scenario.tasks.send_data or scenario.tasks.have_profiles
+    if scenario.driver == "reference" and scenario.network == "platform" and not knows_routes:
         raise InputError("The reference driver has no network; use --driver simgrid.")
     if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
         raise InputError(

@@ -28,9 +28,9 @@ from gridsched.metrics.table import MetricValue
 from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.records import keys_of
+from gridsched.model.routes import Routes
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.model.ways import Ways
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler
@@ -39,7 +39,7 @@ from gridsched.power import kept_power
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.sim.client import simulate, simulate_reference
-from gridsched.sim.lone_transfers import network_between, ways_between
+from gridsched.sim.lone_transfers import network_between, routes_between
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.version import __version__
 
@@ -240,16 +240,16 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     100.0
     """
     began = time.perf_counter()
-    prepared = _with_ways(prepare(scenario))
+    prepared = _with_routes(prepare(scenario))
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
     with _reported(scheduler):
         if prepared.driver == "reference":
             trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
             plugin_j, log, links_j, grams = None, "", None, None
-            if prepared.runs_profiles and prepared.ways is not None and prepared.ways.wattage:
-                ways = prepared.ways
-                links_j = link_energy(ways.wattage, ways.bandwidth, trace.link_bytes, trace.horizon_s)
+            if prepared.runs_profiles and prepared.routes is not None and prepared.routes.wattage:
+                routes = prepared.routes
+                links_j = link_energy(routes.wattage, routes.bandwidth, trace.link_bytes, trace.horizon_s)
         else:
             has_sets = takes_sets(prepared.tasks, scheduler.traits) or prepared.runs_profiles
             with _platform_file(prepared, has_sets=has_sets) as platform_file:
@@ -305,27 +305,27 @@ def check(scenario: Scenario) -> None:
 
 
 #: Ways between hosts by what they are found from; runs on one platform follow each other.
-_WAYS: dict[tuple[bytes, tuple[str, ...], tuple[float, float] | None], Ways] = {}
+_WAYS: dict[tuple[bytes, tuple[str, ...], tuple[float, float] | None], Routes] = {}
 
 
-def _kept_ways(file: Path, names: tuple[str, ...], wattage: tuple[float, float] | None) -> Ways:
+def _kept_ways(file: Path, names: tuple[str, ...], wattage: tuple[float, float] | None) -> Routes:
     """Return the ways between hosts of a platform file, which are looked for once while it stays the same."""
     key = hashlib.sha256(file.read_bytes()).digest(), names, wattage
     if key not in _WAYS:
         while len(_WAYS) > 1:  # those of 500 hosts take 500 MB
             _WAYS.pop(next(iter(_WAYS)))
-        _WAYS[key] = ways_between(file, names, wattage)
+        _WAYS[key] = routes_between(file, names, wattage)
     return _WAYS[key]
 
 
-def _with_ways(scenario: LoadedScenario) -> LoadedScenario:
+def _with_routes(scenario: LoadedScenario) -> LoadedScenario:
     """Return the scenario with how long data take between its hosts, if its tasks make any for each other."""
-    if scenario.runs_profiles and scenario.driver == "reference" and scenario.ways is None:
+    if scenario.runs_profiles and scenario.driver == "reference" and scenario.routes is None:
         with _platform_file(scenario, has_sets=True) as file:
             names = [host.name for host in scenario.platform.hosts]
             storages = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
             names += sorted(storages - set(names))
-            return replace(scenario, ways=_kept_ways(file.resolve(), tuple(names), scenario.platform.link_wattage))
+            return replace(scenario, routes=_kept_ways(file.resolve(), tuple(names), scenario.platform.link_wattage))
     if not scenario.sends_data or scenario.between_hosts is not None:
         return scenario
     with _platform_file(scenario, has_sets=False) as file:

@@ -12,9 +12,9 @@ import numpy as np
 
 from gridsched.engine import Controller, reference, takes_sets
 from gridsched.errors import InputError
+from gridsched.model.routes import RouteSource
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
-from gridsched.model.ways import KnowsWays
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.sim.outcome import Records
 from gridsched.sim.scenario import LoadedScenario
@@ -93,10 +93,10 @@ def check_precision(scenario: LoadedScenario) -> None:
         )
 
 
-def make_controller(scenario: LoadedScenario, scheduler: Scheduler, ways: KnowsWays | None = None) -> Controller:
+def make_controller(scenario: LoadedScenario, scheduler: Scheduler, routes: RouteSource | None = None) -> Controller:
     """Return the controller of a run; its policy is timed, and may ask for the ways between hosts."""
     return Controller(
-        scenario.system if ways is None else replace(scenario.system, ways=ways),
+        scenario.system if routes is None else replace(scenario.system, routes=routes),
         scenario.tasks,
         scheduler,
         rng=random_stream(scenario.seed, "scheduler", scenario.replicate),
@@ -107,7 +107,7 @@ def make_controller(scenario: LoadedScenario, scheduler: Scheduler, ways: KnowsW
 
 def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     """Run a scenario with the reference driver, in this process."""
-    controller = make_controller(scenario, scheduler, scenario.ways if scenario.runs_profiles else None)
+    controller = make_controller(scenario, scheduler, scenario.routes if scenario.runs_profiles else None)
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
@@ -124,9 +124,9 @@ def _simulate_profiles(scenario: LoadedScenario, controller: Controller) -> Trac
     from gridsched.engine.fluid_calendar import FluidCalendar  # slow to load, and seldom needed
     from gridsched.engine.profile_runs import ProfileRuns
 
-    assert scenario.ways is not None  # as `run` has found
+    assert scenario.routes is not None  # as `run` has found
     runs = ProfileRuns(scenario.system, scenario.tasks, flops_of(scenario.system, scenario.tasks, scenario.run_times))
-    calendar = FluidCalendar(runs, scenario.platform, scenario.ways)
+    calendar = FluidCalendar(runs, scenario.platform, scenario.routes)
     trace = reference.simulate(controller, scenario.run_times, calendar)
     return replace(trace, link_bytes=runs.link_bytes, sent_bytes=tuple(runs.sent_bytes.tolist()), as_estimated=False)
 
@@ -168,12 +168,12 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         wattages=scenario.wattages,
         carbon=scenario.system.carbon if scenario.meters_carbon else None,
     )
-    ways = None
+    routes = None
     if scenario.runs_profiles:
-        from gridsched.sim.parallel_tasks import LiveWays
+        from gridsched.sim.parallel_tasks import LiveRoutes
 
-        ways = LiveWays(world)
-    controller = make_controller(scenario, scheduler, ways)  # a policy that ends its process is not the platform's
+        routes = LiveRoutes(world)
+    controller = make_controller(scenario, scheduler, routes)  # a policy that ends its process is not the platform's
     reference.validate_if_asked(controller)
     link_bytes: dict[str, float] = {}
     sent_bytes: tuple[float, ...] = ()

@@ -27,7 +27,7 @@ from gridsched.errors import (
 )
 from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
 from gridsched.sim.processes import AnsweringProcess, Outcome
-from gridsched.sim.world import IS_SET_UP, refusal, without_way
+from gridsched.sim.world import IS_SET_UP, refusal, without_route
 
 if TYPE_CHECKING:
     from gridsched.model.trace import Trace
@@ -212,7 +212,7 @@ def _understand(
         is_refusal = outcome.signal == signal.SIGABRT or outcome.status > 0
         if set_up_line and set_up_line not in logged and is_refusal:
             raise InputError(f"{refusal(where)}: {first_line(_complaint(lines))}.")
-        if (lost := without_way(where, _complaint(lines))) is not None:
+        if (lost := without_route(where, _complaint(lines))) is not None:
             raise lost
         how = f"exit status {outcome.status}"
         if outcome.signal:

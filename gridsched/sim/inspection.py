@@ -64,7 +64,7 @@ def _inspected(path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeo
     if outcome.payload is not None or outcome.timed_out or not looks:
         return _interpret(outcome, timeout_s)
     source, target = pairs[int(looks[-1])]
-    died = f"it ends where it looks for a way from {source!r} to {target!r}: {_why_it_died(outcome)}"
+    died = f"it ends where it looks for a route from {source!r} to {target!r}: {_why_it_died(outcome)}"
     before = _inspected(path, folder, pairs[: int(looks[-1])], timeout_s)
     return replace(before, warnings=(*before.warnings, died))
 

@@ -1,6 +1,6 @@
 """How long a lone transfer takes between any two hosts of a platform file, by SimGrid's models of networks.
 
-SimGrid finds the ways; the two models of links that it has for all platforms are a formula of a way's latency L,
+SimGrid finds the routes; the two models of links that it has for all platforms are a formula of a route's latency L,
 and of the bandwidth B of each of its links:
 
 - bandwidth-factor B, over 1.05 where crosstraffic is on and the way back takes the link, too (but for links that
@@ -22,14 +22,14 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.model.network import Network
-from gridsched.model.ways import Way, Ways
+from gridsched.model.routes import RouteLinks, Routes
 from gridsched.platform_io.simgrid_options import new_name
 from gridsched.platform_io.simgrid_view import Inspection, Route
 from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
 from gridsched.sim.inspection import inspect_platform
 from gridsched.sim.library import link_wattages
 
-#: Between more hosts ways are not looked for: their number grows with its square.
+#: Between more hosts routes are not looked for: their number grows with its square.
 MAX_HOSTS = 520
 #: Factor of latency and of bandwidth by model.
 _FACTORS = {"CM02": (1.0, 1.0), "LV08": (13.01, 0.97)}
@@ -82,18 +82,18 @@ class LinkModel:
             options.get("network/crosstraffic", "yes").lower() in _YES,
         )
 
-    def latency_s(self, way: Route) -> float:
-        """Return how long it takes on a way until data flow [s]."""
-        return self.latency_factor * way.latency_s
+    def latency_s(self, route: Route) -> float:
+        """Return how long it takes on a route until data flow [s]."""
+        return self.latency_factor * route.latency_s
 
     def bandwidth(
-        self, way: Route, back: Route, link_bandwidth: Mapping[str, float], unshared: frozenset[str]
+        self, route: Route, back: Route, link_bandwidth: Mapping[str, float], unshared: frozenset[str]
     ) -> float:
         """Return how fast the data of a lone transfer flow [byte/s]; infinite without links.
 
         Parameters
         ----------
-        way, back : Route
+        route, back : Route
         link_bandwidth : mapping of str to float
             Of each link [byte/s].
         unshared : frozenset of str
@@ -102,10 +102,10 @@ class LinkModel:
         returning = frozenset(back.links or ()) - unshared if self.has_crosstraffic else frozenset()
         widths = (
             self.bandwidth_factor * link_bandwidth[link] / (_WITH_ACKNOWLEDGEMENTS if link in returning else 1.0)
-            for link in way.links or ()
+            for link in route.links or ()
         )
-        limit = self.gamma_bytes / (2 * way.latency_s) if self.gamma_bytes and way.latency_s else float("inf")
-        return min(*widths, limit) if way.links else limit
+        limit = self.gamma_bytes / (2 * route.latency_s) if self.gamma_bytes and route.latency_s else float("inf")
+        return min(*widths, limit) if route.links else limit
 
 
 def _options_of(platform_file: Path) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _number(platform_file: Path, options: Mapping[str, str], name: str, usual: f
 
 
 def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str] = ()) -> Network:
-    """Return how long lone transfers take between hosts, on the ways that SimGrid finds.
+    """Return how long lone transfers take between hosts, on the routes that SimGrid finds.
 
     Parameters
     ----------
@@ -151,33 +151,33 @@ def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str
     Raises
     ------
     InputError
-        If there are too many hosts, SimGrid cannot be asked or refuses the file, there is no way between two of
+        If there are too many hosts, SimGrid cannot be asked or refuses the file, there is no route between two of
         them, or its model is none of those with a formula.
     """
     model = LinkModel.of_file(platform_file, cfg)
     pairs = [(a, b) for a in hosts for b in hosts if a != b]
     seen = _seen(platform_file, hosts, pairs)
-    ways = {(way.source, way.target): way for way in seen.routes}
+    routes = {(route.source, route.target): route for route in seen.routes}
     link_bandwidth = {link.name: link.bandwidth for link in seen.links}
     unshared = frozenset(link.name for link in seen.links if link.sharing_policy == "FATPIPE")
     wireless = {link.name for link in seen.links if link.sharing_policy == "WIFI"}
-    for way in seen.routes:
-        if not wireless.isdisjoint(way.links or ()):
+    for route in seen.routes:
+        if not wireless.isdisjoint(route.links or ()):
             raise InputError(
-                f"{platform_file.name}: the way from {way.source!r} to {way.target!r} is wireless, and how long data "
-                "of tasks take there is not known. Leave the host out, or send no data (--network none)."
+                f"{platform_file.name}: the route from {route.source!r} to {route.target!r} is wireless, and how long "
+                "data of tasks take there is not known. Leave the host out, or send no data (--network none)."
             )
     place = {name: k for k, name in enumerate(hosts)}
     latency, bandwidth = np.zeros((len(hosts), len(hosts))), np.full((len(hosts), len(hosts)), np.inf)
-    for (a, b), way in ways.items():
+    for (a, b), route in routes.items():
         cell = place[a], place[b]
-        latency[cell] = model.latency_s(way)
-        bandwidth[cell] = model.bandwidth(way, ways[b, a], link_bandwidth, unshared)
+        latency[cell] = model.latency_s(route)
+        bandwidth[cell] = model.bandwidth(route, routes[b, a], link_bandwidth, unshared)
     return Network(latency, bandwidth)
 
 
-def ways_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[float, float] | None = None) -> Ways:
-    """Return the ways between hosts, and from each to itself, as SimGrid finds them.
+def routes_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[float, float] | None = None) -> Routes:
+    """Return the routes between hosts, and from each to itself, as SimGrid finds them.
 
     Parameters
     ----------
@@ -195,8 +195,12 @@ def ways_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[float
     """
     seen = _seen(platform_file, hosts, [(a, b) for a in hosts for b in hosts])
     gamma = _number(platform_file, _options_of(platform_file), "network/TCP-gamma", _GAMMA_BYTES)
-    return Ways(
-        {(way.source, way.target): Way(way.links, way.latency_s) for way in seen.routes if way.links is not None},
+    return Routes(
+        {
+            (route.source, route.target): RouteLinks(route.links, route.latency_s)
+            for route in seen.routes
+            if route.links is not None
+        },
         {link.name: link.bandwidth for link in seen.links},
         frozenset(link.name for link in seen.links if link.sharing_policy == "FATPIPE"),
         gamma,
@@ -205,29 +209,29 @@ def ways_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[float
 
 
 def _seen(platform_file: Path, hosts: Sequence[str], pairs: Sequence[tuple[str, str]]) -> Inspection:
-    """Return a file as SimGrid sees it, with the ways between pairs of some hosts."""
+    """Return a file as SimGrid sees it, with the routes between pairs of some hosts."""
     if len(hosts) > MAX_HOSTS:
         raise InputError(
-            f"{platform_file.name}: {len(hosts):,} hosts, and ways for data of tasks are looked for between at most "
+            f"{platform_file.name}: {len(hosts):,} hosts, and routes for data of tasks are looked for between at most "
             f"{MAX_HOSTS}. Use fewer, or send no data (--network none)."
         )
     seen = inspect_platform(platform_file, pairs)
     if seen.status != "loaded":
         raise InputError(
-            f"{platform_file.name}: SimGrid finds the ways of data between tasks, and it is {seen.status}: "
+            f"{platform_file.name}: SimGrid finds the routes of data between tasks, and it is {seen.status}: "
             f"{seen.message.rstrip('.')}. To send no data, use --network none."
         )
-    ways = {(way.source, way.target): way for way in seen.routes}
-    _refuse_without_way(platform_file, [(a, b) for a, b in pairs if a != b], ways)
+    routes = {(route.source, route.target): route for route in seen.routes}
+    _refuse_without_route(platform_file, [(a, b) for a, b in pairs if a != b], routes)
     return seen
 
 
-def _refuse_without_way(
-    platform_file: Path, pairs: Iterable[tuple[str, str]], ways: Mapping[tuple[str, str], Route]
+def _refuse_without_route(
+    platform_file: Path, pairs: Iterable[tuple[str, str]], routes: Mapping[tuple[str, str], Route]
 ) -> None:
     for a, b in pairs:
-        if (a, b) not in ways or ways[a, b].links is None:
+        if (a, b) not in routes or routes[a, b].links is None:
             raise InputError(
-                f"{platform_file.name}: SimGrid finds no way from {a!r} to {b!r} for the data of tasks. Add a route, "
+                f"{platform_file.name}: SimGrid finds no route from {a!r} to {b!r} for the data of tasks. Add a route, "
                 "or send no data (--network none)."
             )

@@ -17,7 +17,7 @@ from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import first_line
 from gridsched.sim.session import ActorSession
-from gridsched.sim.world import World, without_way
+from gridsched.sim.world import World, without_route
 
 
 class Worker:
@@ -188,14 +188,14 @@ class NetworkSession(ActorSession):
             self._make_actor(worker)
         size = self._input_bytes[execution.task]
         if size:
-            self._look_for_way(execution.host)
+            self._look_for_route(execution.host)
             worker.box.put_init(execution, int(size)).detach()
         if not self._only_mail:
             worker.inbox.append(execution)
             worker.wake.release()
 
-    def _look_for_way(self, host: int) -> None:
-        """Raise where no way leads to a host, once a host.
+    def _look_for_route(self, host: int) -> None:
+        """Raise where no route leads to a host, once a host.
 
         SimGrid ends the process then. Of some zones it raises instead when a message leaves, and
         ends the process when it clears that message away, without a word of the route.
@@ -207,7 +207,7 @@ class NetworkSession(ActorSession):
             self._lead_on.route_to(self.world.hosts[host])
         except ValueError as error:
             where = f"SimGrid on {Path(self.world.platform.name).name}"
-            raise without_way(where, first_line(str(error))) or error from None
+            raise without_route(where, first_line(str(error))) or error from None
 
     def _make_actor(self, worker: Worker) -> None:
         host = self.world.hosts[worker.host]

@@ -20,15 +20,15 @@ from gridsched.engine.execution import Command, Transfer
 from gridsched.engine.profile_runs import PlacedStep, PlacedSteps, ProfileRun, ProfileRuns
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
+from gridsched.model.routes import RouteLinks
 from gridsched.model.run_times import RunTimes
-from gridsched.model.ways import Way
 from gridsched.sim.library import HOSTS, first_line, link_wattages, range_of
 from gridsched.sim.session import ActorSession
-from gridsched.sim.world import World, without_way
+from gridsched.sim.world import World, without_route
 
 
-class LiveWays:
-    """The ways that SimGrid finds between hosts, each looked for once.
+class LiveRoutes:
+    """The routes that SimGrid finds between hosts, each looked for once.
 
     Parameters
     ----------
@@ -41,26 +41,26 @@ class LiveWays:
     def __init__(self, world: World) -> None:
         self._world = world
         self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in world.engine.all_links}
-        self._ways: dict[tuple[str, str], Way] = {}
+        self._routes: dict[tuple[str, str], RouteLinks] = {}
 
-    def way(self, source: str, target: str) -> Way:
-        """Return the way from one host to another.
+    def route(self, source: str, target: str) -> RouteLinks:
+        """Return the route from one host to another.
 
         Raises
         ------
         InputError
             If SimGrid finds none.
         """
-        way = self._ways.get((source, target))
-        if way is None:
+        route = self._routes.get((source, target))
+        if route is None:
             hosts = self._world.host_named
             try:
                 links, latency_s = hosts[source].route_to(hosts[target])
             except (ValueError, RuntimeError, IndexError) as error:
                 where = f"SimGrid on {Path(self._world.platform.name).name}"
-                raise without_way(where, first_line(str(error))) or error from None
-            way = self._ways[source, target] = Way(tuple(link.name for link in links), latency_s)
-        return way
+                raise without_route(where, first_line(str(error))) or error from None
+            route = self._routes[source, target] = RouteLinks(tuple(link.name for link in links), latency_s)
+        return route
 
 
 class ParallelTaskSession(ActorSession):
@@ -76,9 +76,9 @@ class ParallelTaskSession(ActorSession):
 
     def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         super().__init__(world, controller, run_times)
-        self._steps = PlacedSteps(LiveWays(world), world.platform)
+        self._steps = PlacedSteps(LiveRoutes(world), world.platform)
         self._runs = ProfileRuns(controller.system, controller.tasks, self._flops)
-        self._under_way = self._simgrid.ActivitySet()
+        self._in_flight = self._simgrid.ActivitySet()
         #: the run of each of SimGrid's activities, by its address; kept, since a lost one is cancelled
         self._run_of: dict[Any, ProfileRun] = {}
         self._running: dict[Execution, tuple[ProfileRun, Any]] = {}
@@ -163,19 +163,19 @@ class ParallelTaskSession(ActorSession):
         left = due - self._engine.clock
         if self._over or left <= 0:
             return self._all_ended([])
-        if self._under_way.empty():
+        if self._in_flight.empty():
             if left < inf:
                 self._simgrid.this_actor.sleep_until(due)
             return []
         try:
-            first = self._under_way.wait_any() if left == inf else self._under_way.wait_any_for(left)
+            first = self._in_flight.wait_any() if left == inf else self._in_flight.wait_any_for(left)
         except self._simgrid.TimeoutException:
             return self._all_ended([])
         return self._all_ended([self._run_of.pop(first)])
 
     def _all_ended(self, ended: list[ProfileRun]) -> list[ProfileRun]:
         """Add whose step else has ended by now."""
-        while not self._under_way.empty() and (other := self._under_way.test_any()) is not None:
+        while not self._in_flight.empty() and (other := self._in_flight.test_any()) is not None:
             ended.append(self._run_of.pop(other))
         return ended
 
@@ -196,7 +196,7 @@ class ParallelTaskSession(ActorSession):
             share = 0.0
             if activity is not None:
                 share = 1.0 - activity.remaining
-                self._under_way.erase(activity)
+                self._in_flight.erase(activity)
                 del self._run_of[activity]
                 activity.cancel()
             run.end_step(now, share)
@@ -239,7 +239,7 @@ class ParallelTaskSession(ActorSession):
             heapq.heappush(self._delays, (now + placed.step.delay_s, next(self._number), run))
         else:
             activity = self._activity(run, placed).start()
-            self._under_way.push(activity)
+            self._in_flight.push(activity)
             self._run_of[activity] = run
             if placed.latency_s and self._has_energy:
                 heapq.heappush(self._latencies, now + placed.latency_s)

@@ -10,8 +10,8 @@ from typing import Any
 from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.sim.library import HOSTS, LOOPBACK, first_line, load_simgrid, range_of, refusals
 
-#: Said before SimGrid looks for the way between two hosts: it may abort where there is none.
-LOOKS = "gridsched: looks for way "
+#: Said before SimGrid looks for the route between two hosts: it may abort where there is none.
+LOOKS = "gridsched: looks for route "
 
 
 def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspection:
@@ -50,7 +50,7 @@ def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspect
 
 
 def _route(source: Any, target: Any) -> Route:
-    """Return the way between two hosts of SimGrid; without links where there is none."""
+    """Return the route between two hosts of SimGrid; without links where there is none."""
     try:
         links, latency = source.route_to(target)
     except (RuntimeError, ValueError):

@@ -19,6 +19,7 @@ from gridsched.model.host_times import HostTimesEstimates
 from gridsched.model.network import Network
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_record, key_info
+from gridsched.model.routes import Routes
 from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, Rules
 from gridsched.model.run_times import KilledAtEstimate, RunTimes
 from gridsched.model.stochastic import StochasticTypes
@@ -26,7 +27,6 @@ from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
-from gridsched.model.ways import Ways
 from gridsched.platform_io.overrides import GivenPower, pstates_of, read_pstates, wattage_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
@@ -271,18 +271,18 @@ class LoadedScenario(Scenario):
     platform : Platform
     tasks : Tasks
     between_hosts : Network or None
-        How long data that tasks make for each other take between hosts; None: as SimGrid finds the ways on the
+        How long data that tasks make for each other take between hosts; None: as SimGrid finds the routes on the
         platform (`gridsched.sim.lone_transfers`).
     calendar : Calendar or None
         Which date second 0 is, where the workload has dates.
-    ways : Ways or None
-        The ways between hosts, for jobs with profiles on the reference driver; None: those that SimGrid finds.
+    routes : Routes or None
+        The routes between hosts, for jobs with profiles on the reference driver; None: those that SimGrid finds.
     """
 
     platform: Platform
     tasks: Tasks
     between_hosts: Network | None = None
-    ways: Ways | None = None
+    routes: Routes | None = None
     calendar: Calendar | None = None
 
     @classmethod

@@ -30,7 +30,7 @@ class TransferSession(ActorSession):
 
     def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
         super().__init__(world, controller, run_times)
-        self._under_way = self._simgrid.ActivitySet()
+        self._in_flight = self._simgrid.ActivitySet()
         #: what each of SimGrid's activities is, by its address; kept, since a lost one is cancelled
         self._named: dict[Any, tuple[Any, Execution | Transfer]] = {}
         self._activities: dict[Execution, Any] = {}
@@ -66,14 +66,14 @@ class TransferSession(ActorSession):
         if left <= 0:
             return self._all_ended([])
         try:
-            first = self._under_way.wait_any() if left == inf else self._under_way.wait_any_for(left)
+            first = self._in_flight.wait_any() if left == inf else self._in_flight.wait_any_for(left)
         except self._simgrid.TimeoutException:
             return self._all_ended([])
         return self._all_ended([self._what(first)])
 
     def _all_ended(self, ended: list[Execution | Transfer]) -> list[Execution | Transfer]:
         """Add what else has ended by now."""
-        test_any = self._under_way.test_any
+        test_any = self._in_flight.test_any
         while self._named and (other := test_any()) is not None:  # each look costs a change of threads
             ended.append(self._what(other))
         return ended
@@ -96,7 +96,7 @@ class TransferSession(ActorSession):
             self._watch(message.set_payload_size(round(command.size_bytes)).start(), command)
         elif isinstance(command, Stop):
             activity = self._activities.pop(command.execution)
-            self._under_way.erase(activity)
+            self._in_flight.erase(activity)
             del self._named[activity]
             activity.cancel()
         elif isinstance(command, SetPState):
@@ -117,4 +117,4 @@ class TransferSession(ActorSession):
         self._named[activity] = activity, what
         if isinstance(what, Execution):
             self._activities[what] = activity
-        self._under_way.push(activity)
+        self._in_flight.push(activity)

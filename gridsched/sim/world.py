@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Line of the log from which on SimGrid has taken the platform and its options. It aborts on some
 #: that it does not take, so an abort before this line is the fault of the input.
 IS_SET_UP = "gridsched: SimGrid is set up"
-_NO_WAY = re.compile(r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from")
+_NO_ROUTE = re.compile(r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from")
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
 
@@ -43,12 +43,12 @@ def refusal(where: str) -> str:
     return f"{where} refuses the platform or an option (--cfg, --log)"
 
 
-def without_way(where: str, said: str) -> InputError | None:
-    """Return the error for what SimGrid says of a message that finds no way; else None."""
-    if not _NO_WAY.search(said):
+def without_route(where: str, said: str) -> InputError | None:
+    """Return the error for what SimGrid says of a message that finds no route; else None."""
+    if not _NO_ROUTE.search(said):
         return None
     return InputError(
-        f"{where} finds no way for a message: {said.rstrip('.')}. Choose a master from which all "
+        f"{where} finds no route for a message: {said.rstrip('.')}. Choose a master from which all "
         "hosts are reached (--master), add routes to the file, or leave the bytes out by "
         "--network none."
     )

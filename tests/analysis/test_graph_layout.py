@@ -30,10 +30,10 @@ def test_tasks_stand_apart_behind_what_they_wait_for(graph):
     for layer in range(n):
         places = np.sort(layout.y[layout.x == layer])
         assert (np.diff(places) >= 1 - 1e-9).all()
-    for (task, on), way in zip(edges, layout.ways, strict=True):
-        assert way[0].tolist() == [layout.x[on], layout.y[on]]
-        assert way[-1].tolist() == [layout.x[task], layout.y[task]]
-        assert way[:, 0].tolist() == list(range(layout.x[on], layout.x[task] + 1))
+    for (task, on), curve in zip(edges, layout.curves, strict=True):
+        assert curve[0].tolist() == [layout.x[on], layout.y[on]]
+        assert curve[-1].tolist() == [layout.x[task], layout.y[task]]
+        assert curve[:, 0].tolist() == list(range(layout.x[on], layout.x[task] + 1))
 
 
 def test_a_chain_is_a_straight_line():
@@ -52,4 +52,4 @@ def test_crossings_that_can_be_avoided_are():
 def test_a_long_edge_goes_round_the_tasks_between():
     """0, 1, 2 in a chain, and 2 waits for 0, too: the edge passes the middle layer beside task 1."""
     layout = layered(3, [1, 2, 2], [0, 1, 0])
-    assert abs(layout.ways[2][1, 1] - layout.y[1]) >= 0.5
+    assert abs(layout.curves[2][1, 1] - layout.y[1]) >= 0.5

@@ -550,8 +550,8 @@ def test_the_short_cut_changes_nothing(replicates):
     """Records and what a policy sees are the same without it; it is taken, and refused."""
     taken = []
     for seed in range(80):
-        found, ways = played(seed, replicates, passes_on=True)
+        found, routes = played(seed, replicates, passes_on=True)
         assert found == played(seed, replicates, passes_on=False)[0], seed
-        taken += ways
+        taken += routes
     assert any(taken)
     assert not all(taken)

@@ -11,12 +11,12 @@ from gridsched import Host, Platform, PState, make_tasks
 from gridsched.engine.execution import Execution
 from gridsched.engine.profile_runs import PlacedSteps, ProfileRun
 from gridsched.model.job_profiles import Delay, ParallelWork, Sequence, Step
-from gridsched.model.ways import Way, Ways
+from gridsched.model.routes import RouteLinks, Routes
 from gridsched.policy.registry import make_scheduler
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.scenario import LoadedScenario
 
-WAYS = Ways({(a, b): Way(("l",), 0.0) for a in "ab" for b in "ab"}, {"l": 1.0})
+ROUTES = Routes({(a, b): RouteLinks(("l",), 0.0) for a in "ab" for b in "ab"}, {"l": 1.0})
 
 
 def test_steps_that_are_over_are_not_kept():
@@ -31,7 +31,7 @@ def test_steps_that_are_over_are_not_kept():
 
     run, steps = (
         ProfileRun(Execution(0, 0, 0, 0.0, inf), delays(), ("a",), np.ones(1), np.ones(1), inf),
-        PlacedSteps(WAYS),
+        PlacedSteps(ROUTES),
     )
     while run.next_step(0.0, steps) is not None:
         run.end_step(0.0, 1.0)
@@ -55,8 +55,8 @@ def test_messages_that_cross_no_link_take_no_time():
     tasks = make_tasks(
         [1.0, 1.0], width=1, requested_time_s=10.0, profile=[0, 1], profiles=[profile, profile.profiles[1]]
     )
-    ways = Ways({("a", "a"): Way((), 0.0)}, {})
+    routes = Routes({("a", "a"): RouteLinks((), 0.0)}, {})
     trace = simulate_reference(
-        LoadedScenario(platform, tasks, "fcfs", driver="reference", ways=ways), make_scheduler("fcfs")
+        LoadedScenario(platform, tasks, "fcfs", driver="reference", routes=routes), make_scheduler("fcfs")
     )
     assert trace.executions[["start", "end"]].tolist() == [(0.0, 5.0), (5.0, 5.0)]

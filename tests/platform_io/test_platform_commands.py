@@ -295,10 +295,10 @@ def test_check_tells_the_network():
         "wattage_range": None,
         "sharing_policy": "SHARED",
     }
-    ways = {(route["source"], route["target"]): route for route in report["routes"]}
-    assert ways["old-1", "new-1"]["links"] == ["old_link_1_UP", "backbone", "new_link_1_DOWN"]
-    assert ways["old-1", "new-1"]["latency_s"] == pytest.approx(1.1e-3, rel=1e-12)
-    assert ways["frontend", "old-1"]["bandwidth"] == 125e6
+    routes = {(route["source"], route["target"]): route for route in report["routes"]}
+    assert routes["old-1", "new-1"]["links"] == ["old_link_1_UP", "backbone", "new_link_1_DOWN"]
+    assert routes["old-1", "new-1"]["latency_s"] == pytest.approx(1.1e-3, rel=1e-12)
+    assert routes["frontend", "old-1"]["bandwidth"] == 125e6
 
 
 def test_check_reads_a_deployment_beside_the_platform(write):

@@ -277,7 +277,7 @@ def test_a_zone_without_routes_is_loaded(tmp_path):
     answer = inspect_platform(path, [("a", "b")])
     assert (answer.status, [host.name for host in answer.hosts]) == ("loaded", ["a", "b"])
     assert answer.routes == ()
-    assert "looks for a way from 'a' to 'b': There can't be route" in answer.warnings[0]
+    assert "looks for a route from 'a' to 'b': There can't be route" in answer.warnings[0]
 
 
 @needs_simgrid

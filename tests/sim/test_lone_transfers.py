@@ -1,4 +1,4 @@
-"""A formula of ways and models of links gives the time that SimGrid takes for a transfer alone."""
+"""A formula of routes and models of links gives the time that SimGrid takes for a transfer alone."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def star(folder: Path, config: str = "") -> Path:
             f'<link id="l{name}" bandwidth="{BANDWIDTH[name]}Bps" latency="{LATENCY[name]}s" '
             f'sharing_policy="{policy}"/>'
         )
-    ways = [f'<link_ctn id="l{name}"{{}}/>' for name in HOSTS]
-    ways[2] = '<link_ctn id="lc" direction="{}"/>'
-    for name, way in zip(HOSTS, ways, strict=True):
+    routes = [f'<link_ctn id="l{name}"{{}}/>' for name in HOSTS]
+    routes[2] = '<link_ctn id="lc" direction="{}"/>'
+    for name, route in zip(HOSTS, routes, strict=True):
         entries.append(
-            f'<route src="{name}" dst="hub" symmetrical="NO">{way.format("UP" if name == "c" else "")}</route>'
+            f'<route src="{name}" dst="hub" symmetrical="NO">{route.format("UP" if name == "c" else "")}</route>'
         )
         entries.append(
-            f'<route src="hub" dst="{name}" symmetrical="NO">{way.format("DOWN" if name == "c" else "")}</route>'
+            f'<route src="hub" dst="{name}" symmetrical="NO">{route.format("DOWN" if name == "c" else "")}</route>'
         )
     path = folder / "star.xml"
     head = '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'

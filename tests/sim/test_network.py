@@ -228,7 +228,7 @@ def test_a_worker_without_a_route_is_a_clear_error(tmp_path, routing, words):
     if routing == "Floyd":  # a zone of routes that leaves out the first worker
         text = text.replace("  </zone>", '<route src="m" dst="w2"><link_ctn id="l2"/></route></zone>')
     path.write_text(text)
-    wanted = f"finds no way for a message: .*{words}.*--master.*--network none"
+    wanted = f"finds no route for a message: .*{words}.*--master.*--network none"
     with pytest.raises(InputError, match=wanted) as caught:
         on_simgrid(path, tasks_of(1))
     assert "\n" not in str(caught.value)

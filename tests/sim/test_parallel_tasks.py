@@ -43,25 +43,25 @@ def clusters_xml() -> str:
     lines = [
         '<host id="m" speed="1Gf"><prop id="role" value="master"/><prop id="wattage_per_state" value="0:0"/></host>'
     ]
-    ways = [("bo", "ci", "bridge"), ("co", "bi", "bridge"), ("m", "bi", "lm"), ("m", "ci", "lm")]
-    ways += [("bo", "m", "lm"), ("co", "m", "lm")]
+    routes = [("bo", "ci", "bridge"), ("co", "bi", "bridge"), ("m", "bi", "lm"), ("m", "ci", "lm")]
+    routes += [("bo", "m", "lm"), ("co", "m", "lm")]
     lines += [f'<link id="{name}" bandwidth="{BRIDGE}Bps" latency="{BRIDGE_S}s"/>' for name in ("bridge", "lm")]
     for kind, policy in (("b", "SHARED"), ("c", "FATPIPE")):
         lines.append(
             f'<router id="{kind}i"/><router id="{kind}o"/><link id="{kind}" bandwidth="{BACKBONE[kind]}Bps" '
             f'latency="{BACKBONE_S[kind]}s" sharing_policy="{policy}"/>'
         )
-        ways.append((f"{kind}i", f"{kind}o", kind))
+        routes.append((f"{kind}i", f"{kind}o", kind))
     for name in NAMES:
         lines.append(
             f'<host id="{name}" speed="2Gf,1Gf"><prop id="wattage_per_state" value="50:70:200,45:60:120"/></host>'
         )
-        for end, way in (("up", (name, f"{name[0]}i")), ("down", (f"{name[0]}o", name))):
+        for end, route in (("up", (name, f"{name[0]}i")), ("down", (f"{name[0]}o", name))):
             lines.append(f'<link id="{name}{end}" bandwidth="{OWN[name[0]]}Bps" latency="{OWN_S[name[0]]}s"/>')
-            ways.append((*way, f"{name}{end}"))
+            routes.append((*route, f"{name}{end}"))
     hosts = [line for line in lines if line.startswith("<host")]
     rest = [line for line in lines if not line.startswith("<host")]
-    routes = [f'<route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{link}"/></route>' for a, b, link in ways]
+    routes = [f'<route src="{a}" dst="{b}" symmetrical="NO"><link_ctn id="{link}"/></route>' for a, b, link in routes]
     rest.sort(key=lambda line: line.startswith("<link"))
     return (
         '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">'

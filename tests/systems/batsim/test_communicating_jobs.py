@@ -31,7 +31,7 @@ NODES = """<?xml version="1.0"?>
     <prop id="wattage_per_state" value="50:70:200"/></cluster>
 </zone></platform>
 """
-WAY_S = 13e-6
+ROUTE_S = 13e-6
 
 
 class OneByOne(Scheduler):
@@ -71,9 +71,9 @@ def durations(result) -> dict[str, float]:
 
 #: Profiles of two parts each, and how long they take alone [s].
 PROFILES = {
-    "matrix": ({"type": "parallel", "cpu": [5e9, 0], "com": [0, 2e9, 0, 0]}, 5 + WAY_S),
-    "sends": ({"type": "ParallelTaskProfile", "cpu": [3e9, 0], "com": [0, 4e9, 0, 0]}, 4 + WAY_S),
-    "each": ({"type": "parallel_homogeneous", "cpu": 1e9, "com": 2e9}, 2 + WAY_S),
+    "matrix": ({"type": "parallel", "cpu": [5e9, 0], "com": [0, 2e9, 0, 0]}, 5 + ROUTE_S),
+    "sends": ({"type": "ParallelTaskProfile", "cpu": [3e9, 0], "com": [0, 4e9, 0, 0]}, 4 + ROUTE_S),
+    "each": ({"type": "parallel_homogeneous", "cpu": 1e9, "com": 2e9}, 2 + ROUTE_S),
     "spread": (
         {
             "type": "ParallelTaskHomogeneousProfile",
@@ -81,12 +81,12 @@ PROFILES = {
             "com": 4e9,
             "generation_strategy": "DefinedAmountsSpreadUniformly",
         },
-        5 + WAY_S,
+        5 + ROUTE_S,
     ),
-    "total": ({"type": "parallel_homogeneous_total", "cpu": 2e9, "com": 12e9}, 6 + WAY_S),
+    "total": ({"type": "parallel_homogeneous_total", "cpu": 2e9, "com": 12e9}, 6 + ROUTE_S),
     "sleep": ({"type": "delay", "delay": 7.5}, 7.5),
-    "composed": ({"type": "composed", "nb": 2, "seq": ["each", "sleep"]}, 2 * (2 + WAY_S + 7.5)),
-    "nested": ({"type": "SequentialCompositionProfile", "repeat": 3, "seq": ["composed"]}, 6 * (9.5 + WAY_S)),
+    "composed": ({"type": "composed", "nb": 2, "seq": ["each", "sleep"]}, 2 * (2 + ROUTE_S + 7.5)),
+    "nested": ({"type": "SequentialCompositionProfile", "repeat": 3, "seq": ["composed"]}, 6 * (9.5 + ROUTE_S)),
     "unequal": ({"type": "ParallelTaskProfile", "cpu": [10e9, 1e9]}, 10.0),
 }
 
@@ -114,7 +114,7 @@ def test_joules_by_hand(tmp_path: Path):
     file = workload(tmp_path, {"one": profile}, [("1", 0, 10, 2, "one")])
     result = run(Scenario(nodes(tmp_path, 3), file, "fcfs"))
     # 70 + 0.5 * 130 W for 2 s, the others idle at 50 W
-    assert result.energy.total_j.tolist() == pytest.approx([270 + 50 * WAY_S, *[50 * (2 + WAY_S)] * 2], rel=1e-12)
+    assert result.energy.total_j.tolist() == pytest.approx([270 + 50 * ROUTE_S, *[50 * (2 + ROUTE_S)] * 2], rel=1e-12)
 
 
 def test_jobs_that_share_a_backbone_slow_each_other(tmp_path: Path):
@@ -123,7 +123,7 @@ def test_jobs_that_share_a_backbone_slow_each_other(tmp_path: Path):
     file = workload(tmp_path, {"ring": ring}, [("1", 0, 10, 3, "ring"), ("2", 0, 10, 3, "ring")])
     for driver in ("simgrid", "reference"):
         result = run(Scenario(nodes(tmp_path, 6), file, "fcfs", driver=driver))
-        assert list(durations(result).values()) == pytest.approx([2 + WAY_S] * 2, rel=1e-12)
+        assert list(durations(result).values()) == pytest.approx([2 + ROUTE_S] * 2, rel=1e-12)
 
 
 def test_without_network_jobs_are_what_they_compute(tmp_path: Path):
@@ -213,6 +213,6 @@ def test_metrics_by_hand(tmp_path: Path):
     profile = {"type": "ParallelTaskProfile", "cpu": [1e9, 0], "com": [0, 2e9, 0, 0]}
     file = workload(tmp_path, {"one": profile}, [("1", 0, 10, 2, "one")])
     metrics = run(Scenario(nodes(tmp_path, 3), file, "fcfs", driver="reference")).metrics()
-    assert metrics["not_computing_time_s"] == pytest.approx(3 + 2 * WAY_S)
+    assert metrics["not_computing_time_s"] == pytest.approx(3 + 2 * ROUTE_S)
     assert metrics["sent_bytes_busiest_link"] == 2e9
     assert metrics["busiest_link"] in {"A_link_0_UP", "A_backbone", "A_link_1_DOWN"}

@@ -66,8 +66,8 @@ def test_makespans_are_those_of_saga(oracles, id):
     for seed in range(GRAPHS):
         flops, edges, speeds, bandwidth = graph(seed)
         h = range(len(speeds))
-        ways = [(f"h{a}", f"h{b}", bandwidth[a, b] if a != b else 1e15) for a in h for b in h if a <= b]
-        network = saga.Network.create([(f"h{k}", speed) for k, speed in enumerate(speeds)], ways)
+        routes = [(f"h{a}", f"h{b}", bandwidth[a, b] if a != b else 1e15) for a in h for b in h if a <= b]
+        network = saga.Network.create([(f"h{k}", speed) for k, speed in enumerate(speeds)], routes)
         tasks = [(f"t{k:02d}", work) for k, work in enumerate(flops)]
         there = saga.TaskGraph.create(tasks, [(f"t{a:02d}", f"t{b:02d}", size) for (a, b), size in edges.items()])
         expected = oracles[id].schedule(network, there).makespan

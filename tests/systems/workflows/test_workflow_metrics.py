@@ -71,7 +71,7 @@ def test_the_bound_of_the_printed_example():
 
 def played_again(scenario, trace, late_task, late_s):
     """Return the last end if a task takes longer, with hosts, orders, other lengths and transfers of a run."""
-    runs, pairs, ways = trace.executions, scenario.tasks.dependencies, scenario.between_hosts
+    runs, pairs, routes = trace.executions, scenario.tasks.dependencies, scenario.between_hosts
     host = {int(e["task"]): int(e["host"]) for e in runs}
     end, free = {}, {}
     for e in runs:
@@ -80,7 +80,7 @@ def played_again(scenario, trace, late_task, late_s):
         for on, size in zip(pairs.on[pairs.task == task], pairs.size_bytes[pairs.task == task], strict=True):
             source = host[int(on)]
             apart = source != host[task] and size
-            sent = ways.latency_s[source, host[task]] + size / ways.bandwidth[source, host[task]] if apart else 0.0
+            sent = routes.latency_s[source, host[task]] + size / routes.bandwidth[source, host[task]] if apart else 0.0
             begin = max(begin, end[int(on)] + sent)
         end[task] = free[host[task]] = begin + (e["end"] - e["start"]) + (late_s if task == late_task else 0.0)
     return max(end.values())

@@ -91,10 +91,12 @@ def test_a_run_keeps_to_its_data_and_cores(id, cores):
         done = simulate_reference(scenario, make_scheduler(id)).executions
         at = {e["task"]: (e["host"], e["start"], e["end"]) for e in done}
         assert len(at) == len(scenario.tasks)
-        pairs, ways = scenario.tasks.dependencies, scenario.between_hosts
+        pairs, routes = scenario.tasks.dependencies, scenario.between_hosts
         for task, on, size in zip(pairs.task, pairs.on, pairs.size_bytes, strict=True):
             (host, start, _), (source, _, end) = at[task], at[on]
-            late = ways.latency_s[source, host] + size / ways.bandwidth[source, host] if source != host and size else 0
+            late = (
+                routes.latency_s[source, host] + size / routes.bandwidth[source, host] if source != host and size else 0
+            )
             assert start >= end + late - 1e-9
         for host, start, _ in at.values():
             assert sum(h == host and s <= start < e - 1e-9 for h, s, e in at.values()) <= cores

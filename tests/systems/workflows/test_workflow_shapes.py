@@ -80,7 +80,7 @@ def test_all_ways_through_a_transform_are_critical():
         for on, size in zip(pairs.on[own].tolist(), pairs.size_bytes[own].tolist(), strict=True):
             lengths[task] |= {round(way + size) for way in lengths[on]}
         lengths[task] = {round(way + tasks.flops[task]) for way in lengths[task] or {0.0}}
-    assert {len(ways) for ways in lengths} == {1}
+    assert {len(routes) for routes in lengths} == {1}
     assert len(set(tasks.flops.tolist())) == 2 * 5 - 1
 
 

@@ -62,7 +62,7 @@ def played(example, id: str):
 
 
 def random_scenario(seed: int, id: str, cores: int = 1, *, n_files: int = 0) -> LoadedScenario:
-    """Return a random graph on hosts of random speeds, with random ways between them, and files on the first host."""
+    """Return a random graph on hosts of random speeds, with random routes between them, and files on the first host."""
     rng = np.random.default_rng(seed)
     n, hosts = 25, 4
     pairs = {(int(on), task): float(rng.integers(0, 300)) for task in range(1, n) for on in rng.integers(0, task, 2)}
@@ -75,8 +75,8 @@ def random_scenario(seed: int, id: str, cores: int = 1, *, n_files: int = 0) -> 
     platform = Platform(
         tuple(Host(f"h{k}", (PState(float(s), 1.0, 2.0, 2.0),), cores=cores) for k, s in enumerate(speeds))
     )
-    ways = Network(rng.uniform(0, 5, (hosts, hosts)), rng.uniform(1, 20, (hosts, hosts)))
-    return LoadedScenario(platform, tasks, id, driver="reference", between_hosts=ways)
+    routes = Network(rng.uniform(0, 5, (hosts, hosts)), rng.uniform(1, 20, (hosts, hosts)))
+    return LoadedScenario(platform, tasks, id, driver="reference", between_hosts=routes)
 
 
 def random_files(seed: int, n_tasks: int, n_files: int) -> StagedFiles:

@@ -1,4 +1,4 @@
-"""The ways between hosts: which links data take, how long they are under way, and what links carry."""
+"""The routes between hosts: which links data take, how long they are under way, and what links carry."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 
-class Way(NamedTuple):
-    """The way from one host to another.
+class RouteLinks(NamedTuple):
+    """The route from one host to another.
 
     Attributes
     ----------
@@ -22,8 +22,8 @@ class Way(NamedTuple):
     latency_s: float
 
 
-class KnowsWays(Protocol):
-    """Whoever knows the ways between hosts: `Ways`, or who asks SimGrid for each."""
+class RouteSource(Protocol):
+    """Whoever knows the ways between hosts: `Routes`, or who asks SimGrid for each."""
 
     @property
     def bandwidth(self) -> Mapping[str, float]:
@@ -37,17 +37,17 @@ class KnowsWays(Protocol):
     def unshared(self) -> frozenset[str]:
         """Links of which whoever sends has all."""
 
-    def way(self, source: str, target: str) -> Way:
-        """Return the way from one host to another, or to itself."""
+    def route(self, source: str, target: str) -> RouteLinks:
+        """Return the route from one host to another, or to itself."""
 
 
 @dataclass(frozen=True)
-class Ways:
-    """The ways between hosts by their names, and the links on them.
+class Routes:
+    """The routes between hosts by their names, and the links on them.
 
     Attributes
     ----------
-    between : mapping of (str, str) to Way
+    between : mapping of (str, str) to RouteLinks
     bandwidth : mapping of str to float
         Of each link [byte/s].
     unshared : frozenset of str
@@ -58,12 +58,12 @@ class Ways:
         Power of links that carry nothing, and that carry all they can [W].
     """
 
-    between: Mapping[tuple[str, str], Way] = field(repr=False)
+    between: Mapping[tuple[str, str], RouteLinks] = field(repr=False)
     bandwidth: Mapping[str, float] = field(repr=False)
     unshared: frozenset[str] = frozenset()
     gamma_bytes: float = 4194304.0
     wattage: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
-    def way(self, source: str, target: str) -> Way:
-        """Return the way from one host to another, or to itself."""
+    def route(self, source: str, target: str) -> RouteLinks:
+        """Return the route from one host to another, or to itself."""
         return self.between[source, target]
