@@ -263,7 +263,7 @@ def from_slurm(
         )
     if not quiet:
         print_platform(console(), machine, output, tuple(notes))
-        take = f"--jobs-take {'cores' if conf.shares_nodes else 'nodes'} --partitions {table}"
+        take = f"--allocation {'cores' if conf.shares_nodes else 'nodes'} --partitions {table}"
         typer.echo(f"Wrote {table}: {counted(len(conf.partitions), 'partition')}. Use it with {take}.")
 
 

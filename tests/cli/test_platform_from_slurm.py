@@ -15,7 +15,7 @@ def test_a_run_on_it_is_as_on_the_configuration(gridsched, tmp_path):
     """Nodes in the same order with the same memory and features, partitions with the same limits and tiers."""
     platform, table = tmp_path / "m.xml", tmp_path / "m.toml"
     assert gridsched("platform", "from-slurm", CONF, "-o", platform).status == 0
-    ours = gridsched(*RUN, "--platform", platform, "--jobs-take", "cores", "--partitions", table).json
+    ours = gridsched(*RUN, "--platform", platform, "--allocation", "cores", "--partitions", table).json
     theirs = gridsched(*RUN, "--slurm-conf", CONF).json
     for metric in ("makespan_s", "energy_model_j", "mean_waiting_time_s"):
         assert ours[metric] == theirs[metric]

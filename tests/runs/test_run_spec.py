@@ -282,7 +282,17 @@ def test_keys_are_spelled_as_options():
     table = text.partition("### Keys and options")[2].partition("###")[0]
     elsewhere = {"scheduler", "set", "batsim_start", "log", "export", "json"}
     output = {"output", "force", "quiet", "sg_cfg", "sg_log", "by"}
-    trace = {"files", "nodes", "nodes_from", "procs_per_node", "columns", "boot", "shutdown", "jobs_take", "partitions"}
+    trace = {
+        "files",
+        "nodes",
+        "nodes_from",
+        "procs_per_node",
+        "columns",
+        "boot",
+        "shutdown",
+        "allocation",
+        "partitions",
+    }
     trace |= {"outcomes_from", "requests", "slurm_conf", "profiles"}
     assert [name for name in elsewhere | trace if f"--{name.replace('_', '-')}" not in table] == []
     keys = {*Settings.model_fields, "platform", "workload", "seed", "timeout_s"}

@@ -147,7 +147,7 @@ def table(folder: Path, text: str) -> Path:
 )
 def test_what_a_job_of_slurm_takes(tmp_path, row, width, anywhere, need):
     """Amounts of the whole job are divided by its nodes and rounded up; without CPUs cores lie anywhere."""
-    options = TraceOptions(jobs_take="cores", partitions=EXAMPLES / "shared_nodes.toml")
+    options = TraceOptions(allocation="cores", partitions=EXAMPLES / "shared_nodes.toml")
     made = trace_system(sacct(tmp_path, row), options, machine())
     assert not made.jobs.notes
     tasks = made.system.tasks
@@ -161,7 +161,7 @@ def test_what_was_given_comes_before_what_was_asked_for(tmp_path):
     head = HEAD.replace("AllocTRES", "AllocTRES|ReqTRES")
     rows = ["1|0|60|2|2||1G|cpu=6|cpu=2|batch|u|COMPLETED", "2|0|60|2|2||1G||cpu=2|batch|u|COMPLETED"]
     (tmp_path / "log.sacct").write_text("\n".join([head, *rows]) + "\n")
-    tasks = trace_system(tmp_path / "log.sacct", TraceOptions(jobs_take="cores"), machine()).system.tasks
+    tasks = trace_system(tmp_path / "log.sacct", TraceOptions(allocation="cores"), machine()).system.tasks
     assert tasks.demand[:, 0].tolist() == [3, 1]
 
 
@@ -171,7 +171,7 @@ def test_so_many_nodes_are_those_with_most_room(tmp_path):
     fields = "{} 0 -1 60 {} -1 -1 {} 120 8388608 1 7 1 -1 -1 -1 -1 -1\n"
     log.write_text("".join(fields.format(k, n, n) for k, n in enumerate((20, 33), start=1)))
     text = '[[partition]]\nname = "a"\nnodes = ["t0", "g0"]\nmax_nodes = 1\n'
-    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    options = TraceOptions(allocation="cores", partitions=table(tmp_path, text))
     assert trace_system(log, options, machine()).jobs.job.tolist() == [1]
 
 
@@ -187,7 +187,7 @@ def test_who_takes_a_job(tmp_path):
         "1|4|1G||other",
         "1|4|1G||gpu,batch",
     )
-    options = TraceOptions(jobs_take="cores", partitions=EXAMPLES / "shared_nodes.toml")
+    options = TraceOptions(allocation="cores", partitions=EXAMPLES / "shared_nodes.toml")
     made = trace_system(log, options, machine())
     names = [made.system.platform.partitions[k].name for k in made.system.tasks.partition.tolist()]
     assert dict(zip(made.jobs.job.tolist(), names, strict=True)) == {
@@ -217,7 +217,7 @@ def test_limits_of_time_and_size(tmp_path):
         nodes = ["t*"]
         max_nodes = 2
     """
-    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    options = TraceOptions(allocation="cores", partitions=table(tmp_path, text))
     log = sacct(tmp_path, "1|4|||", "1|8|||", "2|8|||", "3|8|||")
     made = trace_system(log, options, machine())
     names = [made.system.platform.partitions[k].name for k in made.system.tasks.partition.tolist()]
@@ -290,7 +290,7 @@ def test_what_was_asked_is_held_against_the_longest_time(tmp_path):
     log = tmp_path / "log.sacct"
     log.write_text("\n".join([HEAD, *rows]) + "\n")
     text = '[[partition]]\nname = "a"\nnodes = ["t0"]\nmax_time_s = 120\n'
-    made = trace_system(log, TraceOptions(jobs_take="cores", partitions=table(tmp_path, text)), machine())
+    made = trace_system(log, TraceOptions(allocation="cores", partitions=table(tmp_path, text)), machine())
     assert made.jobs.job.tolist() == [1, 2, 5]
     assert made.system.tasks.requested_time_s.tolist() == [135, 120, 120]  # what is known of them is as before
 
@@ -306,7 +306,7 @@ def test_a_log_without_jobs_that_take_cores(tmp_path, name, partitions):
     log = tmp_path / name
     log.write_text(HEAD + "\n" if name.endswith("sacct") else "; MaxProcs: 4\n")
     path = table(tmp_path, '[[partition]]\nname = "a"\nnodes = ["t[0-1]"]\n') if partitions else None
-    options = TraceOptions(jobs_take="cores", partitions=path)
+    options = TraceOptions(allocation="cores", partitions=path)
     made = trace_system(log, options, machine())
     assert len(made.system.tasks) == len(made.jobs) == 0
     with pytest.raises(InputError, match="no tasks"):
@@ -317,7 +317,7 @@ def test_a_job_that_no_neighbours_hold_is_left_out(tmp_path):
     """Nodes n0, n1 and n3: three of them are never neighbours; another partition takes the job if it may."""
     log = sacct(tmp_path, "3|3|||batch", "2|2|||batch", "3|3|||batch,all", "3||||batch")
     text = '[[partition]]\nname = "batch"\nnodes = ["n[0-1,3]"]\n[[partition]]\nname = "all"\nnodes = ["n[1-3]"]\n'
-    options = TraceOptions(partitions=table(tmp_path, text), jobs_take="cores")
+    options = TraceOptions(partitions=table(tmp_path, text), allocation="cores")
     platform = homogeneous_cluster(4, idle_w=1, busy_w=2)
     for place, jobs, dropped in (("contiguous", [2, 3], (2, 5)), ("pack", [1, 2, 3, 4], ())):
         scenario = Scenario(platform, log, "easy_backfilling", driver="reference", trace=options, place=place)
@@ -332,7 +332,7 @@ def test_most_nodes_are_neighbours_too(tmp_path):
     hosts = tuple(Host(f"n{k}", (PState(1e9, 1, 1, 2),), cores=cores) for k, cores in enumerate((2, 1, 1, 2)))
     platform = Platform(hosts, (Cluster("all", (0, 1, 2, 3)),))
     text = '[[partition]]\nname = "a"\nnodes = ["n*"]\nmax_nodes = 2\n'
-    options = TraceOptions(partitions=table(tmp_path, text), jobs_take="cores")
+    options = TraceOptions(partitions=table(tmp_path, text), allocation="cores")
     log = sacct(tmp_path, "3||||a", "4||||a")
     assert trace_system(log, options, platform).jobs.job.tolist() == [1, 2]
     assert trace_system(log, options, platform, place="contiguous").jobs.job.tolist() == [1]
@@ -353,7 +353,7 @@ def test_numbers_of_swf_have_names_in_the_table(tmp_path):
         nodes = ["f*"]
         log_names = ["2"]
     """
-    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    options = TraceOptions(allocation="cores", partitions=table(tmp_path, text))
     tasks = trace_system(log, options, machine()).system.tasks
     assert tasks.partition.tolist() == [1, 0]
     assert tasks.parts.anywhere.all()
@@ -361,7 +361,7 @@ def test_numbers_of_swf_have_names_in_the_table(tmp_path):
 
 
 def test_whole_nodes_of_several_cores(tmp_path):
-    """Without --jobs-take cores a job has all cores of its nodes."""
+    """Without --allocation cores a job has all cores of its nodes."""
     log = sacct(tmp_path, "1|4|1G||", "1|4|1G||")
     text = '[[partition]]\nname = "a"\nnodes = ["t0"]\n'
     scenario = Scenario(
@@ -394,9 +394,9 @@ def test_jobs_that_only_cores_hold(tmp_path):
     assert whole.job.tolist() == [1]
     advised, other = whole.dropped
     assert (advised.lines, other.lines) == ((2,), (3,))
-    assert "--jobs-take cores" in str(advised)
-    assert "--jobs-take" not in str(other)
-    shared = trace_system(log, TraceOptions(jobs_take="cores"), read_platform(platform)).jobs
+    assert "--allocation cores" in str(advised)
+    assert "--allocation" not in str(other)
+    shared = trace_system(log, TraceOptions(allocation="cores"), read_platform(platform)).jobs
     assert shared.job.tolist() == [1, 2]
 
 
@@ -421,7 +421,7 @@ def test_wrong_tables_are_refused(tmp_path, text, words):
         log,
         "fcfs",
         driver="reference",
-        trace=TraceOptions(jobs_take="cores", partitions=table(tmp_path, text)),
+        trace=TraceOptions(allocation="cores", partitions=table(tmp_path, text)),
     )
     with pytest.raises(InputError, match=words.replace("*", r"\*")):
         run(scenario)
@@ -440,7 +440,7 @@ def test_groups_of_a_run_by_hand(tmp_path):
     """Two users on one node of 32 cores: the second job waits 60 s; Jain's index of slowdowns 1 and 2."""
     log = sacct(tmp_path, "1|32|1G||", "1|32|1G||")
     text = '[[partition]]\nname = "a"\nnodes = ["t0"]\n'
-    options = TraceOptions(jobs_take="cores", partitions=table(tmp_path, text))
+    options = TraceOptions(allocation="cores", partitions=table(tmp_path, text))
     result = run(Scenario(EXAMPLES / "shared_nodes.xml", log, "fcfs", driver="reference", trace=options))
     one = result.groups("partition")[0]
     assert one["jobs"] == 2

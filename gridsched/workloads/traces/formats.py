@@ -103,7 +103,7 @@ def read_jobs(
         jobs: JobTable = loaded(found.read, f"Format {found.name!r}")(path, options, speed)
     if not keeps_profiles:
         jobs = jobs.without_profiles()
-    per_node = 1 if options.jobs_take == "cores" else options.procs_per_node
+    per_node = 1 if options.allocation == "cores" else options.procs_per_node
     return jobs.distinct().on_nodes(per_node, _nodes_of_machine(jobs, options))
 
 
@@ -130,7 +130,7 @@ def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
     read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log", zone=options.log_zone)
-    if options.jobs_take == "cores":
+    if options.allocation == "cores":
         return read(tells_resources=True)
     if options.nodes_from is None:
         why = "sacct contains nodes, unless --nodes-from names a column of processors"

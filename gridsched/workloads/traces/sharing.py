@@ -91,7 +91,7 @@ def share_nodes(
     InputError
         If the table of partitions is wrong, or whole nodes are asked for and differ.
     """
-    wants = _cores_wanted(jobs) if options.jobs_take == "cores" else _nodes_wanted(jobs, platform)
+    wants = _cores_wanted(jobs) if options.allocation == "cores" else _nodes_wanted(jobs, platform)
     whole = partitions_of(platform, options.partitions) if conf is None else partitions_of_conf(conf, platform)
     named, constraint, notes = _parts_of_partitions(whole, jobs, platform)
     wants, missing = _counted_here(wants, platform)
@@ -135,7 +135,7 @@ def _nodes_wanted(jobs: JobTable, platform: Platform) -> _Wants:
     if len(cores) > 1:
         raise InputError(
             f"{jobs.name}: jobs take whole nodes, and those of {platform.name} have {cores[0]} to {cores[-1]} cores. "
-            "Let jobs take cores (--jobs-take cores)."
+            "Let jobs take cores (--allocation cores)."
         )
     demand = np.full((len(jobs), 1), cores[0], dtype=np.int64)
     return _Wants(jobs.width, np.zeros(len(jobs), dtype=np.bool_), demand, (CORES,))
@@ -297,9 +297,9 @@ def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> 
     hosts = [list(each.hosts) for each in platform.partitions]
     most_nodes = max(map(len, hosts), default=0)
     most_cores = max((int(platform.cores[each].sum()) for each in hosts), default=0)
-    wide = (wants.width > most_nodes) & (wants.width <= most_cores) & (options.jobs_take == "nodes")
+    wide = (wants.width > most_nodes) & (wants.width <= most_cores) & (options.allocation == "nodes")
     return wide, (
-        f"wider than the {most_nodes:,} nodes of any partition, of which jobs take whole ones; --jobs-take cores lets "
+        f"wider than the {most_nodes:,} nodes of any partition, of which jobs take whole ones; --allocation cores lets "
         f"a job take up to {most_cores:,} cores"
     )
 

@@ -41,7 +41,7 @@ class TraceOptions:
         Which columns of a table tell what; see `gridsched.workloads.traces.tables`.
     nodes : int, optional
         Nodes of the machine, where no platform is given; default what the log's header says.
-    jobs_take : {"nodes", "cores"}
+    allocation : {"nodes", "cores"}
         Whole nodes; or what they ask for of nodes that they share: cores, memory, counted resources.
     partitions : path, optional
         Table of partitions (.toml), see `gridsched.workloads.traces.partitions`; default the
@@ -105,7 +105,7 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = None
-    jobs_take: Annotated[
+    allocation: Annotated[
         Literal["nodes", "cores"],
         Field(
             description="Whole nodes, or cores (and memory, GPUs, if the log has them) of nodes that they share.",
@@ -116,7 +116,7 @@ class TraceOptions:
         str | Path | None,
         Field(
             description="Table of partitions (.toml) that jobs name; jobs take whole nodes of them, or cores "
-            "(--jobs-take). Without it, each cluster is a partition.",
+            "(--allocation). Without it, each cluster is a partition.",
             examples=["FILE"],
             json_schema_extra=_GROUP,
         ),
@@ -198,7 +198,7 @@ class TraceOptions:
     @property
     def shares(self) -> bool:
         """Whether jobs share nodes, whatever the platform."""
-        return self.jobs_take == "cores" or self.partitions is not None or self.slurm_conf is not None
+        return self.allocation == "cores" or self.partitions is not None or self.slurm_conf is not None
 
     @property
     def given(self) -> dict[str, str | int]:

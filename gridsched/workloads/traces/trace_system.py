@@ -80,7 +80,7 @@ def trace_system(
 
         conf = read_slurm_conf(options.slurm_conf)
     if conf is not None and conf.shares_nodes:
-        options = replace(options, jobs_take="cores")
+        options = replace(options, allocation="cores")
     jobs = read_jobs(path, options, speed=speed, keeps_profiles=True)
     if len(jobs.profile) and network == "platform" and platform is None:
         raise InputError(f"{path}: its jobs send bytes over the network of a platform; add --platform FILE.")
@@ -107,7 +107,7 @@ def trace_system(
             )
         idle_w, busy_w = NODE_POWER_W
         platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")
-        cores = options.procs_per_node if options.jobs_take == "cores" else 1
+        cores = options.procs_per_node if options.allocation == "cores" else 1
         nodes = tuple(replace(host, cores=cores, **options.switching) for host in platform.hosts)
         platform = replace(platform, hosts=nodes)
     else:
