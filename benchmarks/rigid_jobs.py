@@ -196,7 +196,7 @@ def shared_system_of(n_jobs: int) -> tuple:
         demand=np.column_stack([cores, memory]),
         resources=("cores", "memory_mb"),
     )
-    return System(platform, RequestedTimes(platform, jobs), rules=Rules(place="pack")), jobs, truth
+    return System(platform, RequestedTimes(platform, jobs), rules=Rules(placement="pack")), jobs, truth
 
 
 def speed_and_memory(case: tuple, repeats: int) -> dict[str, float]:

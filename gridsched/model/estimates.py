@@ -171,15 +171,15 @@ class FlopsEstimates(Estimates):
     ----------
     platform : Platform
     tasks : Tasks
-    place : str
+    placement : str
         How jobs that share nodes are laid on them, see `PLACES`.
     """
 
     _of_tasks = ("_flops", "_width", "_size", "_fits")
     _lists: ClassVar[Mapping[str, str]] = {"_flops_list": "_flops"}
 
-    def __init__(self, platform: Platform, tasks: Tasks, place: str = "pack") -> None:
-        self._platform, self._place = platform, place
+    def __init__(self, platform: Platform, tasks: Tasks, placement: str = "pack") -> None:
+        self._platform, self._placement = platform, placement
         self._flops = tasks.flops
         self._speed = platform.speed
         self._power = platform.busy_w / platform.cores[:, None]
@@ -187,7 +187,7 @@ class FlopsEstimates(Estimates):
         #: cores of each host for one of a task's size
         self._cores_each = platform.cores if tasks.take_whole_nodes else constant(1, (len(platform),))
         #: which tasks find room, where parts take room on a host beside others
-        self._fits = jobs_that_fit(platform, tasks, place) if tasks.share_nodes else None
+        self._fits = jobs_that_fit(platform, tasks, placement) if tasks.share_nodes else None
         if self._fits is not None:
             self._parts, self._amounts = tasks.parts, node_amounts(platform, tasks.resources)
         # plain lists: reading one number from an ndarray costs several times as much
@@ -196,7 +196,7 @@ class FlopsEstimates(Estimates):
 
     def of(self, tasks: Tasks) -> FlopsEstimates:
         """Return the other tasks' flops over the same speeds."""
-        return FlopsEstimates(self._platform, tasks, self._place)
+        return FlopsEstimates(self._platform, tasks, self._placement)
 
     def etc(self, tasks: ArrayLike, hosts: ArrayLike, pstate: PStates = 0) -> Floats:
         """Flops over speed [s], shape (tasks, hosts)."""
@@ -289,8 +289,8 @@ class RequestedTimes(FlopsEstimates):
         If the tasks have no requested times.
     """
 
-    def __init__(self, platform: Platform, tasks: Tasks, place: str = "pack") -> None:
-        super().__init__(platform, tasks, place)
+    def __init__(self, platform: Platform, tasks: Tasks, placement: str = "pack") -> None:
+        super().__init__(platform, tasks, placement)
         if tasks.requested_time_s is None:
             raise InputError(f"{tasks.name}: the tasks have no requested times.")
         # seconds in the place of flops, over relative speeds: exact where that is 1
@@ -301,4 +301,4 @@ class RequestedTimes(FlopsEstimates):
 
     def of(self, tasks: Tasks) -> RequestedTimes:
         """Return the other tasks' requested times on the same hosts."""
-        return RequestedTimes(self._platform, tasks, self._place)
+        return RequestedTimes(self._platform, tasks, self._placement)

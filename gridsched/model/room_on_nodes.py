@@ -45,8 +45,8 @@ def rooms(amounts: Integers, need: Integers) -> Integers:
     return np.asarray((amounts[:, resources] // need[resources]).min(axis=1))
 
 
-def most_parts(room: Integers, hosts: Integers, place: str, most_nodes: int | None = None) -> int:
-    """Return how many parts of a job find room on nodes at once, laid as `place` says.
+def most_parts(room: Integers, hosts: Integers, placement: str, most_nodes: int | None = None) -> int:
+    """Return how many parts of a job find room on nodes at once, laid as `placement` says.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ def most_parts(room: Integers, hosts: Integers, place: str, most_nodes: int | No
         How many parts each node holds.
     hosts : ndarray of int64, shape (nodes,)
         Ids of the nodes, ascending.
-    place : str
+    placement : str
         One of `PLACES`: only where parts are contiguous it matters which nodes are neighbours.
     most_nodes : int, optional
         The most that a job may take.
     """
     most = len(room) if most_nodes is None else most_nodes
-    if place != "contiguous":
+    if placement != "contiguous":
         return int(np.sort(room)[::-1][:most].sum())
     hosts, room = hosts[room > 0], room[room > 0]
     best = 0
@@ -71,14 +71,14 @@ def most_parts(room: Integers, hosts: Integers, place: str, most_nodes: int | No
     return best
 
 
-def jobs_that_fit(platform: Platform, tasks: Tasks, place: str = "pack") -> Booleans:
+def jobs_that_fit(platform: Platform, tasks: Tasks, placement: str = "pack") -> Booleans:
     """Return which jobs find room in their partition if nothing else runs there, shape (tasks,).
 
     Parameters
     ----------
     platform : Platform
     tasks : Tasks
-    place : str
+    placement : str
         How jobs are laid on nodes, see `PLACES`.
 
     Raises
@@ -96,7 +96,7 @@ def jobs_that_fit(platform: Platform, tasks: Tasks, place: str = "pack") -> Bool
     for k, (partition, anywhere, *need) in enumerate(kinds.tolist()):
         hosts = np.array(pools[partition].hosts, dtype=np.int64)
         on_each = rooms(amounts[hosts], np.array(need))
-        room[k] = most_parts(on_each if anywhere else np.minimum(on_each, 1), hosts, place)
+        room[k] = most_parts(on_each if anywhere else np.minimum(on_each, 1), hosts, placement)
     return np.asarray(tasks.width <= room[kind.reshape(-1)])
 
 

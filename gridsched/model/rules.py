@@ -238,7 +238,7 @@ class Rules:
     on_failure : {"restart", "failed"}
         What becomes of a task whose host goes down while it runs: it waits again and starts from
         the begin, or it has failed.
-    place : {"pack", "spread", "contiguous", "locality"}
+    placement : {"pack", "spread", "contiguous", "locality"}
         How schedulers lay rigid jobs on nodes with room, see `gridsched.model.room_on_nodes`.
     max_barren_asks : int
         So often in a row a scheduler may have itself asked again, by `WakeAt` and the like, while
@@ -322,7 +322,7 @@ class Rules:
             json_schema_extra=OF_HOSTS,
         ),
     ] = "restart"
-    place: Annotated[
+    placement: Annotated[
         Literal["pack", "spread", "contiguous", "locality"],
         Field(
             description="Rigid jobs are placed on the first nodes with room (pack), on those with the most "

@@ -124,9 +124,9 @@ def _check_network(scenario: LoadedScenario) -> None:
 
 def _check_place(scenario: LoadedScenario) -> None:
     """Refuse `locality` where nothing tells which switches there are."""
-    if scenario.place == "locality" and not len(scenario.platform.switch_of):
+    if scenario.placement == "locality" and not len(scenario.platform.switch_of):
         raise InputError(
-            f"{scenario.platform.name}: --place locality needs switches below the cluster: one of topology FAT_TREE, "
+            f"{scenario.platform.name}: --placement locality needs switches below the cluster: one of topology FAT_TREE, "
             "DRAGONFLY or TORUS, or hosts with the property switches (docs/parallel_tasks.md). Use pack, or add them."
         )
 

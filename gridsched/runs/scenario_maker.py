@@ -243,7 +243,7 @@ class ScenarioMaker:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
             given = self._settings(spec)
-            rules = {name: given.get(name, getattr(Rules, name)) for name in ("place", "walltime")}
+            rules = {name: given.get(name, getattr(Rules, name)) for name in ("placement", "walltime")}
             log = trace_system(file, options, platform, network=given.get("network"), **rules)
             return _World(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
@@ -340,7 +340,9 @@ def load(scenario: Scenario) -> LoadedScenario:
 
 def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
-    values = {name: getattr(spec.settings, name) for name in ("power", "deployment", "place", "walltime", "network")}
+    values = {
+        name: getattr(spec.settings, name) for name in ("power", "deployment", "placement", "walltime", "network")
+    }
     settings = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
     others = {"scheduler": None, "timeout_s": None, "log": ()}
     return spec.model_copy(update={**others, "settings": Settings.model_construct(**settings)})

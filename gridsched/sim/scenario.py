@@ -402,9 +402,9 @@ def make_system(scenario: LoadedScenario) -> System:
     elif tasks.host_times is not None:
         estimates = HostTimesEstimates(scenario.platform, tasks)
     elif tasks.requested_time_s is not None:
-        estimates = RequestedTimes(scenario.platform, tasks, scenario.place)
+        estimates = RequestedTimes(scenario.platform, tasks, scenario.placement)
     else:
-        estimates = FlopsEstimates(scenario.platform, tasks, scenario.place)
+        estimates = FlopsEstimates(scenario.platform, tasks, scenario.placement)
     if scenario.tariff is not None:
         scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
     carbon = carbon_signal(scenario.carbon, scenario.platform)

@@ -147,7 +147,7 @@ def test_every_rule_is_an_option_and_a_key(key):
     # `days`; whole nodes; what is no matter of the workload
     assert key.name in GENERATORS["utility"].model.model_fields or key.name in (
         "horizon_s",
-        "place",
+        "placement",
         "max_barren_asks",
         "walltime",
         "mapping_events",

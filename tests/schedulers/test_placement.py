@@ -1,4 +1,4 @@
-"""Where jobs are placed under switches: `--place` of whole nodes, and `locality` on nodes that are shared."""
+"""Where jobs are placed under switches: `--placement` of whole nodes, and `locality` on nodes that are shared."""
 
 from __future__ import annotations
 

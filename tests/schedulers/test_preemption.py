@@ -403,7 +403,7 @@ def shared_machine(nodes, partitions) -> Platform:
     return Platform(hosts, (Cluster("c", tuple(range(len(hosts)))),), partitions=made)
 
 
-def play(jobs, nodes, partitions, scheduler, place="pack", users=None):
+def play(jobs, nodes, partitions, scheduler, placement="pack", users=None):
     """Run jobs as the oracle has them on the reference driver, every instant validated."""
     submit, run, estimate, partition, parts, anywhere, need = zip(*jobs, strict=True)
     platform = shared_machine(nodes, partitions)
@@ -418,7 +418,7 @@ def play(jobs, nodes, partitions, scheduler, place="pack", users=None):
         resources=RESOURCES,
         attributes={} if users is None else {"user": users},
     )
-    system = System(platform, RequestedTimes(platform, tasks, place), rules=Rules(place=place))
+    system = System(platform, RequestedTimes(platform, tasks, placement), rules=Rules(placement=placement))
     controller = Controller(
         system,
         tasks,
@@ -464,8 +464,8 @@ def random_case(seed: int) -> tuple:
     return jobs or [(0.0, 1.0, 1.0, 0, 1, False, [1, 0, 0])], nodes, partitions
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_job_without_room_on_empty_nodes_is_rejected(place):
+@pytest.mark.parametrize("placement", PLACES)
+def test_a_job_without_room_on_empty_nodes_is_rejected(placement):
     """200 cases: jobs that plain loops cannot lay on nodes where nothing runs; all others finish."""
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -476,24 +476,24 @@ def test_a_job_without_room_on_empty_nodes_is_rejected(place):
             (0.0, 1.0, 1.0, 0, int(rng.integers(1, 6)), bool(rng.random() < 0.5), [int(rng.integers(1, 4)), 0, 0])
             for _ in range(5)
         ]
-        fits = [oracle.lay(nodes, partitions, job, place) is not None for job in jobs]
-        final = play(jobs, nodes, partitions, "easy_backfilling", place).final_state
+        fits = [oracle.lay(nodes, partitions, job, placement) is not None for job in jobs]
+        final = play(jobs, nodes, partitions, "easy_backfilling", placement).final_state
         expected = [TaskState.FINISHED if each else TaskState.REJECTED for each in fits]
-        assert final.tolist() == expected, (seed, place)
+        assert final.tolist() == expected, (seed, placement)
 
 
 @pytest.mark.parametrize("scheduler", list(oracle.RULES))
 def test_random_cases_are_as_by_plain_loops(scheduler):
     """667 cases of two partitions under each of three rules: starts, nodes and cores are equal."""
     for seed in range(667):
-        case, place = random_case(seed), PLACES[seed % 3]
+        case, placement = random_case(seed), PLACES[seed % 3]
         jobs = case[0]
-        starts, on = oracle.simulate(*case, oracle.RULES[scheduler], place)
+        starts, on = oracle.simulate(*case, oracle.RULES[scheduler], placement)
         expected = [
             (start, {n: nodes.count(n) * job[oracle.NEED][0] for n in nodes})
             for job, start, nodes in zip(jobs, starts, on, strict=True)
         ]
-        assert places(play(*case, scheduler, place)) == expected, (seed, place)
+        assert places(play(*case, scheduler, placement)) == expected, (seed, placement)
 
 
 @pytest.mark.parametrize("scheduler", list(oracle.RULES))
@@ -508,14 +508,14 @@ def test_a_long_queue_of_one_partition_is_as_by_plain_loops(scheduler):
             need = [int(rng.integers(1, 5)), int(rng.integers(0, 5)), 0]
             ask = run + float(rng.integers(0, 9))
             jobs.append((time, run, ask, 0, int(rng.integers(1, n + 1)), bool(rng.random() < 0.3), need))
-        case, place = (jobs, [[4, 8, 0]] * n, [(list(range(n)), 0)]), PLACES[seed % 3]
-        jobs = [job for job in jobs if oracle.lay(case[1], case[2], job, place)]
-        starts, on = oracle.simulate(jobs, *case[1:], oracle.RULES[scheduler], place)
+        case, placement = (jobs, [[4, 8, 0]] * n, [(list(range(n)), 0)]), PLACES[seed % 3]
+        jobs = [job for job in jobs if oracle.lay(case[1], case[2], job, placement)]
+        starts, on = oracle.simulate(jobs, *case[1:], oracle.RULES[scheduler], placement)
         expected = [
             (start, {n: nodes.count(n) * job[oracle.NEED][0] for n in nodes})
             for job, start, nodes in zip(jobs, starts, on, strict=True)
         ]
-        assert places(play(jobs, *case[1:], scheduler, place)) == expected, (seed, place)
+        assert places(play(jobs, *case[1:], scheduler, placement)) == expected, (seed, placement)
 
 
 #: A node of 8 cores, and two of 4.

@@ -148,11 +148,11 @@ def scenario(n_jobs: int, seed: int, **settings) -> LoadedScenario:
     return LoadedScenario(platform, tasks, "easy_backfilling", run_times=LoggedRunTimes(platform, run_s), **settings)
 
 
-@pytest.mark.parametrize("place", ["pack", "spread", "contiguous"])
-def test_drivers_and_plugin_agree(place):
+@pytest.mark.parametrize("placement", ["pack", "spread", "contiguous"])
+def test_drivers_and_plugin_agree(placement):
     """Eighty jobs on five nodes of four cores: equal records, and joules of each node to 1e-9."""
-    expected = run(scenario(80, 4, driver="reference", place=place))
-    result = run(scenario(80, 4, driver="simgrid", place=place))
+    expected = run(scenario(80, 4, driver="reference", placement=placement))
+    result = run(scenario(80, 4, driver="simgrid", placement=placement))
     assert trace_differences(expected.trace, result.trace) == []
     assert np.array_equal(expected.trace.host_cores, result.trace.host_cores)
     assert metered_differences(result) == []
@@ -214,8 +214,8 @@ def test_charts_draw_a_job_over_its_cores():
         for core in range(first, first + number)
     )
     assert len({span[:2] for span in spans}) == 20
-    for (*place, _, end), (*other, start, _) in pairwise(spans):
-        assert place != other or end <= start
+    for (*placement, _, end), (*other, start, _) in pairwise(spans):
+        assert placement != other or end <= start
 
 
 # Hosts of speed 0 (batteries, storage): SimGrid charges them as fully loaded all the time.

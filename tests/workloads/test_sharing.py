@@ -319,8 +319,8 @@ def test_a_job_that_no_neighbours_hold_is_left_out(tmp_path):
     text = '[[partition]]\nname = "batch"\nnodes = ["n[0-1,3]"]\n[[partition]]\nname = "all"\nnodes = ["n[1-3]"]\n'
     options = TraceOptions(partitions=table(tmp_path, text), allocation="cores")
     platform = homogeneous_cluster(4, idle_w=1, busy_w=2)
-    for place, jobs, dropped in (("contiguous", [2, 3], (2, 5)), ("pack", [1, 2, 3, 4], ())):
-        scenario = Scenario(platform, log, "easy_backfilling", driver="reference", trace=options, place=place)
+    for placement, jobs, dropped in (("contiguous", [2, 3], (2, 5)), ("pack", [1, 2, 3, 4], ())):
+        scenario = Scenario(platform, log, "easy_backfilling", driver="reference", trace=options, placement=placement)
         result = run(scenario)
         assert result.trace.tasks.labels.tolist() == jobs
         assert result.summary()["tasks_finished"] == len(jobs)
@@ -335,7 +335,7 @@ def test_most_nodes_are_neighbours_too(tmp_path):
     options = TraceOptions(partitions=table(tmp_path, text), allocation="cores")
     log = sacct(tmp_path, "3||||a", "4||||a")
     assert trace_system(log, options, platform).jobs.job.tolist() == [1, 2]
-    assert trace_system(log, options, platform, place="contiguous").jobs.job.tolist() == [1]
+    assert trace_system(log, options, platform, placement="contiguous").jobs.job.tolist() == [1]
 
 
 def test_numbers_of_swf_have_names_in_the_table(tmp_path):

@@ -115,7 +115,7 @@ class ParallelQueue(Scheduler):
         shares = bool(system.platform.partitions)
         if not shares:
             check_one_cluster(self, system)
-        each_counts = shares or system.rules.maintenance or system.rules.place != "pack"
+        each_counts = shares or system.rules.maintenance or system.rules.placement != "pack"
         machine = EachNode if each_counts else CountedNodes
         self.machine_ = machine(system, self.n_reserved)
         self.is_textbook_ = not (

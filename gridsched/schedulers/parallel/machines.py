@@ -155,7 +155,7 @@ class EachNode(CountedNodes):
         self._hosts, self._offsets = np.concatenate(hosts), np.cumsum([0, *map(len, hosts)], dtype=np.int64)
         priority = [each.priority for each in platform.partitions] or [0]
         self._priority, self.has_priorities = np.array(priority, dtype=np.int64), min(priority) < max(priority)
-        self._place, self._switch = PLACES.index(system.rules.place), platform.switch_of
+        self._placement, self._switch = PLACES.index(system.rules.placement), platform.switch_of
         self.size, self.n_hosts = int(platform.cores.sum()), len(platform)
         self._places = np.empty((2, self.size), dtype=np.int64)
         self._n_places = np.empty(0, dtype=np.int64)
@@ -227,7 +227,7 @@ class EachNode(CountedNodes):
             hosts, down_now = self._first_down_first(now, down, down_s[0]), down[down_s[0] <= now]
         left, ends, rows, pool = self._what_runs(state, end, down_now)
         nodes = Nodes(
-            jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._place,
+            jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._placement,
             self._switch, pool, down, down_s, self._places, self._n_places,
         )  # fmt: skip
         width = for_kernels(jobs.width if self._shares else size)
@@ -258,7 +258,7 @@ class EachNode(CountedNodes):
 
     def _first_down_first(self, now: float, down: Integers, begin_s: Floats) -> Integers:
         """Return the hosts of the partitions, in each those first that go down first, then by ids."""
-        if self._place != PACK:
+        if self._placement != PACK:
             return self._hosts
         next_s, is_ahead = np.full(len(self._platform), np.inf), begin_s > now
         np.minimum.at(next_s, down[is_ahead], begin_s[is_ahead])

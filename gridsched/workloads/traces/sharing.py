@@ -66,7 +66,7 @@ class _Wants:
 
 
 def share_nodes(
-    jobs: JobTable, platform: Platform, options: TraceOptions, place: str, conf: SlurmConf | None = None
+    jobs: JobTable, platform: Platform, options: TraceOptions, placement: str, conf: SlurmConf | None = None
 ) -> SharedJobTable:
     """Return the jobs of a log that share the nodes of a platform.
 
@@ -76,7 +76,7 @@ def share_nodes(
         With texts of `TAKEN`, where the log tells them.
     platform : Platform
     options : TraceOptions
-    place : str
+    placement : str
         How they are laid on nodes, see `gridsched.model.room_on_nodes.PLACES`.
     conf : SlurmConf, optional
         Whose partitions count, and no table's.
@@ -96,7 +96,7 @@ def share_nodes(
     named, constraint, notes = _parts_of_partitions(whole, jobs, platform)
     wants, missing = _counted_here(wants, platform)
     notes += missing
-    chosen, unknown = _chosen(jobs, wants, platform, named, constraint, place)
+    chosen, unknown = _chosen(jobs, wants, platform, named, constraint, placement)
     named, chosen = _used(named, chosen)
     platform = replace(platform, partitions=tuple(each.partition for each in named))
     if unknown.any():
@@ -117,7 +117,7 @@ def share_nodes(
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
-    neighbours = ", no neighbors to hold it (--place contiguous)" if place == "contiguous" else ""
+    neighbours = ", no neighbors to hold it (--placement contiguous)" if placement == "contiguous" else ""
     left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
     columns = {
         "width": wants.width[kept],
@@ -265,10 +265,10 @@ def _chosen(
     platform: Platform,
     named: Sequence[NamedPartition],
     constraint: Sequence[str],
-    place: str,
+    placement: str,
 ) -> tuple[Integers, Booleans]:
     """Return the partition that takes each job, and which jobs name one that is not there."""
-    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition, place) for each in named])
+    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition, placement) for each in named])
     asks = np.ones_like(takes)
     unknown = np.zeros(len(jobs), dtype=np.bool_)
     nothing = [""] * len(jobs)
@@ -304,7 +304,7 @@ def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> 
     )
 
 
-def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partition, place: str) -> Booleans:
+def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partition, placement: str) -> Booleans:
     """Return which jobs a partition takes: within its limits, and with room on its nodes."""
     cores = wants.width * wants.demand[:, 0]
     most_cores = math.inf if partition.max_cores is None else partition.max_cores
@@ -316,5 +316,5 @@ def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partit
     for k, (anywhere, *need) in enumerate(kinds.tolist()):
         on_each = rooms(amounts, np.array(need))
         on_each = on_each if anywhere else np.minimum(on_each, 1)
-        room[k] = most_parts(on_each, hosts, place, partition.max_nodes)
+        room[k] = most_parts(on_each, hosts, placement, partition.max_nodes)
     return np.asarray(within & (wants.width <= room[kind.reshape(-1)]))

@@ -41,7 +41,7 @@ def trace_system(
     options: TraceOptions,
     platform: Platform | None = None,
     *,
-    place: str = "pack",
+    placement: str = "pack",
     walltime: str = "ignore",
     network: str | None = None,
 ) -> TraceSystem:
@@ -54,7 +54,7 @@ def trace_system(
     options : TraceOptions
     platform : Platform, optional
         Run times of the log are those of its fastest host in P-state 0.
-    place : str
+    placement : str
         How jobs that share nodes are laid on them, see `gridsched.model.room_on_nodes.PLACES`.
     walltime : {"ignore", "kill"}
         What becomes of jobs that run longer than they asked for, see `Rules`; where they go on, what they
@@ -122,7 +122,7 @@ def trace_system(
         if conf is not None and len(jobs):
             clock = (CLOCK, repr(float(jobs.submit_time_s.min())))
             platform = replace(platform, queue_settings=(*platform.queue_settings, clock))
-        shared = share_nodes(jobs, platform, options, place, conf)
+        shared = share_nodes(jobs, platform, options, placement, conf)
         jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
