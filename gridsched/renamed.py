@@ -13,7 +13,7 @@ from typing import Any
 #: Keys of runs, which are options too; rows are stored and hashed under the former names.
 _KEYS: dict[str, str] = {"jobs_take": "allocation", "place": "placement", "way": "execution_mode"}
 #: Other options, parameters, traits of policies and public names.
-_OTHERS: dict[str, str] = {}
+_OTHERS: dict[str, str] = {"by": "group_by"}
 _ALL = _KEYS | _OTHERS
 _STORED = {new: old for old, new in _KEYS.items()}
 _UNKNOWN = re.compile(r"(?:unexpected keyword argument|has no attribute|cannot import name) '(\w+)'")

@@ -41,7 +41,7 @@ def run_command(
         Path | None,
         listed_with_outputs(metavar="DIR", help="Write the run's records to this new folder (Batsim's files)."),
     ] = None,
-    by: Annotated[
+    group_by: Annotated[
         list[str] | None,
         listed_with_outputs(
             metavar="GROUP",
@@ -83,7 +83,7 @@ def run_command(
         from gridsched.analysis.bounds import carbon_above_bounds  # only then
 
         summary |= carbon_above_bounds(result)
-    groups = {each: result.groups(each) for each in by or ()}
+    groups = {each: result.groups(each) for each in group_by or ()}
     whole = {**summary, "provenance": result.provenance, "timing": result.timing}
     if groups:
         whole["groups"] = groups

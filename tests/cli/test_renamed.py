@@ -12,7 +12,7 @@ from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.study_document import parse_document, parse_study_file
 
 #: Former and present names of options that are no keys of studies.
-OPTIONS = []
+OPTIONS = [("by", "group_by")]
 #: Former and present names of keys, each of which is an option too, of a run and of studies' tables.
 KEYS = [("place", "placement"), ("jobs_take", "allocation"), ("way", "execution_mode")]
 #: Former and present names of traits of policies.

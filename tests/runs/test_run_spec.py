@@ -281,7 +281,7 @@ def test_keys_are_spelled_as_options():
     text = (ROOT / "docs/campaigns.md").read_text()
     table = text.partition("### Keys and options")[2].partition("###")[0]
     elsewhere = {"scheduler", "set", "batsim_start", "log", "export", "json"}
-    output = {"output", "force", "quiet", "sg_cfg", "sg_log", "by"}
+    output = {"output", "force", "quiet", "sg_cfg", "sg_log", "group_by"}
     trace = {
         "files",
         "nodes",
