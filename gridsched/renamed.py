@@ -11,7 +11,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 #: Keys of runs, which are options too; rows are stored and hashed under the former names.
-_KEYS: dict[str, str] = {"jobs_take": "allocation", "place": "placement", "way": "execution_mode"}
+_KEYS: dict[str, str] = {
+    "jobs_take": "allocation",
+    "place": "placement",
+    "share_idle": "idle_attribution",
+    "way": "execution_mode",
+}
 #: Other options, parameters, traits of policies and public names.
 _OTHERS: dict[str, str] = {"by": "group_by"}
 _ALL = _KEYS | _OTHERS

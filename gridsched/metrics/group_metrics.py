@@ -50,20 +50,20 @@ def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
     return list(attribute.names), attribute.codes
 
 
-def execution_energy_j(trace: Trace, share_idle: str) -> Floats:
+def execution_energy_j(trace: Trace, idle_attribution: str) -> Floats:
     """Return the energy that each execution is charged [J], shape (executions,).
 
     Parameters
     ----------
     trace : Trace
-    share_idle : {"cores", "node"}
+    idle_attribution : {"cores", "node"}
         The idle power of a busy node is shared by the cores that are busy, or left to the node:
         then the shares and the nodes' idle power sum to what the nodes draw.
     """
-    return busy_energy_j(trace) if share_idle == "cores" else task_energy_j(trace)
+    return busy_energy_j(trace) if idle_attribution == "cores" else task_energy_j(trace)
 
 
-def group_rows(trace: Trace, by: str, fair_start_s: Floats, share_idle: str = "cores") -> list[dict[str, Any]]:
+def group_rows(trace: Trace, by: str, fair_start_s: Floats, idle_attribution: str = "cores") -> list[dict[str, Any]]:
     """Return a row for each group of jobs, those of no group last.
 
     Parameters
@@ -73,7 +73,7 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, share_idle: str = "c
         One of `groups_of`.
     fair_start_s : ndarray of float64, shape (tasks,)
         When each job starts under FCFS [s]; nan where it never does.
-    share_idle : {"cores", "node"}
+    idle_attribution : {"cores", "node"}
 
     Returns
     -------
@@ -88,7 +88,7 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, share_idle: str = "c
     slow = slowdown(trace, SLOWDOWN_BOUND_S)
     late = np.maximum(trace.tasks.submit_time_s + wait - fair_start_s, 0.0)
     spent = (runs["end"] - runs["start"]) * trace.n_cores
-    energy = execution_energy_j(trace, share_idle)
+    energy = execution_energy_j(trace, idle_attribution)
     rows = []
     for k, name in [*enumerate(names), (-1, "(none)")]:
         own = group == k

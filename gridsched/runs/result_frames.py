@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 _PARTS = ("busy", "idle", "boot", "shutdown", "off", "wasted")
 
 
-def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
+def tasks_frame(trace: Trace, idle_attribution: str = "cores") -> pd.DataFrame:
     """Return a row for each task, by its id: what it was, when and where it ran, how it ended.
 
     Times are in s; start, wait and host are those of the copy that finished the task, otherwise of
     the one that started last. `energy_j` is what all its copies drew, with the idle power of busy
-    hosts unless `share_idle` is ``"node"``, and
+    hosts unless `idle_attribution` is ``"node"``, and
     `carbon_g` what they emitted [g], where that is told; `energy_resources_j` is what the GPUs, memory and the like
     that they had drew, where the platform states it.
     """
@@ -55,7 +55,7 @@ def tasks_frame(trace: Trace, share_idle: str = "cores") -> pd.DataFrame:
         "host": host,
         "state": [TaskState(state).name.lower() for state in trace.final_state.tolist()],
         "copies": np.bincount(runs["task"], minlength=len(tasks)),
-        "energy_j": np.bincount(runs["task"], execution_energy_j(trace, share_idle), minlength=len(tasks)),
+        "energy_j": np.bincount(runs["task"], execution_energy_j(trace, idle_attribution), minlength=len(tasks)),
     }
     if (carbon := trace_carbon(trace)) is not None:
         columns["carbon_g"] = np.bincount(runs["task"], carbon.execution_j, minlength=len(tasks))

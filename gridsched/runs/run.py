@@ -125,7 +125,7 @@ class RunResult:
     @property
     def tasks(self) -> pd.DataFrame:
         """The tasks by id; see `gridsched.runs.result_frames`."""
-        return tasks_frame(self.trace, self.scenario.share_idle)
+        return tasks_frame(self.trace, self.scenario.idle_attribution)
 
     def groups(self, by: str) -> list[dict[str, Any]]:
         """Return a row for each group of parallel jobs: `gridsched.metrics.group_metrics.group_rows`.
@@ -143,7 +143,7 @@ class RunResult:
             If jobs cannot be grouped so.
         """
         group_of(self.trace, by)
-        return group_rows(self.trace, by, self._fair_start_s, self.scenario.share_idle)
+        return group_rows(self.trace, by, self._fair_start_s, self.scenario.idle_attribution)
 
     @cached_property
     def _fair_start_s(self) -> Floats:

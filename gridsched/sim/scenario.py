@@ -106,7 +106,7 @@ class Scenario(Rules):
         How the SimGrid driver runs a scenario without network (see docs, "which mode runs when").
     cfg, log : tuple of str
         SimGrid's ``--cfg`` and ``--log`` items.
-    share_idle : {"cores", "node"}
+    idle_attribution : {"cores", "node"}
         Where several executions run on a host: whether its idle power is charged to them, by the
         cores that they have, or left to the host.
     tariff : Tariff, optional
@@ -194,7 +194,7 @@ class Scenario(Rules):
         tuple[str, ...],
         key_info("SimGrid's --log; repeatable. Its output goes to stderr.", "CATEGORY.KEY:VALUE", of=_SIMGRID),
     ] = ()
-    share_idle: Annotated[
+    idle_attribution: Annotated[
         Literal["cores", "node"],
         key_info(
             "Idle power of a busy host: charged to its jobs by cores, or left to the node (the energy of tasks).",

@@ -14,7 +14,12 @@ from gridsched.runs.study_document import parse_document, parse_study_file
 #: Former and present names of options that are no keys of studies.
 OPTIONS = [("by", "group_by")]
 #: Former and present names of keys, each of which is an option too, of a run and of studies' tables.
-KEYS = [("place", "placement"), ("jobs_take", "allocation"), ("way", "execution_mode")]
+KEYS = [
+    ("share_idle", "idle_attribution"),
+    ("place", "placement"),
+    ("jobs_take", "allocation"),
+    ("way", "execution_mode"),
+]
 #: Former and present names of traits of policies.
 TRAITS = []
 #: Former and present names that the package offers.
