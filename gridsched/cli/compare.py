@@ -380,5 +380,5 @@ def _budget_line(budget: EnergyBudget, rows: Sequence[Mapping[str, Any]]) -> str
     kept = "; exceeded by " + ", ".join(f"{id} ({_amount(budget.unit, by)})" for id, by in over.items())
     return (
         f"Energy budget: {_amount(budget.unit, budget.amount)} {_in_periods(budget, 'in each')} "
-        f"({budget.on_exhaustion}){kept if over else '; no run exceeded it'}."
+        f"({budget.enforcement}){kept if over else '; no run exceeded it'}."
     )

@@ -46,7 +46,7 @@ class BudgetGuard:
         self._estimates = system.estimates
         self._counted = ready_times.counted
         self._weights = budget.weights
-        self._limits = budget.on_exhaustion == "refuse" and budget.limit_j < math.inf
+        self._limits = budget.enforcement == "refuse" and budget.limit_j < math.inf
         self.puts_off = self._once = False
 
     @property

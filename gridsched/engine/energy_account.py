@@ -204,12 +204,12 @@ class EnergyAccount:
     @property
     def stops(self) -> bool:
         """Whether the run ends when a budget is used up."""
-        return self._budget.on_exhaustion == "stop"
+        return self._budget.enforcement == "stop"
 
     @property
     def refuses(self) -> bool:
         """Whether decisions beyond the budget are invalid."""
-        return self._budget.on_exhaustion == "refuse" and self._budget_j < math.inf
+        return self._budget.enforcement == "refuse" and self._budget_j < math.inf
 
     def allows(self, energy_j: float, remaining_j: float) -> bool:
         """Whether `energy_j` fits into `remaining_j`, up to rounding of the whole budget."""

@@ -40,7 +40,7 @@ class EnergyBudget:
         Length of a period [s]; infinite: one budget for the whole run.
     first_period_start_s : float
         Before it nothing is limited or counted [s] (paper 001's warm-up).
-    on_exhaustion : {"refuse", "stop"}
+    enforcement : {"refuse", "stop"}
         ``refuse``: a decision whose energy inside the present period exceeds what remains is
         invalid. ``stop``: the run ends when the consumption reaches the budget, and what is
         unfinished is killed.
@@ -90,9 +90,9 @@ class EnergyBudget:
         KeyName("first_period_start_s"),
         Field(ge=0, allow_inf_nan=False, description="Nothing is limited or counted before this time; default 0."),
     ] = 0.0
-    on_exhaustion: Annotated[
+    enforcement: Annotated[
         Literal["refuse", "stop"],
-        KeyName("on_exhaustion"),
+        KeyName("budget_enforcement"),
         Field(description="refuse: nothing may exceed the budget (default); stop: the run ends with it."),
     ] = "refuse"
     carry_over: Annotated[

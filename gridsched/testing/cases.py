@@ -301,7 +301,7 @@ def _stochastic_cases() -> tuple[Case, ...]:
     two = [[[10, 14], [15, 21]], [[20, 28], [12, 17]]]
     partly = [[[10, 14], [inf, inf]], [[20, inf], [12, 17]]]
     ten = [k % 2 for k in range(10)]
-    budget = EnergyBudget(9e3, period_s=1e9, on_exhaustion="stop")
+    budget = EnergyBudget(9e3, period_s=1e9, enforcement="stop")
     return (
         make_stochastic_case("no uncertain tasks", two, [0, 1], [], []),
         make_stochastic_case("one uncertain task, one host", two, [0], [1], [3.0]),

@@ -61,8 +61,11 @@ RUN_OPTIONS = {
         ["--power-cap-w", "99", "--power", "none"],
         ["--power none", "a power cap (--power-cap-w)"],
     ),
-    "unknown exhaustion": (["--energy-budget-j", "9", "--on-exhaustion", "halt"], ["'halt'", "'refuse'", "'stop'"]),
-    "exhaustion of no budget": (["--on-exhaustion", "stop"], ["--on-exhaustion", "--energy-budget-j"]),
+    "unknown exhaustion": (
+        ["--energy-budget-j", "9", "--budget-enforcement", "halt"],
+        ["'halt'", "'refuse'", "'stop'"],
+    ),
+    "exhaustion of no budget": (["--budget-enforcement", "stop"], ["--budget-enforcement", "--energy-budget-j"]),
     "period of no budget": (["--budget-period-s", "9"], ["--budget-period-s", "--energy-budget-j"]),
     "horizon 0": (["--horizon-s", "0"], ["horizon_s is 0", "greater than 0"]),
     "horizon negative": (["--horizon-s", "-1"], ["horizon_s is -1", "greater than 0"]),

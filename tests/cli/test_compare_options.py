@@ -297,7 +297,7 @@ PLATFORM = ROOT / "platforms" / "ex_a.xml"
     [
         ((), 2, 2),  # tasks 2 and 5; 1 and 4 end at their deadlines, 3 has none
         (("--horizon-s", "5"), 1, 3),  # 4 and 5 never start
-        (("--energy-budget-j", "300", "--on-exhaustion", "stop"), 0, 5),  # 74 W: over at 4.05 s
+        (("--energy-budget-j", "300", "--budget-enforcement", "stop"), 0, 5),  # 74 W: over at 4.05 s
     ],
 )
 def test_late_and_missed_tasks(gridsched, write, driver, more, late, missed):

@@ -308,7 +308,7 @@ def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
         folder,
         "--energy-budget-j",
         "1e7",
-        "--on-exhaustion",
+        "--budget-enforcement",
         "stop",
         "--budget-period-s",
         "10800",
@@ -401,18 +401,18 @@ def test_options_go_before_the_generators_file(gridsched, write):
     )
     words = ("run", "--workload", path, *REFERENCE, "--json")
     told = budget_of(gridsched(*words))
-    assert (told["energy_j"], told["period_s"], told["on_exhaustion"]) == (5e6, 10800, "stop")
+    assert (told["energy_j"], told["period_s"], told["enforcement"]) == (5e6, 10800, "stop")
     changed = budget_of(gridsched(*words, "--energy-budget-j", "4e6"))
     assert changed == {**told, "energy_j": 4e6}
     changed = budget_of(gridsched(*words, "--budget-period-s", "7200"))
     assert changed == {**told, "period_s": 7200}
-    changed = budget_of(gridsched(*words, "--energy-budget-j", "inf", "--on-exhaustion", "refuse"))
-    assert changed == {**told, "energy_j": None, "on_exhaustion": "refuse"}  # JSON has no inf
+    changed = budget_of(gridsched(*words, "--energy-budget-j", "inf", "--budget-enforcement", "refuse"))
+    assert changed == {**told, "energy_j": None, "enforcement": "refuse"}  # JSON has no inf
 
 
 def test_a_budget_stops_a_bag(gridsched, ex_a):
     """EX-A draws 75 W in its first 15 s: 1000 J last for 13.33 s."""
-    outcome = gridsched("run", *ex_a, *REFERENCE, "--energy-budget-j", "1000", "--on-exhaustion", "stop", "--json")
+    outcome = gridsched("run", *ex_a, *REFERENCE, "--energy-budget-j", "1000", "--budget-enforcement", "stop", "--json")
     found = outcome.json
     assert found["horizon_s"] == pytest.approx(1000 / 75)
     assert found["energy_model_j"] == pytest.approx(1000)
@@ -471,7 +471,7 @@ def test_a_budget_for_the_whole_run(gridsched):
         "2e6",
         "--budget-period-s",
         "inf",
-        "--on-exhaustion",
+        "--budget-enforcement",
         "stop",
     )
     found = [gridsched("run", *words, "--driver", driver, "--json").json for driver in ("reference", "simgrid")]

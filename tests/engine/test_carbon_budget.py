@@ -46,7 +46,7 @@ A_AND_B = grams_a_joule(np.inf, a=((0.0, 10.0), (2.0, 4.0)), b=((0.0, 15.0), (1.
 @pytest.mark.parametrize("driver", ["reference", pytest.param("simgrid", marks=needs_simgrid)])
 def test_a_budget_that_stops(driver):
     """30 g/s until 10 s, 50 until 15 s, 70 then: 690 g are emitted at 300 + 250 + 2 x 70 s."""
-    budget = EnergyBudget(carbon_g=690.0, period_s=np.inf, on_exhaustion="stop")
+    budget = EnergyBudget(carbon_g=690.0, period_s=np.inf, enforcement="stop")
     scenario = Scenario(PAIR, make_tasks([100.0, 100.0]), "mct", budget=budget, carbon=A_AND_B, driver=driver)
     result = run(scenario)
     assert result.trace.horizon_s == pytest.approx(17.0, rel=1e-12)
@@ -286,11 +286,11 @@ def test_what_a_policy_that_knows_no_budget_asks_for_too_much_waits():
 @needs_simgrid
 def test_a_budget_of_nodes_that_stops():
     """140 W from 0 to 10 s, then 35 W; 1,575 J are used up at 15 s: the reservation is killed."""
-    trace = play({0: [ON_A, ON_B]}, energy_j=1575.0, period_s=INF, on_exhaustion="stop")
+    trace = play({0: [ON_A, ON_B]}, energy_j=1575.0, period_s=INF, enforcement="stop")
     assert trace.horizon_s == pytest.approx(15.0, rel=1e-12)
     assert trace.final_state.tolist() == [TaskState.FINISHED, TaskState.KILLED]
     # ... and with less the running task too, at 5 s
-    budget = EnergyBudget(700.0, period_s=INF, on_exhaustion="stop")
+    budget = EnergyBudget(700.0, period_s=INF, enforcement="stop")
     trace = on_both(TWO, steps({0: [ON_A, ON_B]}), budget=budget)
     assert trace.executions["end"].tolist() == pytest.approx([5.0], rel=1e-12)
     assert trace.final_state.tolist() == [TaskState.KILLED] * 2

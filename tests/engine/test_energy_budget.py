@@ -310,7 +310,7 @@ def test_stop_heeds_what_earlier_periods_left():
     """95 J a period of 10 s: the first draws 10, so that the second has 180, for 9 s at 20 W."""
     tasks = make_tasks([10.0, 200.0, 200.0], [0.0, 10.0, 10.0])
     answer = at((0.0, [Assign(0, 0)]), (10.0, [Assign(1, 0), Assign(2, 1)]))
-    budget = EnergyBudget(95.0, period_s=10.0, carry_over=True, periods=2, on_exhaustion="stop")
+    budget = EnergyBudget(95.0, period_s=10.0, carry_over=True, periods=2, enforcement="stop")
     trace, _ = play(idle_free(10.0, 10.0), tasks, answer, budget=budget)
     assert trace.horizon_s == pytest.approx(19.0, rel=1e-12)
     np.testing.assert_allclose(trace.periods["consumed_j"], [10.0, 180.0], rtol=1e-12)
@@ -323,7 +323,7 @@ def test_stop_ends_the_run_when_the_budget_is_used_up():
         idle_free(10.0, 10.0),
         tasks,
         at((0.0, [Assign(0, 0), Assign(1, 1), Assign(2, 0)])),
-        budget=EnergyBudget(50.0, on_exhaustion="stop"),
+        budget=EnergyBudget(50.0, enforcement="stop"),
     )
     states = [TaskState.FINISHED, TaskState.KILLED, TaskState.KILLED, TaskState.KILLED]
     assert trace.final_state.tolist() == states
@@ -336,7 +336,7 @@ def test_stop_ends_the_run_when_the_budget_is_used_up():
 
 def test_idle_hosts_use_up_a_budget_too():
     """1 W idle and 2 W busy on each of two hosts: 30 J last 10 s with one busy for 10 s."""
-    trace, _ = play(hosts(10, 10), make_tasks([500.0]), first_host, budget=EnergyBudget(30.0, on_exhaustion="stop"))
+    trace, _ = play(hosts(10, 10), make_tasks([500.0]), first_host, budget=EnergyBudget(30.0, enforcement="stop"))
     assert trace.horizon_s == pytest.approx(10.0, rel=1e-12)
 
 
@@ -477,7 +477,7 @@ def test_a_task_that_would_start_exactly_at_the_horizon_does_not():
         ({"energy_j": math.nan}, "energy_j"),
         ({"energy_j": 1.0, "period_s": 0.0}, "period_s"),
         ({"energy_j": 1.0, "first_period_start_s": -1.0}, "first_period_start_s"),
-        ({"energy_j": 1.0, "on_exhaustion": "halt"}, "'refuse' or 'stop'"),
+        ({"energy_j": 1.0, "enforcement": "halt"}, "'refuse' or 'stop'"),
         ({"energy_j": 1.0, "carry_over": True}, "periods is missing; budget_carry_over needs it"),
         ({"energy_j": 1.0, "periods": 0}, "periods"),
     ],
@@ -491,7 +491,7 @@ def test_illegal_budgets_are_refused(values, word):
 def test_one_budget_for_the_whole_run():
     """10 W busy: 950 J last 95 s, whatever a day is; the only period has no end."""
     answer, seen = seen_energy(first_host)
-    budget = EnergyBudget(950.0, period_s=math.inf, on_exhaustion="stop")
+    budget = EnergyBudget(950.0, period_s=math.inf, enforcement="stop")
     assert [budget.start_of(k) for k in (0, 1)] == [0.0, math.inf]
     tasks = make_tasks([100.0, 900.0], [0.0, 90_000.0])
     trace, _ = play(idle_free(10.0), tasks, answer, budget=budget)
@@ -503,7 +503,7 @@ def test_one_budget_for_the_whole_run():
 
 def test_a_budget_for_the_whole_run_may_begin_late():
     """From 5 s on 60 J: the task that began before is carried over, 6 s later all is drawn."""
-    budget = EnergyBudget(60.0, math.inf, first_period_start_s=5.0, on_exhaustion="stop")
+    budget = EnergyBudget(60.0, math.inf, first_period_start_s=5.0, enforcement="stop")
     trace, _ = play(idle_free(10.0), make_tasks([500.0]), first_host, budget=budget)
     assert trace.horizon_s == pytest.approx(11.0, rel=1e-15)
     assert trace.periods["carried_over_j"].tolist() == pytest.approx([60.0])
@@ -531,7 +531,7 @@ def test_a_cancel_takes_its_energy_out_of_what_was_assigned():
             (3.0, [Drop(1), Drop(2)]),
         )
     )
-    budget = EnergyBudget(1e3, on_exhaustion="stop")
+    budget = EnergyBudget(1e3, enforcement="stop")
     play(idle_free(10.0, 10.0), make_tasks([40.0, 60.0, 50.0]), answer, budget=budget)
     assert [seen[t].assigned_j for t in (1.0, 2.0, 3.0)] == pytest.approx([150, 90, 60])
     assert seen[3.0].consumed_j == pytest.approx(50.0)  # of tasks 0 and 2, until 3 s and 2 s

@@ -516,7 +516,7 @@ def played(seed: int, replicates: bool, passes_on: bool):
     submitted = np.sort(random.integers(0, 30, n) * (random.random(n) < 0.6))
     tasks = make_tasks(random.integers(1, 9, n) * 10.0, submitted)
     policy = Improvises(seed, replicates)
-    budget = EnergyBudget(1e6, 20.0, on_exhaustion="stop") if random.random() < 0.2 else None
+    budget = EnergyBudget(1e6, 20.0, enforcement="stop") if random.random() < 0.2 else None
     controller = controller_of(platform, tasks, policy, interval=None if random.random() < 0.8 else 8.0, budget=budget)
     taken, commands, step = [], [], controller.step
 

@@ -86,7 +86,7 @@ def test_idle_hosts_cost_money_too():
 def test_the_run_ends_when_the_money_is_spent():
     """500 are spent 5 s at 2 and 10 s at 4, with 10 W: at 20 s, on both drivers."""
     tasks = make_tasks([30.0, 20.0], [5.0, 5.0])
-    whole = Scenario(drawing(), tasks, "wq", budget=money(500.0, on_exhaustion="stop"), network="none")
+    whole = Scenario(drawing(), tasks, "wq", budget=money(500.0, enforcement="stop"), network="none")
     for driver in ("reference", "simgrid"):
         result = run(replace(whole, driver=driver))
         assert result.trace.executions["end"] == pytest.approx([20.0], rel=1e-12)
@@ -321,7 +321,7 @@ def test_a_fair_share_at_the_mapping_is_refused():
     """What a task will cost is not known when `lightest_load` maps it."""
     scheduler = make_scheduler("lightest_load", {"energy_fair_share": True})
     case = budgeted_cases(scheduler)[0]
-    rules = {**case.rules, "budget": money(1e5, on_exhaustion="stop")}
+    rules = {**case.rules, "budget": money(1e5, enforcement="stop")}
     with pytest.raises(InputError, match=r"'energy_fair_share'.*lightest_load"):
         run(replace(case, rules=rules).scenario(scheduler, driver="reference"))
     run(replace(case, rules=rules).scenario(make_scheduler("lightest_load"), driver="reference"))

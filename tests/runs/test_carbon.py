@@ -379,7 +379,7 @@ def test_money_of_two_sites_by_hand(driver):
 def test_a_budget_counts_each_site_by_its_own_price(driver):
     """What was spent is that cost; with a little less to spend not all is done."""
     for money, finished in ((COST * 1.001, 6), (COST * 0.9, 4)):
-        budget = EnergyBudget(money=money, prices=PRICES, period_s=float("inf"), on_exhaustion="stop")
+        budget = EnergyBudget(money=money, prices=PRICES, period_s=float("inf"), enforcement="stop")
         metrics = run(Scenario(*SITES_AND_DAY, "mct", budget=budget, driver=driver)).metrics()
         assert metrics["tasks_finished"] >= finished
         assert metrics["money_spent"] <= money * (1 + 1e-9)

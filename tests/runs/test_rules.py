@@ -168,8 +168,8 @@ def test_keys_of_an_inner_record_change_it():
     """A budget can be made and changed by its flat keys; what is not given stays."""
     made = with_keys(Scenario(None, ""), {"energy_budget_j": 9.0, "budget_period_s": 3.0})
     assert made.budget == EnergyBudget(9.0, 3.0)
-    changed = with_keys(made, {"energy_budget_j": None, "on_exhaustion": "stop"})
-    assert changed.budget == EnergyBudget(9.0, 3.0, on_exhaustion="stop")
+    changed = with_keys(made, {"energy_budget_j": None, "budget_enforcement": "stop"})
+    assert changed.budget == EnergyBudget(9.0, 3.0, enforcement="stop")
     assert changed.budget.period_s == 3.0
     with pytest.raises(InputError, match=r"--budget-periods.*--energy"):
         with_keys(Rules(), {"budget_periods": 3}, lambda key: f"--{key.replace('_', '-')}")
@@ -355,7 +355,7 @@ def prices(tmp_path: Path) -> Path:
 
 def test_prices_are_read_with_the_scenario(prices: Path):
     """From a file or not; its digest is among the inputs."""
-    budget = EnergyBudget(money=900.0, prices=prices, prices_period_s=40.0, on_exhaustion="stop")
+    budget = EnergyBudget(money=900.0, prices=prices, prices_period_s=40.0, enforcement="stop")
     loaded = load(Scenario(*BAG, "wq", driver="reference", budget=budget))
     assert loaded.budget.prices == PriceSeries.of_energy((0.0, 20.0), (1.0, 2.0))
     assert loaded.budget.limit_j == 600.0
@@ -436,7 +436,7 @@ def test_generators_and_studies_have_the_keys(prices: Path, tmp_path: Path):
         schedulers = ["wq"]
         budget_prices = "prices.csv"
         money_budget = [5.0, 6.0]
-        on_exhaustion = "stop"
+        budget_enforcement = "stop"
         [platform]
         file = "{BAG[0]}"
         [workload]

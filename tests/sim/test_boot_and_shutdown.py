@@ -194,7 +194,7 @@ def test_parked_hosts_boot_in_their_own_pstate():
 
 def test_a_budget_counts_what_switching_draws():
     """20 W, then 90 W while h0 boots: 100 J are used up at 2 s."""
-    budget = EnergyBudget(energy_j=120.0, on_exhaustion="stop")
+    budget = EnergyBudget(energy_j=120.0, enforcement="stop")
     policy = at((0.0, [Assign(0, 1)]), (1.0, [PowerOn(0)]))
     result = on_both(pair(), [100.0], policy, budget=budget, hosts_off=("h0",))
     # 41 J in the first second, then 90 W
@@ -340,7 +340,7 @@ def test_a_host_of_several_cores_is_parked_when_all_are_idle():
 
 def test_a_budget_that_ends_the_run_notices_the_parked_power():
     """h2 is parked at 4 s: 200 W until 4 s, then 125 W: 1,175 J last 7 s, not 5.875 s."""
-    budget = EnergyBudget(1175.0, math.inf, on_exhaustion="stop")
+    budget = EnergyBudget(1175.0, math.inf, enforcement="stop")
     tasks = make_tasks([100.0, 40.0, 10.0], [0.0, 0.0, 50.0])
     for result in both(two_hosts(), tasks, budget=budget, parked_pstate=1):
         trace = result.trace
@@ -353,7 +353,7 @@ def test_a_budget_that_ends_the_run_notices_the_parked_power():
 
 def test_parked_hosts_alone_use_up_a_budget():
     """50 W from 0 s on: 100 J are gone at 2 s, before the first task comes."""
-    budget = EnergyBudget(100.0, math.inf, on_exhaustion="stop")
+    budget = EnergyBudget(100.0, math.inf, enforcement="stop")
     for result in both(two_hosts(), make_tasks([10.0], 8.0), budget=budget, parked_pstate=1):
         assert result.trace.horizon_s == pytest.approx(2.0, rel=1e-12)
 
@@ -368,7 +368,7 @@ def test_drivers_agree_with_parked_hosts_and_a_budget(scheduler, budget_j):
     ]
     platform = Platform(tuple(Host(f"h{k}", each, off_w=1.0) for k, each in enumerate(states)))
     tasks = make_tasks([83.1, 40.0, 61.7, 20.2, 90.9, 15.5, 33.3], [0, 0, 0, 5.5, 5.5, 70, 71.3])
-    budget = EnergyBudget(budget_j, math.inf, on_exhaustion="stop")
+    budget = EnergyBudget(budget_j, math.inf, enforcement="stop")
     _, metered = both(platform, tasks, scheduler, budget=budget, parked_pstate=2)
     if budget_j < math.inf:
         assert metered.summary()["energy_j"] == pytest.approx(budget_j, rel=1e-9)

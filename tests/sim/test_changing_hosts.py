@@ -170,7 +170,7 @@ def slowed(profile: Profile, n: int = 1, cores: int = 1, **changes) -> Platform:
 
 def test_a_budget_counts_what_changing_hosts_draw():
     """40 W for 5 s, then 30 W at half the speed: 350 J are used up at 10 s."""
-    budget = EnergyBudget(350.0, on_exhaustion="stop")
+    budget = EnergyBudget(350.0, enforcement="stop")
     result = on_both(slowed(HALF_AT_5), make_tasks([2000.0]), "wq", budget=budget)
     assert result.trace.horizon_s == pytest.approx(10.0, rel=1e-12)
     assert result.trace.final_state.tolist() == [TaskState.KILLED]
@@ -206,7 +206,7 @@ def test_any_budget_of_changing_hosts(profile, cores, flops, scheduler, joules, 
     Without a limit nothing is refused, and the account is kept all the same.
     """
     limit_j = joules if end == "stop" else float("inf")
-    budget = EnergyBudget(limit_j, period_s=period_s, on_exhaustion=end)
+    budget = EnergyBudget(limit_j, period_s=period_s, enforcement=end)
     result = on_both(slowed(profile, 2, cores), make_tasks(flops), scheduler, budget=budget)
     assert (check_periods(result) <= limit_j * (1 + 1e-9)).all()
 
@@ -261,7 +261,7 @@ def test_a_job_is_as_fast_as_its_slowest_node():
     assert result.energy.idle_j.tolist() == [0, 0, 50]
     assert result.trace.executed_flops().tolist() == [2000.0, 1000.0]
     # three nodes draw 120 W until 5 s and 100 W from then on: 1050 J after 4.5 s of that
-    budget = EnergyBudget(1050.0, on_exhaustion="stop")
+    budget = EnergyBudget(1050.0, enforcement="stop")
     result = on_both(cluster, jobs, "fcfs", budget=budget)
     assert result.trace.horizon_s == pytest.approx(9.5, rel=1e-12)
     assert result.summary()["energy_j"] == pytest.approx(1050.0, rel=1e-12)

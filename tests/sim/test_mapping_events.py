@@ -228,9 +228,7 @@ def test_a_budget_that_stops_ends_the_run_at_that_instant(driver):
         return [plan((0, 0, 0), (1, 0, 0))] if state.now == 0.0 else []
 
     result = run(
-        typed_scenario(
-            driver, answer, [[100.0]], [[50.0]], [0] * 2, 0.0, budget=EnergyBudget(4e3, on_exhaustion="stop")
-        )
+        typed_scenario(driver, answer, [[100.0]], [[50.0]], [0] * 2, 0.0, budget=EnergyBudget(4e3, enforcement="stop"))
     )
     assert result.trace.final_state.tolist() == [TaskState.KILLED] * 2
     assert result.trace.horizon_s == pytest.approx(80.0, rel=1e-12)

@@ -125,7 +125,7 @@ class Batsim(Scheduler):
         check_one_cluster(self, system)
         rules = system.rules
         budget = rules.budget
-        if rules.mapping_interval_s or (budget is not None and budget.on_exhaustion == "refuse"):
+        if rules.mapping_interval_s or (budget is not None and budget.enforcement == "refuse"):
             raise InputError(
                 f"{self!r} knows neither mapping intervals nor budgets that refuse; leave them out, or let the "
                 "budget stop the run."

@@ -239,7 +239,7 @@ def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
 
     A core that runs nothing is put into its slowest P-state.
     """
-    budget = EnergyBudget(system.budget_j(spec.budget_tasks), period_s=math.inf, on_exhaustion="stop")
+    budget = EnergyBudget(system.budget_j(spec.budget_tasks), period_s=math.inf, enforcement="stop")
     return Rules(budget=budget, parked_pstate=spec.pstates - 1)
 
 

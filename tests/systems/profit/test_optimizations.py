@@ -121,7 +121,7 @@ def test_no_distance_where_tasks_are_left_out():
 
 def test_bounds_say_something_of_whole_runs_only():
     """A budget that ends the run leaves tasks out; one run that finishes all is enough."""
-    stopped = EnergyBudget(300.0, period_s=math.inf, on_exhaustion="stop")
+    stopped = EnergyBudget(300.0, period_s=math.inf, enforcement="stop")
     whole, killed = results_of("wq")[0], results_of("wq", budget=stopped)[0]
     assert killed.summary()["tasks_killed"] > 0
     assert killed.summary()["makespan_s"] < bounds_for([killed]).any.makespan_s

@@ -54,7 +54,7 @@ def worked_example(budget_j: float = math.inf, deadline_s: float = 45.0) -> tupl
     )
     estimates = StochasticEstimates(etc, apc, tasks.task_type, [0, 1], listed)
     hosts = tuple(Host(name, (PState(1.0, 0.0, 1.0, 1.0),)) for name in ("core1", "core2"))
-    budget = EnergyBudget(budget_j, period_s=1e6, on_exhaustion="stop")
+    budget = EnergyBudget(budget_j, period_s=1e6, enforcement="stop")
     rules = Rules(budget=None if budget_j == math.inf else budget)
     return System(Platform(hosts), estimates, rules=rules), tasks
 
@@ -264,7 +264,7 @@ def test_naive_convolution_decides_alike(id, seed, both):
         rng.integers(0, 3, n).tolist(),
         np.cumsum(rng.exponential(25.0 / len(host_types) / 2, n)),
         slack_s=float(rng.uniform(25.0, 80.0)),
-        budget=EnergyBudget(float(rng.uniform(1e4, 6e4)), period_s=1e9, on_exhaustion="stop"),
+        budget=EnergyBudget(float(rng.uniform(1e4, 6e4)), period_s=1e9, enforcement="stop"),
     )
     given = {"energy_fair_share": both, "robustness": 0.5 if both else 0.0}
     trace = play(case, with_oracle(id)(**given))

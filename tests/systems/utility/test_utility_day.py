@@ -296,11 +296,11 @@ def test_the_budget_is_handed_on():
         budget_period_s=3600.0,
         budget_carry_over=True,
         budget_periods=6,
-        on_exhaustion="stop",
+        budget_enforcement="stop",
     )
     budget = generate_utility_day(spec).rules.budget
     assert (budget.energy_j, budget.period_s, budget.periods) == (1e9, 3600.0, 6)
-    assert (budget.carry_over, budget.on_exhaustion) == (True, "stop")
+    assert (budget.carry_over, budget.enforcement) == (True, "stop")
     assert UtilityDay(energy_budget_j=math.inf).rules.budget.energy_j == math.inf
 
 
@@ -350,7 +350,7 @@ def test_contradictions_are_refused(changes, message):
         {"energy_budget_j": math.nan},
         {"pending_slots": 2},
         {"days": 0},
-        {"on_exhaustion": "wait"},
+        {"budget_enforcement": "wait"},
         {"kind": "bag"},
     ],
 )
