@@ -13,6 +13,7 @@ from typing import Any
 #: Keys of runs, which are options too; rows are stored and hashed under the former names.
 _KEYS: dict[str, str] = {
     "jobs_take": "allocation",
+    "max_barren_asks": "max_idle_wakeups",
     "on_exhaustion": "budget_enforcement",
     "place": "placement",
     "share_idle": "idle_attribution",

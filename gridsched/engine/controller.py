@@ -288,8 +288,8 @@ class Controller:
             dispatch.vacant = []
             progress = self._progress
             if run.n_executing and not progress.woken:
-                if progress.barren:
-                    progress.barren.clear()
+                if progress.idle_wakeups:
+                    progress.idle_wakeups.clear()
             elif run.open_tasks and (why := progress.complaint(now, due[0])) is not None:
                 raise IncompleteRun(self.what_is_left(why))
         if self._parks:

@@ -96,7 +96,7 @@ class MappingEvents:
 
 
 #: How often in a row each may happen with nothing running or to come.
-MOST_BARREN = {"event": 1000, "period": 30, "outage": 1000, "nothing": 0}
+MOST_IDLE_WAKEUPS = {"event": 1000, "period": 30, "outage": 1000, "nothing": 0}
 #: Tasks that a message names.
 _MOST_NAMED = 10
 

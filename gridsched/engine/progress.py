@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import islice
 
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.events import MOST_BARREN, MappingEvents, Timers
+from gridsched.engine.events import MOST_IDLE_WAKEUPS, MappingEvents, Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import Outages
 from gridsched.engine.run_state import RunState
@@ -23,7 +23,7 @@ class Progress:
 
     A run gets on where a task starts for the first time, or gets its final state. What its policy
     brings about by itself (wakes, hosts that it has switched, copies that it cancels and starts
-    again) can go on for ever; after `Rules.max_barren_asks` of these asks in a row the run ends.
+    again) can go on for ever; after `Rules.max_idle_wakeups` of these asks in a row the run ends.
     They count while nothing else is to come. The end of what has run for longer is to come, too.
 
     Parameters
@@ -38,7 +38,7 @@ class Progress:
 
     Attributes
     ----------
-    barren : Counter of str
+    idle_wakeups : Counter of str
         How often in a row what may let tasks start has not, with nothing running or to come.
     woken : bool
         Whether a wake, or a host that the policy has switched, asks for it.
@@ -54,7 +54,7 @@ class Progress:
         account: EnergyAccount | None,
         rules: Rules,
     ) -> None:
-        self.barren: Counter[str] = Counter()
+        self.idle_wakeups: Counter[str] = Counter()
         self.woken = False
         self._run = run
         self._timers = timers
@@ -63,7 +63,7 @@ class Progress:
         self._outages = outages
         self._account = account
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
-        self._most = rules.max_barren_asks
+        self._most = rules.max_idle_wakeups
         #: tasks that have started, how many of all executions are known, how many tasks were open
         self._started: set[int] = set()
         self._n_known = 0
@@ -81,7 +81,7 @@ class Progress:
         """Note that a period begins, or that a host goes down or comes up."""
         self._passed[what] += 1
         if what == "period":
-            self.barren[what] += 1
+            self.idle_wakeups[what] += 1
 
     def complaint(self, now: float, event_due: bool) -> str | None:
         """Say why a run with open tasks will never end, as it is after an instant; None if it may.
@@ -98,7 +98,7 @@ class Progress:
             if (why := self._count_ask(now)) is not None:
                 return why
         if self._run.n_executing:
-            self.barren.clear()
+            self.idle_wakeups.clear()
             return None
         return NOTHING_TO_COME if self._is_over(event_due) else None
 
@@ -106,14 +106,14 @@ class Progress:
         """Whether nothing will come, where nothing runs, or has come too often for nothing."""
         to_come = min(self._submissions.next_time, self._run.next_start, self._horizon)
         if self._timers or to_come < math.inf:
-            self.barren.clear()
+            self.idle_wakeups.clear()
             return False
         what = next((what for what in ("outage", "period") if self._comes(what)), "nothing")
         if what == "nothing" and self._events.exist:
             what = "event"
         if what == "outage" or (what == "event" and event_due):
-            self.barren[what] += 1
-        return self.barren[what] >= MOST_BARREN[what]
+            self.idle_wakeups[what] += 1
+        return self.idle_wakeups[what] >= MOST_IDLE_WAKEUPS[what]
 
     def _comes(self, what: str) -> bool:
         """Whether an outage or a period is still to come."""
@@ -146,7 +146,7 @@ class Progress:
                 return None
         return (
             f"asked {self._asks:,} times since t = {self._since:g} s by its own wakes and switches alone, and in all "
-            "of them no task started that had not started before, and none ended (max_barren_asks)"
+            "of them no task started that had not started before, and none ended (max_idle_wakeups)"
         )
 
     def _has_got_on(self) -> bool:
@@ -163,4 +163,4 @@ class Progress:
         to_come = min(self._submissions.next_time, self._run.reservations.next_start, self._horizon)
         if to_come < math.inf or self._timers.holds(Timer.RELEASE):
             return True
-        return any(self._comes(what) and self._passed[what] < MOST_BARREN[what] for what in ("outage", "period"))
+        return any(self._comes(what) and self._passed[what] < MOST_IDLE_WAKEUPS[what] for what in ("outage", "period"))

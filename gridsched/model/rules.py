@@ -240,7 +240,7 @@ class Rules:
         the begin, or it has failed.
     placement : {"pack", "spread", "contiguous", "locality"}
         How schedulers lay rigid jobs on nodes with room, see `gridsched.model.room_on_nodes`.
-    max_barren_asks : int
+    max_idle_wakeups : int
         So often in a row a scheduler may have itself asked again, by `WakeAt` and the like, while
         nothing else is to come, no task starts for the first time and none ends; then the run
         ends with an error.
@@ -330,7 +330,7 @@ class Rules:
             json_schema_extra=OF_SHARED_NODES,
         ),
     ] = "pack"
-    max_barren_asks: Annotated[
+    max_idle_wakeups: Annotated[
         int,
         Field(
             ge=1,

@@ -138,7 +138,7 @@ class WakeAt(Decision):
     """Ask again at `time` [s], or with `mapping_interval_s` at the first event from then on.
 
     Events come anyway; there it states that the wait is intended, however many pass with nothing to do.
-    Wakes in a row that lead to nothing end the run after a while (`Rules.max_barren_asks`).
+    Wakes in a row that lead to nothing end the run after a while (`Rules.max_idle_wakeups`).
     """
 
     time: float

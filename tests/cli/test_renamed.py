@@ -15,6 +15,7 @@ from gridsched.runs.study_document import parse_document, parse_study_file
 OPTIONS = [("by", "group_by")]
 #: Former and present names of keys, each of which is an option too, of a run and of studies' tables.
 KEYS = [
+    ("max_barren_asks", "max_idle_wakeups"),
     ("on_exhaustion", "budget_enforcement"),
     ("share_idle", "idle_attribution"),
     ("place", "placement"),

@@ -214,7 +214,7 @@ def test_a_policy_that_only_talks_is_incomplete():
 
 #: So often here.
 MOST = 20
-BARREN = {"max_barren_asks": MOST}
+LIMITED_WAKEUPS = {"max_idle_wakeups": MOST}
 MAKES_ROOM = Traits(asked="event", parallel=True, may_cancel=True)
 START, AGAIN = Allocate(0, np.array([0])), Cancel(0, requeue=True)
 
@@ -245,8 +245,8 @@ def starts_again(state):
 def test_a_policy_that_asks_itself_for_ever_is_stopped(answer, since, last):
     """The message names the policy, until when it was asked, how often, since when and what allows more."""
     with pytest.raises(IncompleteRun) as ended:
-        play(hosts(10, boot_time_s=2.0), [1000.0], answer, **BARREN)
-    facts = rf"Scripted.*1 of 1.*t = {last} s.* {MOST} times since t = {since} s.*max_barren_asks"
+        play(hosts(10, boot_time_s=2.0), [1000.0], answer, **LIMITED_WAKEUPS)
+    facts = rf"Scripted.*1 of 1.*t = {last} s.* {MOST} times since t = {since} s.*max_idle_wakeups"
     assert re.search(facts, str(ended.value))
     assert "\n" not in str(ended.value)
 
@@ -263,7 +263,7 @@ def test_a_policy_that_asks_itself_for_ever_is_stopped(answer, since, last):
 def test_a_policy_that_starts_a_job_again_for_ever_is_stopped(jobs, answer, last):
     """Time need not go on for it, nor does a start count that is one more of the same job."""
     with pytest.raises(IncompleteRun, match=f"t = {last:g} s.* {MOST} times"):
-        play_on_nodes(nodes(2), jobs, answer, traits=MAKES_ROOM, **BARREN)
+        play_on_nodes(nodes(2), jobs, answer, traits=MAKES_ROOM, **LIMITED_WAKEUPS)
 
 
 def test_it_is_stopped_at_once_beside_a_job_that_runs():
@@ -275,13 +275,13 @@ def test_it_is_stopped_at_once_beside_a_job_that_runs():
         return [Allocate(1, np.array([1])), Cancel(1, requeue=True)]
 
     with pytest.raises(IncompleteRun, match="t = 5 s"):
-        play_on_nodes(nodes(2), [(0, 1, 100), (0, 1, 10)], answer, traits=MAKES_ROOM, **BARREN)
+        play_on_nodes(nodes(2), [(0, 1, 100), (0, 1, 10)], answer, traits=MAKES_ROOM, **LIMITED_WAKEUPS)
 
 
 def test_who_asks_itself_while_something_is_to_come_goes_on():
     """Each second for 100 s while a task runs, and for 100 s before the next one comes."""
     tasks = make_tasks([1000.0, 10.0], [0.0, 200.0])
-    trace, policy = play(hosts(10), tasks, lambda state: [*idle_hosts(state), WakeAt(state.now + 1)], **BARREN)
+    trace, policy = play(hosts(10), tasks, lambda state: [*idle_hosts(state), WakeAt(state.now + 1)], **LIMITED_WAKEUPS)
     assert trace.finish_time_s.tolist() == [100, 201]
     assert len(policy.times) == 201
 
@@ -295,7 +295,7 @@ def test_who_asks_itself_until_a_job_is_let_go_goes_on():
         return [*(Allocate(task, np.array([0])) for task in state.waiting()), WakeAt(state.now + 1)]
 
     policy = Scripted(answer, MAKES_ROOM)
-    trace = reference.simulate(controller_of(nodes(1), tasks, policy, **BARREN))
+    trace = reference.simulate(controller_of(nodes(1), tasks, policy, **LIMITED_WAKEUPS))
     assert trace.start_time_s.tolist() == [0, 110]
 
 
@@ -304,14 +304,14 @@ def test_periods_to_come_are_awaited_so_often():
     times = []
     for answer in (lambda state: [], each_second()):
         with pytest.raises(IncompleteRun) as ended:
-            play(hosts(10), [1.0], answer, budget=EnergyBudget(1.0, period_s=60.0), **BARREN)
+            play(hosts(10), [1.0], answer, budget=EnergyBudget(1.0, period_s=60.0), **LIMITED_WAKEUPS)
         times.append(re.search(r"at t = ([0-9]+) s", str(ended.value))[1])
     assert times[0] == times[1]
 
 
 def test_a_horizon_is_to_come():
     """It ends the run, however often somebody has asked before."""
-    trace, policy = play(hosts(10), [1.0], each_second(), horizon_s=100.0, **BARREN)
+    trace, policy = play(hosts(10), [1.0], each_second(), horizon_s=100.0, **LIMITED_WAKEUPS)
     assert trace.final_state.tolist() == [TaskState.UNFINISHED]
     assert len(policy.times) == 100
 

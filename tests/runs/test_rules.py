@@ -148,7 +148,7 @@ def test_every_rule_is_an_option_and_a_key(key):
     assert key.name in GENERATORS["utility"].model.model_fields or key.name in (
         "horizon_s",
         "placement",
-        "max_barren_asks",
+        "max_idle_wakeups",
         "walltime",
         "mapping_events",
     )

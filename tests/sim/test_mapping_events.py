@@ -292,6 +292,6 @@ def test_a_policy_that_asks_itself_for_ever_is_stopped(driver, answer, traits):
     width = [1] if "parallel" in traits else None
     tasks = make_tasks([1e4], width=width, requested_time_s=None if width is None else [100])
     scheduler = deciding(answer, **traits)
-    scenario = Scenario(ex_a(), tasks, scheduler, driver=driver, max_barren_asks=9, timeout_s=60.0)
+    scenario = Scenario(ex_a(), tasks, scheduler, driver=driver, max_idle_wakeups=9, timeout_s=60.0)
     with pytest.raises(IncompleteRun, match=r"1 of 1.* 9 times since"):
         run(scenario)

@@ -386,7 +386,7 @@ def test_a_scheduler_that_is_only_called_later_ends_the_run(scripted, driver):
     """It has itself called a second later at each call, and starts nothing."""
     calls = [[{"type": "CALL_ME_LATER", "data": {"timestamp": k + 1}}] for k in range(30)]
     with pytest.raises(IncompleteRun, match=r"Batsim.* 20 times since"):
-        run(scenario(nodes(2), [(0, 1, 10)], scripted(*calls), driver, max_barren_asks=20))
+        run(scenario(nodes(2), [(0, 1, 10)], scripted(*calls), driver, max_idle_wakeups=20))
     assert scripted.is_gone()
 
 
