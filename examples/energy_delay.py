@@ -14,7 +14,7 @@ class EnergyDelay(Scheduler):
     .. [1] An example of gridsched's documents.
     """
 
-    traits = Traits(asked="arrival")
+    traits = Traits(trigger="arrival")
 
     def prepare(self, system, rng):
         self.places_ = np.arange(system.n_hosts), system.pstates

@@ -13,7 +13,7 @@ class FrugalReady(Scheduler):
     .. [1] An example of gridsched's documents.
     """
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
     def prepare(self, system, rng):
         self.places_ = np.arange(system.n_hosts), system.pstates

@@ -15,7 +15,7 @@ class GpusFirst(Scheduler):
     .. [1] An example of gridsched's documents.
     """
 
-    traits = Traits(asked="event", parallel=True, shares=True)
+    traits = Traits(trigger="event", parallel=True, shares=True)
 
     def prepare(self, system, rng):
         self.hosts_ = [np.array(partition.hosts) for partition in system.platform.partitions]

@@ -13,7 +13,7 @@ class ShortestFirst(Scheduler):
     .. [1] An example of gridsched's documents.
     """
 
-    traits = Traits(asked="event", parallel=True)
+    traits = Traits(trigger="event", parallel=True)
 
     def schedule(self, state):
         free = np.flatnonzero(state.nodes.free)

@@ -19,7 +19,7 @@ class Sound(Scheduler):
     .. [1] Made for these tests.
     """
 
-    traits = Traits(asked="event", platform_order_matters=True)
+    traits = Traits(trigger="event", platform_order_matters=True)
 
     def prepare(self, system, rng):
         self.pstate_ = system.pstate
@@ -213,7 +213,7 @@ class AssumesFeasible(Sound):
 class IgnoresPower(Sound):
     """Uses hosts that are off."""
 
-    traits = Traits(asked="arrival")
+    traits = Traits(trigger="arrival")
 
     def schedule(self, state):
         times = state.estimates.etc(list(state.waiting()), np.arange(len(state.is_on)))
@@ -223,7 +223,7 @@ class IgnoresPower(Sound):
 class Overspends(Sound):
     """Says that it heeds the energy budget, and does not."""
 
-    traits = Traits(asked="event", needs_utility=True, heeds_budget=True)
+    traits = Traits(trigger="event", needs_utility=True, heeds_budget=True)
 
 
 class Writes(Sound):
@@ -306,7 +306,7 @@ class NeverForgets(Sound):
 class ByPosition(Sound):
     """Prefers the first host and does not say so."""
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
 
 class ImportsSimGrid(Sound):
@@ -336,7 +336,7 @@ class SoundParallel(Scheduler):
     .. [1] Made for these tests.
     """
 
-    traits = Traits(asked="event", parallel=True, platform_order_matters=True)
+    traits = Traits(trigger="event", parallel=True, platform_order_matters=True)
 
     def schedule(self, state):
         free, decisions = np.flatnonzero(state.nodes.free), []

@@ -59,7 +59,7 @@ class BudgetGuard:
         # before the first period, too: what begins inside it must wait for it
         # what a policy knows of sites that differ is their mean: it may ask for too much
         self.puts_off = self._limits and (not traits.heeds_budget or bool(self._weights.sites))
-        self._once = traits.asked == "start"
+        self._once = traits.trigger == "start"
 
     def admit(
         self, tasks: Integers, hosts: Integers, pstates: Integers, now: float, what: str, starts: Floats | None = None

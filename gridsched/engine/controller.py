@@ -134,7 +134,7 @@ class Controller:
             run,
             self._timers,
             dispatch,
-            sees_all=scheduler.traits.asked == "event",
+            sees_all=scheduler.traits.trigger == "event",
             one_by_one=system.rules.mapping_events == "event",
         )
         self._progress = Progress(run, self._timers, submissions, self._events, self._outages, account, system.rules)
@@ -331,7 +331,7 @@ class Controller:
             self._submissions.returned = self._run.return_postponed()
         news = new_period
         if self._outages is not None and self._outages.apply(now):
-            if self._calls.asked != "event":
+            if self._calls.trigger != "event":
                 self._submissions.return_waiting()
             news = True
             self._progress.passes("outage")
@@ -370,7 +370,7 @@ class Controller:
         if self._outages is not None and self._outages.next_time < time:
             time = self._outages.next_time
         # submissions are no instants where nobody looks before the next mapping event
-        if not (self._events.exist and self._calls.asked == "event"):
+        if not (self._events.exist and self._calls.trigger == "event"):
             time = min(time, self._submissions.next_time)
         time = min(time, self._events.next_time)
         if self._account is not None:

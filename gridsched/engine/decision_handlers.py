@@ -84,7 +84,7 @@ class DecisionHandlers:
         self._always_feasible = system.estimates.always_feasible
         self._pstates = system.pstates
         self._pstate_of: list[int] = system.pstates.tolist()
-        self._traits = Traits(asked="event")
+        self._traits = Traits(trigger="event")
         self.notes: dict[str, Floats] = {}
         self._run_time = system.estimates.run_time
 

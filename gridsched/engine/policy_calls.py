@@ -50,8 +50,8 @@ class PolicyCalls:
     Attributes
     ----------
     scheduler : Scheduler
-    asked : str
-        Its trait `asked`.
+    trigger : str
+        Its trait `trigger`.
     attends : bool
         Its trait `attends`.
     mapping_events : int
@@ -91,7 +91,7 @@ class PolicyCalls:
 
     def _follow(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.asked, self.attends = scheduler.traits.asked, scheduler.traits.attends
+        self.trigger, self.attends = scheduler.traits.trigger, scheduler.traits.attends
         self._handlers.heed(scheduler.traits)
 
     def prepare(self) -> None:
@@ -111,7 +111,7 @@ class PolicyCalls:
 
     def ask(self, now: float, event_due: bool, first_new: int) -> None:
         """Ask for a schedule if this is the moment; tasks from `first_new` on are newly submitted."""
-        scheduler, charges, began = self.scheduler, self.asked == "event" and event_due, self.policy_time_s
+        scheduler, charges, began = self.scheduler, self.trigger == "event" and event_due, self.policy_time_s
         for only in self.asks(event_due, first_new):
             self.decide(self.scheduler.schedule, self.state_to_schedule(now, only))
         if charges and self._shown.rules.charge_mapping_time:
@@ -122,9 +122,9 @@ class PolicyCalls:
     def asks(self, event_due: bool, first_new: int) -> Iterator[int | None]:
         """Iterate over the asks of an instant: the one task to map, or None for all that wait."""
         run, submissions = self._run, self._submissions
-        if self.asked == "arrival":
+        if self.trigger == "arrival":
             yield from (task for task in submissions.new_since(first_new) if run.state_of[task] == WAITING)
-        elif self.asked == "event":
+        elif self.trigger == "event":
             if event_due:
                 yield None
         elif (first_new == 0 and run.submitted) or submissions.returned:

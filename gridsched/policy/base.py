@@ -31,7 +31,7 @@ class Traits:
 
     Attributes
     ----------
-    asked : {"start", "arrival", "event"}
+    trigger : {"start", "arrival", "event"}
         Once at the first submission instant; once for each submitted task; or at every mapping
         event (without a mapping interval: at every instant at which something happened).
     replicates : bool
@@ -76,10 +76,10 @@ class Traits:
     Raises
     ------
     InputError
-        If `asked` is none of these, or a column has no allowed name.
+        If `trigger` is none of these, or a column has no allowed name.
     """
 
-    asked: Literal["start", "arrival", "event"]
+    trigger: Literal["start", "arrival", "event"]
     replicates: bool = False
     may_cancel: bool = False
     may_drop: bool = False
@@ -113,11 +113,11 @@ class Traits:
     @property
     def plans_once(self) -> bool:
         """Whether its one plan is all: it serves no task that arrives later, or comes to be free of others later."""
-        return self.asked == "start" and not self.delegates
+        return self.trigger == "start" and not self.delegates
 
     def covers(self, other: Traits) -> bool:
         """Whether a policy with these traits may delegate to one with the `other` traits."""
-        flags = {name: v for name, v in vars(other).items() if name not in ("asked", "notes")}
+        flags = {name: v for name, v in vars(other).items() if name not in ("trigger", "notes")}
         return (
             not other.delegates
             and self.parallel == other.parallel

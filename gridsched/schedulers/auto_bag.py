@@ -75,7 +75,7 @@ class AutoBag(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="start",
+        trigger="start",
         replicates=True,
         may_cancel=True,
         powers_hosts=True,

@@ -122,7 +122,7 @@ class WaitForGreen(Wrapper):
         check_number(self._id, "max_delay_s", self.max_delay_s, lambda x: 0 <= x < math.inf, "at least 0 s, finite")
         check_choice(self._id, "site", self.site, ("mean", "best"))
         super().prepare(system, rng)
-        if self.wrapped_.traits.asked != "event":
+        if self.wrapped_.traits.trigger != "event":
             raise InputError(f"wait_for_green cannot wrap {self.wrapped_!r}, which is not asked at events.")
         self.system_ = system
         self.forecast_ = Forecast(system, self._id, self.forecast)
@@ -402,7 +402,7 @@ class FollowSites(Scheduler):
     """
 
     _id: ClassVar[str] = "follow_sites"
-    traits: ClassVar[Traits] = Traits(asked="event", needs_carbon=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", needs_carbon=True)
 
     def __init__(self, within: float = 1.5, forecast: str = "perfect") -> None:
         self.within = within

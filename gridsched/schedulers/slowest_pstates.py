@@ -98,7 +98,7 @@ class SlowestPStates(Wrapper):
         placed_tasks = {task for tasks in placed.values() for task in tasks}
         new = placed_tasks - self.placed_
         self.placed_ |= new
-        if _some_wait(answer, placed_tasks, state, self.wrapped_.traits.asked):
+        if _some_wait(answer, placed_tasks, state, self.wrapped_.traits.trigger):
             chosen = {host: self.first_[host] for host in placed}
         else:
             if new:
@@ -160,14 +160,14 @@ def _placed(answer: Iterable[Decision]) -> Placed:
     return placed
 
 
-def _some_wait(answer: Iterable[Decision], given: set[int], state: State, asked: str) -> bool:
+def _some_wait(answer: Iterable[Decision], given: set[int], state: State, trigger: str) -> bool:
     """Whether submitted tasks are left without a place, while some are given theirs."""
     if any(isinstance(each, Plan) and each.hosts is None for each in answer):
         return True
     if any(task not in given for task in state.waiting()):
         return True
     # task by task: the others of a bag are asked for in the same instant, but later
-    return asked == "arrival" and len(state.tasks) > max(given) + 1
+    return trigger == "arrival" and len(state.tasks) > max(given) + 1
 
 
 def _with_pstates(answer: Iterable[Decision], chosen: dict[int, int]) -> Iterator[Decision]:

@@ -26,7 +26,7 @@ def check_default_construction(scheduler: Scheduler) -> None:
         raise CheckFailed(f"{cls.__name__} must be derived from gridsched's Scheduler.")
     traits = getattr(cls, "traits", None)
     if not isinstance(traits, Traits):
-        raise CheckFailed(f"{cls.__name__}.traits is {traits!r}; set it to Traits(asked=...).")
+        raise CheckFailed(f"{cls.__name__}.traits is {traits!r}; set it to Traits(trigger=...).")
 
 
 def make_default(cls: type[Scheduler]) -> Scheduler:

@@ -93,7 +93,7 @@ def test_compare_gives_what_the_command_gives():
 class Nowhere(Scheduler):
     """Names a host that does not exist."""
 
-    traits = Traits(asked="arrival")
+    traits = Traits(trigger="arrival")
 
     def schedule(self, state):
         for task in state.waiting():

@@ -332,7 +332,7 @@ def test_a_copy_knows_the_registered_schedulers():
 class _HandsOver(Scheduler):
     """Delegates to whatever it is given."""
 
-    traits = Traits(asked="start", delegates=True)
+    traits = Traits(trigger="start", delegates=True)
 
     def __init__(self, to=None):
         self.to = to
@@ -342,7 +342,7 @@ class _HandsOver(Scheduler):
 
 
 class _Undeclared(_HandsOver):
-    traits = Traits(asked="start")
+    traits = Traits(trigger="start")
 
 
 def test_delegate_within_the_traits():
@@ -360,7 +360,7 @@ def test_delegate_within_the_traits():
 
 def test_traits_cover():
     """Every flag of the other must be declared; how it is asked does not matter."""
-    wide = Traits(asked="start", replicates=True, uses_rng=True)
-    assert wide.covers(Traits(asked="arrival", uses_rng=True))
-    assert not wide.covers(Traits(asked="start", powers_hosts=True))
+    wide = Traits(trigger="start", replicates=True, uses_rng=True)
+    assert wide.covers(Traits(trigger="arrival", uses_rng=True))
+    assert not wide.covers(Traits(trigger="start", powers_hosts=True))
     assert not replace(wide, delegates=True).covers(replace(wide, delegates=True))

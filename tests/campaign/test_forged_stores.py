@@ -340,7 +340,7 @@ OWN = {
             "path": ["schedulers"],
             "family": "lp",
             "varied": "{}",
-            "traits": {"asked": "start"},
+            "traits": {"trigger": "start"},
         }
     ],
     "metrics": [
@@ -372,7 +372,7 @@ OWN = {
         ("schedulers", "parameters", "[1"),
         ("schedulers", "parameters", "[]"),
         ("schedulers", "varied", "7"),
-        ("schedulers", "traits", {"asked": "never"}),
+        ("schedulers", "traits", {"trigger": "never"}),
         ("schedulers", "traits", {"nonsense": 1}),
         ("schedulers", "path", []),
         ("metrics", "id", "../../outside"),

@@ -184,7 +184,7 @@ def test_plot_is_saved_with_its_data(gridsched, ex_a, tmp_path):
 class Broken(Scheduler):
     """Assigns to a host that does not exist."""
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
     def schedule(self, state):
         """Ask for the impossible."""
@@ -267,7 +267,7 @@ from gridsched.policy.decisions import Assign
 
 class {name}(Scheduler):
 
-    traits = Traits(asked="start")
+    traits = Traits(trigger="start")
 
     def schedule(self, state):
         here = pathlib.Path({folder!r})

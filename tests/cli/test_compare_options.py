@@ -49,7 +49,7 @@ def test_all_schedulers_fit_a_terminal_of_100_columns(gridsched, ex_a, tmp_path,
     (tmp_path / LONG_NAME).write_text(
         "from gridsched import Assign, Scheduler, Traits\n\n\n"
         "class PutsEverythingOnTheFirstHost(Scheduler):\n"
-        "    traits = Traits(asked='arrival')\n\n"
+        "    traits = Traits(trigger='arrival')\n\n"
         "    def schedule(self, state):\n"
         "        return [Assign(task, 0) for task in state.waiting()]\n"
     )

@@ -22,7 +22,7 @@ from {helper} import HOST
 class First(Scheduler):
     """All tasks go to one host."""
 
-    traits = Traits(asked="arrival")
+    traits = Traits(trigger="arrival")
 
     def __init__(self, shift=0):
         self.shift = shift

@@ -165,7 +165,7 @@ from gridsched import Assign, Scheduler, Traits
 class Meddler(Scheduler):
     """A work queue that puts host b into another P-state by SimGrid's own interface."""
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
     def schedule(self, state):
         sys.modules["simgrid"].Host.by_name("b").pstate = 1

@@ -21,7 +21,7 @@ from gridsched.policy.state import State
 
 # A policy that answers as a test tells it, and the playing of it on the reference driver.
 
-ANYTHING = Traits(asked="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True)
+ANYTHING = Traits(trigger="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True)
 
 
 class Scripted(Scheduler):
@@ -130,7 +130,7 @@ def rows(trace: Trace) -> list[tuple]:
 
 # Rigid parallel jobs on clusters of equal nodes, and the playing of them by a script.
 
-PARALLEL = Traits(asked="event", parallel=True, powers_hosts=True)
+PARALLEL = Traits(trigger="event", parallel=True, powers_hosts=True)
 NODE = (PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0))
 
 

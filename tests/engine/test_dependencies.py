@@ -95,7 +95,7 @@ def test_what_never_happens_is_waited_for_by_nobody():
         seen.append((state.now, state.mappable.tolist()))
         return [each for each in answer(state) if each.task in seen[-1][1]]
 
-    policy = Scripted(watched, Traits(asked="event", parallel=True, may_drop=True))
+    policy = Scripted(watched, Traits(trigger="event", parallel=True, may_drop=True))
     controller = controller_of(platform, tasks, policy, estimates=RequestedTimes(platform, tasks))
     trace = reference.simulate(controller)
     assert seen[:4] == [(0.0, [0]), (1.0, [0]), (1.0, [3]), (4.0, [4])]
@@ -177,7 +177,7 @@ def test_a_policy_sees_what_submitted_jobs_wait_for():
         seen.append((state.now, waits.task.tolist(), waits.on.tolist(), state.blocked.tolist()))
         return []
 
-    policy = Scripted(answer, Traits(asked="event", parallel=True))
+    policy = Scripted(answer, Traits(trigger="event", parallel=True))
     controller = controller_of(platform, tasks, policy, estimates=RequestedTimes(platform, tasks))
     with pytest.raises(Exception, match="unfinished"):
         reference.simulate(controller)

@@ -40,7 +40,7 @@ from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, PowerOff,
 def test_asked_at_start_is_once_at_the_first_submission():
     """A static policy is asked once, when the first task is submitted."""
     tasks = make_tasks([10.0, 20.0], 3.0)
-    trace, policy = play(hosts(10, 10), tasks, first_host, Traits(asked="start"))
+    trace, policy = play(hosts(10, 10), tasks, first_host, Traits(trigger="start"))
     assert policy.asked_ == [(3.0, [0, 1])]
     assert rows(trace) == [(3.0, 0, 0, 4.0), (4.0, 0, 1, 6.0)]
 
@@ -48,7 +48,7 @@ def test_asked_at_start_is_once_at_the_first_submission():
 def test_asked_at_arrival_is_once_for_each_task_in_id_order():
     """An immediate policy sees one task at a time, those of one instant in order of their ids."""
     tasks = make_tasks([10.0, 20.0, 30.0], [0.0, 2.0, 2.0])
-    _, policy = play(hosts(10), tasks, first_host, Traits(asked="arrival"))
+    _, policy = play(hosts(10), tasks, first_host, Traits(trigger="arrival"))
     assert policy.asked_ == [(0.0, [0]), (2.0, [1]), (2.0, [2])]
 
 
@@ -60,7 +60,7 @@ def test_an_arrival_decision_is_seen_by_the_next_task_of_the_instant():
         seen.append((state.queue_length.tolist(), state.ready_time.tolist()))
         return first_host(state)
 
-    play(hosts(10, 5), [10.0, 20.0, 30.0], answer, Traits(asked="arrival"))
+    play(hosts(10, 5), [10.0, 20.0, 30.0], answer, Traits(trigger="arrival"))
     assert seen == [([0, 0], [0.0, 0.0]), ([0, 0], [1.0, 0.0]), ([1, 0], [3.0, 0.0])]
 
 
@@ -215,7 +215,7 @@ def test_a_policy_that_only_talks_is_incomplete():
 #: So often here.
 MOST = 20
 LIMITED_WAKEUPS = {"max_idle_wakeups": MOST}
-MAKES_ROOM = Traits(asked="event", parallel=True, may_cancel=True)
+MAKES_ROOM = Traits(trigger="event", parallel=True, may_cancel=True)
 START, AGAIN = Allocate(0, np.array([0])), Cancel(0, requeue=True)
 
 
@@ -382,7 +382,7 @@ def test_an_arrival_scheduler_attends_before_each_event():
         assert state.is_on[host]
         return [Assign(task, host) for task in state.waiting()]
 
-    traits = Traits(asked="arrival", attends=True, powers_hosts=True)
+    traits = Traits(trigger="arrival", attends=True, powers_hosts=True)
     policy = Attending(answer, attended, traits)
     tasks = make_tasks([1.0, 1.0, 9.0], [3.0, 3.0, 7.0])
     reference.simulate(controller_of(hosts(1.0, 1.0, boot_time_s=4.0), tasks, policy))
@@ -402,7 +402,7 @@ def test_an_arrival_scheduler_attends_before_each_event():
 
 def test_attend_must_return_decisions():
     """None is no answer."""
-    policy = Attending(lambda state: [], lambda state: None, Traits(asked="event", attends=True))
+    policy = Attending(lambda state: [], lambda state: None, Traits(trigger="event", attends=True))
     with pytest.raises(InvalidDecision, match=r"attend\(\) returned None"):
         reference.simulate(controller_of(hosts(1.0), [1.0], policy))
 
@@ -443,7 +443,7 @@ def test_since_when_nodes_are_idle():
 
     tasks = make_tasks([3.0, 2.0], [0.0, 4.0], width=[2, 2])
     platform = homogeneous_cluster(3, idle_w=1.0, busy_w=2.0, speed=1.0)
-    play(platform, tasks, answer, Traits(asked="event", parallel=True))
+    play(platform, tasks, answer, Traits(trigger="event", parallel=True))
     assert seen == {0.0: [0, 0, 0], 3.0: [3, 3, 0], 4.0: [3, 3, 0]}
 
 
@@ -455,7 +455,7 @@ class Improvises(Scheduler):
 
     def __init__(self, seed: int, replicates: bool) -> None:
         self.seed = seed
-        self.traits = Traits(asked="event", replicates=replicates)
+        self.traits = Traits(trigger="event", replicates=replicates)
 
     def __repr__(self) -> str:
         return f"Improvises({self.seed})"

@@ -28,7 +28,7 @@ from gridsched.testing.agreement import metered_differences
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 ALL = Traits(
-    asked="event", parallel=True, shares=True, replicates=True, may_cancel=True, may_drop=True, powers_hosts=True
+    trigger="event", parallel=True, shares=True, replicates=True, may_cancel=True, may_drop=True, powers_hosts=True
 )
 KINDS = ("serial", "whole", "shared")
 
@@ -101,7 +101,7 @@ def test_place_holders_start_when_they_are_due(kind):
 @pytest.mark.parametrize("parallel", [True, False])
 def test_queues_and_plans_on_hosts(kind, parallel):
     """Three tasks stand in line on host 0, two are planned behind each other on host 1."""
-    traits = ALL if parallel else Traits(asked="event")
+    traits = ALL if parallel else Traits(trigger="event")
     answer = at_times({0: [Assign(0, 0), Assign(1, 0), Assign(2, 0), plan((3, 1), (4, 1))]})
     trace = played(kind, machine(kind), bag(kind, [5, 6, 7, 8, 9]), answer, traits)
     assert spans(trace) == {0: (0, 5), 1: (5, 11), 2: (11, 18), 3: (0, 8), 4: (8, 17)}
@@ -111,7 +111,7 @@ def test_a_queue_of_a_shared_node_goes_on_as_far_as_there_is_room():
     """Of 4 cores: 3 and 1 start together, 2 behind them wait for both, 1 behind those waits, too."""
     tasks = make_tasks([100.0, 200.0, 50.0, 50.0], width=1, demand=[[3], [1], [4], [1]])
     answer = at_times({0: [Assign(k, 0) for k in range(4)]})
-    trace = played("shared", machine("shared", 1), tasks, answer, Traits(asked="event"))
+    trace = played("shared", machine("shared", 1), tasks, answer, Traits(trigger="event"))
     assert spans(trace) == {0: (0, 10), 1: (0, 20), 2: (20, 25), 3: (25, 30)}
 
 
@@ -138,7 +138,7 @@ def test_copies_of_which_the_first_ends_all(kind):
 @pytest.mark.parametrize(("requeue", "ends"), [(False, {1: (3, 7)}), (True, {0: (7, 17), 1: (3, 7)})])
 def test_a_running_task_is_killed_or_waits_again(kind, requeue, ends):
     """Task 0 of 10 s loses its host at 3 s to task 1 of 4 s."""
-    traits = Traits(asked="event", parallel=True, shares=True, may_cancel=True)
+    traits = Traits(trigger="event", parallel=True, shares=True, may_cancel=True)
 
     def answer(state):
         if state.now == 3 and len(state.running):
@@ -250,7 +250,7 @@ def test_a_cap_on_power_holds_for_shared_nodes():
 def test_a_budget_holds_for_shared_nodes():
     """One core of four for 10 s counts 20 W / 4 less its share of 5 W idle: 37.5 J; idle 2 x 5 W for 20 s."""
     tasks = make_tasks([100.0, 100.0], width=1, demand=[[1], [3]])
-    traits = Traits(asked="event", parallel=True, shares=True, heeds_budget=True)
+    traits = Traits(trigger="event", parallel=True, shares=True, heeds_budget=True)
     seen = []
 
     def answer(state):
@@ -269,7 +269,7 @@ def test_a_budget_holds_for_shared_nodes():
 class OneByOne(Scheduler):
     """Each waiting task takes the first hosts that have room for its parts."""
 
-    traits = Traits(asked="event", parallel=True, shares=True)
+    traits = Traits(trigger="event", parallel=True, shares=True)
 
     def schedule(self, state):
         left = state.free_cores.copy()
@@ -433,7 +433,7 @@ def test_rules_hold_alike_on_both_drivers(kind, rule):
 class Later(Scheduler):
     """Reserves the whole first host for each task, one after the other, from 5 s after its submission on."""
 
-    traits = Traits(asked="event", parallel=True, shares=True, reserves=False)
+    traits = Traits(trigger="event", parallel=True, shares=True, reserves=False)
 
     def prepare(self, system, rng):
         self.free_from_ = 0.0

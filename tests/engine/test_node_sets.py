@@ -118,7 +118,7 @@ def test_busy_nodes_and_started_jobs_are_refused():
 def test_serial_tasks_are_not_allocated():
     """The trait is needed, and tasks with a width."""
     serial = controller_of(
-        nodes(2), make_tasks([10.0]), Scripted(lambda state: [Allocate(0, np.array([0]))], Traits(asked="event"))
+        nodes(2), make_tasks([10.0]), Scripted(lambda state: [Allocate(0, np.array([0]))], Traits(trigger="event"))
     )
     with pytest.raises(InvalidDecision, match=r"Allocate.*'parallel'"):
         reference.simulate(serial)
@@ -189,11 +189,11 @@ def test_what_node_sets_do_not_have_is_refused_before_the_run():
             estimates=estimates_of(two_clusters(), jobs((0, 0, 1), (0, 0, 1))),
         )
     with pytest.raises(InputError, match=r"one host.*2 nodes"):
-        play_on_nodes(nodes(2), [(0, 2, 5)], nothing, traits=Traits(asked="event"))
+        play_on_nodes(nodes(2), [(0, 2, 5)], nothing, traits=Traits(trigger="event"))
 
 
 def test_only_policies_of_parallel_jobs_delegate_among_themselves():
     """A serial policy could do nothing in a run of parallel jobs."""
-    parallel = Traits(asked="event", parallel=True, delegates=True)
-    assert parallel.covers(Traits(asked="event", parallel=True))
-    assert not parallel.covers(Traits(asked="event"))
+    parallel = Traits(trigger="event", parallel=True, delegates=True)
+    assert parallel.covers(Traits(trigger="event", parallel=True))
+    assert not parallel.covers(Traits(trigger="event"))

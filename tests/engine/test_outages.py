@@ -115,7 +115,7 @@ def test_policies_that_are_asked_once(asked):
         tasks = state.mappable if len(on) else []
         return [Plan(np.array(tasks), np.full(len(tasks), on[0]))] if len(on) else []
 
-    policy = Scripted(answer, Traits(asked=asked))
+    policy = Scripted(answer, Traits(trigger=asked))
     trace = reference.simulate(controller_of(platform(states={"h0": DOWN_AT_20}), [3000.0], policy))
     assert trace.finish_time_s.tolist() == [55.0]
     assert policy.times == [0.0, 20.0, 25.0]
@@ -247,7 +247,7 @@ def test_reservations_of_a_node_are_withdrawn():
         return [Allocate(task, np.array([0])) for task in state.mappable if state.is_on[0]]
 
     seen = []
-    policy = Scripted(answer, Traits(asked="event", parallel=True))
+    policy = Scripted(answer, Traits(trigger="event", parallel=True))
     trace = reference.simulate(controller_of(cluster, tasks, policy))
     assert seen[:2] == [(2.0, [0], [1]), (3.0, [0], [1])]
     assert trace.finish_time_s.tolist() == [4.0, 6.0]

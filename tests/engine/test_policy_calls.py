@@ -38,7 +38,7 @@ def test_the_last_note_counts():
         if state.now == 0.0:
             yield from (Note(0, "guess", 1), Note(0, "guess", 2.5), Note(2, "guess", np.float32(3)))
 
-    traits = Traits(asked="event", notes=("guess", "other"))
+    traits = Traits(trigger="event", notes=("guess", "other"))
     noted = play(hosts(1.0), [2.0, 2.0, 2.0], answer, traits)[0]
     assert noted.notes["guess"] == pytest.approx([2.5, np.nan, 3.0], nan_ok=True)
     assert np.isnan(noted.notes["other"]).all()
@@ -51,14 +51,14 @@ def test_the_last_note_counts():
 def test_names_of_columns(name):
     """A column's name is one that a header can have."""
     with pytest.raises(InputError, match="lower-case"):
-        Traits(asked="event", notes=(name,))
+        Traits(trigger="event", notes=(name,))
 
 
 def test_who_delegates_names_the_columns_of_its_successor():
     """Columns are declared before the run, those of a successor too."""
-    lead = Traits(asked="event", delegates=True, notes=("a", "b"))
-    assert lead.covers(Traits(asked="event", notes=("b",)))
-    assert not lead.covers(Traits(asked="event", notes=("c",)))
+    lead = Traits(trigger="event", delegates=True, notes=("a", "b"))
+    assert lead.covers(Traits(trigger="event", notes=("b",)))
+    assert not lead.covers(Traits(trigger="event", notes=("c",)))
 
 
 @pytest.mark.systems("robust")
@@ -82,9 +82,9 @@ def test_deadline_heuristics_note_the_chance_of_their_choice(id):
 
 # Every decision the contract forbids is refused, and the message says where and why.
 
-PLAIN = Traits(asked="event")
-MAY_CANCEL = Traits(asked="event", may_cancel=True)
-NOTES = Traits(asked="event", notes=("a",))
+PLAIN = Traits(trigger="event")
+MAY_CANCEL = Traits(trigger="event", may_cancel=True)
+NOTES = Traits(trigger="event", notes=("a",))
 
 #: decisions at t = 0, traits, what the message must say; hosts h1, h2 (off), three tasks 7, 8, 9.
 REFUSED = [
@@ -217,7 +217,7 @@ def test_all_that_a_state_shows_follows(asked, iterated):
             look(state)
         yield from (Assign(task, 0) for task in state.next_waiting(1))
 
-    play(hosts(10), [10.0, 10.0], answer, Traits(asked=asked))
+    play(hosts(10), [10.0, 10.0], answer, Traits(trigger=asked))
     left = iterated[1:]
     assert seen == [(iterated, iterated, iterated, [0]), (left, left, left, [1])]
 

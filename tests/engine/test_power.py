@@ -134,13 +134,13 @@ def test_a_planned_task_assigned_elsewhere_frees_the_hosts_pstate():
     """Task 1 was planned on h1 in P-state 1 and went to h2: P-state 0 is allowed on h1 again."""
     two = Platform(tuple(Host(name, (PState(10.0, 1, 2, 4), PState(5.0, 1, 1, 2)), cores=2) for name in ("a", "b")))
     answer = at((0.0, [plan((1, 0), pstates=[1]), Assign(1, 1, 1), Assign(0, 0, 0)]))
-    trace, _ = play(two, [10.0, 10.0], answer, Traits(asked="event"))
+    trace, _ = play(two, [10.0, 10.0], answer, Traits(trigger="event"))
     assert trace.finish_time_s.tolist() == [1.0, 2.0]
 
 
 # The rule `power_cap_w`: what the hosts draw together, and when that is too much.
 
-HEEDING = Traits(asked="event", powers_hosts=True, heeds_power_cap=True)
+HEEDING = Traits(trigger="event", powers_hosts=True, heeds_power_cap=True)
 #: 10 flop/s at 100 W, 5 flop/s at 40 W, 10 W and 5 W idle.
 STATES = (PState(10.0, 10.0, 100.0, 100.0), PState(5.0, 5.0, 40.0, 40.0))
 
@@ -238,7 +238,7 @@ def test_nodes_of_parallel_tasks_count():
     """Both nodes of the first task, and the third node while it computes."""
     tasks = make_tasks([100.0, 50.0], width=[2, 1])
     platform = homogeneous_cluster(3, idle_w=10.0, busy_w=100.0, speed=10.0)
-    parallel = Traits(asked="event", parallel=True, heeds_power_cap=True)
+    parallel = Traits(trigger="event", parallel=True, heeds_power_cap=True)
     draws: list[float] = []
 
     def one_by_one(state):

@@ -197,7 +197,7 @@ def test_arrays_of_the_state_cannot_be_written_to():
         return first_host(state)
 
     for asked in ("start", "arrival", "event"):
-        play(hosts(10, 10), [10.0, 20.0], answer, Traits(asked=asked))
+        play(hosts(10, 10), [10.0, 20.0], answer, Traits(trigger=asked))
     assert writeable == []
 
 

@@ -200,7 +200,7 @@ def test_place_holders_are_withdrawn_before_the_next_ask():
 
 def test_a_planned_task_may_go_another_way():
     """Allocated, or dropped, in the answer that planned it: its place-holder is void."""
-    traits = Traits(asked="start", parallel=True, may_drop=True)
+    traits = Traits(trigger="start", parallel=True, may_drop=True)
     trace, _ = play_on_nodes(
         nodes(5),
         C6,
@@ -270,7 +270,7 @@ def test_a_place_holder_respects_reservations():
 
 def test_serial_tasks_have_no_plan_of():
     """Offsets and starts mean sets of nodes."""
-    policy = Scripted(lambda state: [plan_of((0, 0, [0]))], Traits(asked="event"))
+    policy = Scripted(lambda state: [plan_of((0, 0, [0]))], Traits(trigger="event"))
     with pytest.raises(InvalidDecision, match="parallel"):
         reference.simulate(controller_of(nodes(2), make_tasks([10.0]), policy))
 

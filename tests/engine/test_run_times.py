@@ -276,7 +276,7 @@ def test_an_incomplete_run_names_ten_tasks_and_counts_the_rest():
 class LooksAtAllHosts(Scheduler):
     """Assigns at random, switches idle hosts off and on, and compares what it is told."""
 
-    traits = Traits(asked="event", uses_rng=True, uses_dvfs=True, powers_hosts=True)
+    traits = Traits(trigger="event", uses_rng=True, uses_dvfs=True, powers_hosts=True)
 
     def prepare(self, system, rng):
         self.rng_, self.looks_, self.mine_ = rng, 0, {}
@@ -380,7 +380,7 @@ def test_measured_times_with_and_without_a_grid(step):
     told = []
 
     class Queues(Scheduler):
-        traits = Traits(asked="arrival", needs_distributions=True)
+        traits = Traits(trigger="arrival", needs_distributions=True)
 
         def schedule(self, state):
             told.append((state.late_masses(task := next(state.waiting())).item(), state.mean_ready_time().item()))

@@ -41,7 +41,7 @@ DRIVERS = ["reference", "simgrid"]
 class InOrder(Scheduler):
     """Queue (task, host) once, as given."""
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
     def __init__(self, places: tuple[tuple[int, int], ...] = ()) -> None:
         self.places = places

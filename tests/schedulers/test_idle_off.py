@@ -342,7 +342,7 @@ def test_traits_are_those_of_the_wrapped_scheduler():
     """With P-states besides; instances and texts with parameters name it alike."""
     assert SlowestPStates.traits.uses_dvfs
     assert make_scheduler("slowest_pstates", {"scheduler": "wqr"}).traits.replicates
-    assert SlowestPStates("mct").traits.asked == "arrival"
+    assert SlowestPStates("mct").traits.trigger == "arrival"
     given_one = SlowestPStates(MaxMin(reschedule=False))
     tasks = make_tasks([1000.0, 300.0])
     assert executed(on_reference(PAIR, tasks, given_one)) == executed(on_reference(PAIR, tasks, "slowest_pstates"))

@@ -194,7 +194,7 @@ def test_a_kill_asks_again_in_the_same_instant(driver):
     class KillsTheLast(Scheduler):
         """Start what fits, else end what started last."""
 
-        traits = Traits(asked="event", parallel=True, may_cancel=True)
+        traits = Traits(trigger="event", parallel=True, may_cancel=True)
 
         def schedule(self, state):
             free, waiting = np.flatnonzero(state.nodes.free), state.next_waiting(1)

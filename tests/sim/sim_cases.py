@@ -97,7 +97,7 @@ def acting(act: Callable, **traits) -> Scheduler:
             act(state)
             return [Assign(t, h) for h, t in zip(state.idle_cores(), state.waiting(), strict=False)]
 
-    Acting.traits = Traits(asked="event", **traits)
+    Acting.traits = Traits(trigger="event", **traits)
     return Acting()
 
 
@@ -110,7 +110,7 @@ def deciding(answer: Callable, **traits) -> Scheduler:
         def schedule(self, state):
             return answer(state)
 
-    Deciding.traits = Traits(asked="event", **traits)
+    Deciding.traits = Traits(trigger="event", **traits)
     return Deciding()
 
 

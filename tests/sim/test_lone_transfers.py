@@ -29,7 +29,7 @@ MODELS = {
 class Sends(Scheduler):
     """Run task 0 on one host and task 1 on another."""
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
     def __init__(self, source: int = 0, target: int = 1) -> None:
         self.source, self.target = source, target

@@ -48,7 +48,7 @@ def random_jobs(seed: int, n: int, widest: int) -> list[tuple]:
 class Switching(Scheduler):
     """Starts jobs in order, switches nodes off while nothing waits, and chooses P-states."""
 
-    traits = Traits(asked="event", parallel=True, powers_hosts=True, uses_dvfs=True)
+    traits = Traits(trigger="event", parallel=True, powers_hosts=True, uses_dvfs=True)
 
     def schedule(self, state):
         waiting = state.next_waiting(1)

@@ -72,7 +72,7 @@ def clusters_xml() -> str:
 class Places(Scheduler):
     """Start each task when it comes, on the nodes that a list gives, in a P-state."""
 
-    traits = Traits(asked="event", parallel=True, may_cancel=True, replicates=True)
+    traits = Traits(trigger="event", parallel=True, may_cancel=True, replicates=True)
 
     def __init__(self, nodes: tuple = (), pstates: tuple = (), cancels_at: float = -1.0) -> None:
         self.nodes, self.pstates, self.cancels_at = nodes, pstates, cancels_at

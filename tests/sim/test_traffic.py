@@ -28,7 +28,7 @@ RING = ParallelWork(flops=(10.0,), pattern="ring", message_bytes=1000.0)
 class Asking(Scheduler):
     """Starts the first job on given nodes, after a look at what a policy may know of the network."""
 
-    traits = Traits(asked="event", parallel=True)
+    traits = Traits(trigger="event", parallel=True)
 
     def __init__(self, nodes: tuple[int, ...] = (0,)) -> None:
         self.nodes = nodes

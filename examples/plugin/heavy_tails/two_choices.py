@@ -13,7 +13,7 @@ class TwoChoices(Scheduler):
     .. [1] Mitzenmacher, The power of two choices in randomized load balancing, IEEE TPDS 12(10), 2001.
     """
 
-    traits = Traits(asked="arrival", uses_rng=True, platform_order_matters=True)
+    traits = Traits(trigger="arrival", uses_rng=True, platform_order_matters=True)
 
     def prepare(self, system, rng):
         self.rng_, self.places_ = rng, (np.arange(system.n_hosts), system.pstates)

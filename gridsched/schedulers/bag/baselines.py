@@ -33,7 +33,7 @@ class RoundRobin(Scheduler):
     .. [1] Textbook baseline.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="arrival", platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="arrival", platform_order_matters=True)
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Start with the first host."""
@@ -91,7 +91,7 @@ class OLB(_Immediate):
        independent tasks onto heterogeneous distributed computing systems", JPDC 61(6), 2001.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="arrival", platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="arrival", platform_order_matters=True)
 
     def _key(self, ready: Floats, run_time: Floats) -> Floats:
         return np.where(run_time < np.inf, ready, np.inf)
@@ -110,7 +110,7 @@ class MCT(_Immediate):
        class of independent tasks onto heterogeneous computing systems", JPDC 59(2), 1999.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="arrival")
+    traits: ClassVar[Traits] = Traits(trigger="arrival")
 
     def _key(self, ready: Floats, run_time: Floats) -> Floats:
         return ready + run_time
@@ -130,7 +130,7 @@ class WorkQueue(Scheduler):
        replication to schedule bag-of-tasks applications on computational grids", Euro-Par 2003.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", platform_order_matters=True)
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Note whether every task runs on every host."""
@@ -213,7 +213,7 @@ class WQR(WorkQueue):
        replication to schedule bag-of-tasks applications on computational grids", Euro-Par 2003.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", replicates=True, uses_rng=True, platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", replicates=True, uses_rng=True, platform_order_matters=True)
 
     def __init__(self, max_replicas: int = 2, pick: str = "oldest") -> None:
         self.max_replicas = max_replicas

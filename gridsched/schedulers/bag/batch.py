@@ -27,7 +27,7 @@ class BatchScheduler(Scheduler):
     event; without it a task, once mapped, stays in its host's queue.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event")
+    traits: ClassVar[Traits] = Traits(trigger="event")
     reschedule: bool = True
     _reads_files: ClassVar[bool] = False
     _by_cluster: ClassVar[bool] = False

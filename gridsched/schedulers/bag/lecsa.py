@@ -91,7 +91,7 @@ class LECSA(Scheduler):
     .. [1] LECSA paper (004), section 3.3.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", powers_hosts=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", powers_hosts=True)
 
     def __init__(
         self,

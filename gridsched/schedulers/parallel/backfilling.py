@@ -72,7 +72,7 @@ class ParallelQueue(Scheduler):
        (not read).
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", parallel=True, shares=True, platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", parallel=True, shares=True, platform_order_matters=True)
     _id: ClassVar[str]
     n_reserved: ClassVar[int]
     backfill_order: str | None = None

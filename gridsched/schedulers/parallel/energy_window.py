@@ -72,7 +72,7 @@ class EasyEnergyBudget(Scheduler):
     """
 
     traits: ClassVar[Traits] = TraitsWith(  # type: ignore[assignment]
-        Traits(asked="event", parallel=True, platform_order_matters=True), "switches_off", powers_hosts=True
+        Traits(trigger="event", parallel=True, platform_order_matters=True), "switches_off", powers_hosts=True
     )
     _id: ClassVar[str] = "easy_energy_budget"
 

@@ -76,7 +76,7 @@ class Batsim(Scheduler):
 
     traits = TraitsWith(
         Traits(
-            asked="event",
+            trigger="event",
             may_cancel=True,
             may_drop=True,
             powers_hosts=True,

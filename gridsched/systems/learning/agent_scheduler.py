@@ -91,7 +91,7 @@ class HostChoice(Choice):
     run the task.
     """
 
-    traits = Traits(asked="arrival", platform_order_matters=True)
+    traits = Traits(trigger="arrival", platform_order_matters=True)
     columns = ("completion_s", "run_time_s", "energy_j")
     scales = (0, 1, 2)
 
@@ -119,7 +119,7 @@ class PStateChoice(Choice):
     share one P-state: hosts of several cores have only the one that they start in.
     """
 
-    traits = Traits(asked="arrival", platform_order_matters=True, uses_dvfs=True)
+    traits = Traits(trigger="arrival", platform_order_matters=True, uses_dvfs=True)
     columns, scales = HostChoice.columns, HostChoice.scales
 
     def prepare(self, system: System) -> int:
@@ -183,7 +183,7 @@ class JobChoice(Choice):
         So many jobs are options, in order of submission.
     """
 
-    traits = Traits(asked="event", parallel=True, platform_order_matters=True)
+    traits = Traits(trigger="event", parallel=True, platform_order_matters=True)
     columns = ("start_s", "run_time_s", "nodes", "wait_s")
     scales = (0, 0, 1, 0)
 

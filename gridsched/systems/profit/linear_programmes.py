@@ -70,7 +70,7 @@ class _PlannedOnce(Scheduler):
 
     #: Among equal optima the solver's choice depends on the order of the machine types.
     traits = TraitsWith(
-        Traits(asked="start", may_drop=True, platform_order_matters=True, by_types=True),
+        Traits(trigger="start", may_drop=True, platform_order_matters=True, by_types=True),
         "power_off_unused",
         powers_hosts=True,
     )

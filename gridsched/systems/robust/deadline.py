@@ -88,7 +88,7 @@ class DeadlineScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, needs_distributions=True, notes=(CHANCE,)
+        trigger="arrival", may_cancel=True, may_drop=True, uses_dvfs=True, needs_distributions=True, notes=(CHANCE,)
     )
     _id: ClassVar[str]
 

@@ -49,7 +49,7 @@ class ParallelUtilityScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="event",
+        trigger="event",
         parallel=True,
         may_drop=True,
         uses_dvfs=True,

@@ -45,7 +45,7 @@ class UtilityScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="event", may_drop=True, uses_dvfs=True, needs_utility=True, heeds_budget=True
+        trigger="event", may_drop=True, uses_dvfs=True, needs_utility=True, heeds_budget=True
     )
     _id: ClassVar[str]
     _objective: ClassVar[int] = UPE
@@ -280,7 +280,7 @@ class RandomMapping(UtilityScheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        asked="event",
+        trigger="event",
         may_drop=True,
         uses_dvfs=True,
         uses_rng=True,

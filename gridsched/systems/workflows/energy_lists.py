@@ -33,7 +33,7 @@ class Option(NamedTuple):
 class PStateList(StaticList):
     """Base of static lists that choose P-states."""
 
-    traits: ClassVar[Traits] = Traits(asked="event", uses_dvfs=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", uses_dvfs=True)
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Forget the last run's timetable; find the P-states of each host."""
@@ -74,7 +74,7 @@ class ECS(PStateList):
        operating conditions", IEEE TPDS 22(8), 2011. https://doi.org/10.1109/TPDS.2010.208
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", uses_dvfs=True, platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", uses_dvfs=True, platform_order_matters=True)
 
     def _place_all(self, graph: TaskGraph, now: float) -> None:
         order = in_order(graph.tasks, graph.upward_ranks())

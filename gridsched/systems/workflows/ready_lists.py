@@ -25,7 +25,7 @@ class ReadyList(Scheduler):
     It is repeated until none is left; a task stays in its host's queue. A subclass says in `_choose` which.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event")
+    traits: ClassVar[Traits] = Traits(trigger="event")
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Get ready for the hosts of a run."""
@@ -122,7 +122,7 @@ class ReadyOLB(ReadyList):
        systems", JPDC 59, 1999, section 3.1 (OLB). https://doi.org/10.1006/jpdc.1999.1581
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event", platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", platform_order_matters=True)
 
     def _choose(self, ends: Floats, left: Floats) -> int:
         return int(np.argmax(left))

@@ -31,7 +31,7 @@ class StaticList(Scheduler):
     A task keeps its host. Tasks that are submitted later are placed into what is left of the timetable.
     """
 
-    traits: ClassVar[Traits] = Traits(asked="event")
+    traits: ClassVar[Traits] = Traits(trigger="event")
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Forget the last run's timetable."""

@@ -37,7 +37,7 @@ ROUTE_S = 13e-6
 class OneByOne(Scheduler):
     """Run one job at a time, on the first nodes."""
 
-    traits = Traits(asked="event", parallel=True)
+    traits = Traits(trigger="event", parallel=True)
 
     def schedule(self, state):
         """Start the first that waits once nothing runs."""

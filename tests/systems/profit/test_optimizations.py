@@ -63,7 +63,7 @@ def test_bounds_do_not_depend_on_who_else_is_listed(others):
 class _SwitchesOn(Scheduler):
     """Executes everything on the first host."""
 
-    traits = Traits(asked="start", powers_hosts=True)
+    traits = Traits(trigger="start", powers_hosts=True)
 
     def schedule(self, state):
         return [PowerOn(0), *(Assign(task, 0) for task in state.mappable.tolist())]
@@ -83,8 +83,8 @@ def test_hosts_off_and_pstates_of_the_scenario():
     assert (bounds.any.makespan_s, bounds.fixed.makespan_s) == (10, 20)
     assert (bounds.any.energy_j, bounds.fixed.energy_j) == (400, 400)
     assert bounds.differing == {"makespan_s"}
-    assert not bounds.beside(Traits(asked="event", uses_dvfs=True)).holds_fixed
-    assert bounds.beside(Traits(asked="event")).holds_fixed
+    assert not bounds.beside(Traits(trigger="event", uses_dvfs=True)).holds_fixed
+    assert bounds.beside(Traits(trigger="event")).holds_fixed
 
 
 def test_fields():
@@ -104,7 +104,7 @@ def test_fields():
 class _DropsMost(Scheduler):
     """Executes the first task and drops the others."""
 
-    traits = Traits(asked="event", may_drop=True)
+    traits = Traits(trigger="event", may_drop=True)
 
     def schedule(self, state):
         return [Assign(t, 0) if t == 0 else Drop(t) for t in state.mappable.tolist()]

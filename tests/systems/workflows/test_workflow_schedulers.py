@@ -24,7 +24,7 @@ IDS = [
 class Looks(Scheduler):
     """Keep the graph of all tasks, and run them on the first host."""
 
-    traits = Traits(asked="event")
+    traits = Traits(trigger="event")
 
     def __init__(self, seen: list | None = None) -> None:
         self.seen = seen
