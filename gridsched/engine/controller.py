@@ -93,7 +93,7 @@ class Controller:
         self._ended = False
         self._laws = Laws(tasks)
         self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, is_metered=is_metered)
-        if self._calls.attends:
+        if self._calls.observes_events:
             self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
         self._calls.prepare()
@@ -257,7 +257,7 @@ class Controller:
         """Do as `step` does, but ask who drives it instead of the policy.
 
         Yields each state in which the policy would be asked for a schedule, is sent the decisions,
-        and returns the commands. Whoever answers neither attends nor delegates.
+        and returns the commands. Whoever answers neither observes events nor delegates.
         """
         self.now = now
         commands: list[Command] = []
@@ -357,8 +357,8 @@ class Controller:
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (run.common and run.n_virtual))
         event_due = self._events.is_due(now) if self._events.exist else news
-        if calls.attends and (event_due or run.submitted > first_new or self._submissions.returned):
-            calls.attend(now)
+        if calls.observes_events and (event_due or run.submitted > first_new or self._submissions.returned):
+            calls.on_event(now)
         return event_due
 
     def _renew_next_timer(self) -> None:

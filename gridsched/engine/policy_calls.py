@@ -52,8 +52,8 @@ class PolicyCalls:
     scheduler : Scheduler
     trigger : str
         Its trait `trigger`.
-    attends : bool
-        Its trait `attends`.
+    observes_events : bool
+        Its trait `observes_events`.
     mapping_events : int
         How often it was asked for a schedule.
     policy_time_s : float
@@ -91,16 +91,16 @@ class PolicyCalls:
 
     def _follow(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        self.trigger, self.attends = scheduler.traits.trigger, scheduler.traits.attends
+        self.trigger, self.observes_events = scheduler.traits.trigger, scheduler.traits.observes_events
         self._handlers.heed(scheduler.traits)
 
     def prepare(self) -> None:
         """Let the policy prepare itself, before the run."""
         self.scheduler.prepare(self._shown, self._rng)
 
-    def attend(self, now: float) -> None:
+    def on_event(self, now: float) -> None:
         """Let the policy attend to its hosts at `now` [s]."""
-        self.decide(self.scheduler.attend, self._state_at(now, self._run.submitted, None))
+        self.decide(self.scheduler.on_event, self._state_at(now, self._run.submitted, None))
 
     def state_to_schedule(self, now: float, only: int | None = None) -> LiveState:
         """Return the state in which a schedule is asked for, of one task `only` where that is given."""
@@ -137,7 +137,7 @@ class PolicyCalls:
         began = stopwatch() if stopwatch else 0.0
         answer = ask(state)
         if answer is None:
-            name = "attend" if ask == self.scheduler.attend else "schedule"
+            name = "on_event" if ask == self.scheduler.on_event else "schedule"
             self._refuse(state.now, f"{name}() returned None; return a list of decisions, or an empty one")
         if stopwatch:
             self.policy_time_s += stopwatch() - began

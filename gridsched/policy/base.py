@@ -62,8 +62,8 @@ class Traits:
     heeds_power_cap : bool
         Lets the hosts never draw more than `State.power` allows. Under a cap other policies run,
         too, until they exceed it.
-    attends : bool
-        Besides, `attend` is asked at time 0 and at every event, before `schedule`, however that is
+    observes_events : bool
+        Besides, `on_event` is asked at time 0 and at every event, before `schedule`, however that is
         asked.
     external : bool
         Another program decides, which the run may start: it has a process of its own, which ends
@@ -96,7 +96,7 @@ class Traits:
     reserves: bool = False
     heeds_budget: bool = False
     heeds_power_cap: bool = False
-    attends: bool = False
+    observes_events: bool = False
     needs_carbon: bool = False
     external: bool = False
     notes: tuple[str, ...] = ()
@@ -173,8 +173,8 @@ class Scheduler(ABC):
         A list or tuple applies as a whole afterwards.
         """
 
-    def attend(self, state: State) -> Iterable[Decision]:
-        """Return what to do before `schedule` is asked, if it is (`Traits.attends`)."""
+    def on_event(self, state: State) -> Iterable[Decision]:
+        """Return what to do before `schedule` is asked, if it is (`Traits.observes_events`)."""
         return ()
 
     def finish(self, state: State) -> None:  # noqa: B027

@@ -64,7 +64,7 @@ class IdleOff(Wrapper):
 
     _id: ClassVar[str] = "idle_off"
     traits: ClassVar[Traits] = TraitsOfWrapped(  # type: ignore[assignment]
-        powers_hosts=True, attends=True
+        powers_hosts=True, observes_events=True
     )
 
     def __init__(self, scheduler: str | Scheduler = "mct", timeout_s: float = 60.0) -> None:
@@ -81,8 +81,8 @@ class IdleOff(Wrapper):
         """
         check_number(self._id, "timeout_s", self.timeout_s, lambda x: x >= 0, "at least 0 s (inf: never)")
         super().prepare(system, rng)
-        if self.wrapped_.traits.attends:
-            raise InputError(f"idle_off cannot wrap {self.wrapped_!r}, which attends events.")
+        if self.wrapped_.traits.observes_events:
+            raise InputError(f"idle_off cannot wrap {self.wrapped_!r}, which observes events.")
         self.system_ = system
         platform = system.platform
         least_w = np.fmin.reduce(
@@ -105,7 +105,7 @@ class IdleOff(Wrapper):
                 self.plan_ = decision
         return answer
 
-    def attend(self, state: State) -> Iterable[Decision]:
+    def on_event(self, state: State) -> Iterable[Decision]:
         """Switch hosts on that are needed, and off that have been idle for long."""
         since, is_on = state.idle_since, state.is_on
         idle = np.isfinite(since)

@@ -158,9 +158,9 @@ class Wrapper(Scheduler):
         answer = self.wrapped_.schedule(cast(State, shown))
         return answer if answer is None else list(self._changed(list(shown.taken(answer)), state))
 
-    def attend(self, state: State) -> Iterable[Decision]:
-        """Ask the wrapped scheduler, if it attends events."""
-        return self.wrapped_.attend(state)
+    def on_event(self, state: State) -> Iterable[Decision]:
+        """Ask the wrapped scheduler, if it observes events."""
+        return self.wrapped_.on_event(state)
 
     def finish(self, state: State) -> None:
         """Let the wrapped scheduler take leave."""

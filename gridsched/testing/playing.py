@@ -156,9 +156,9 @@ class Watched(Scheduler):
         """Ask the scheduler."""
         return self._ask(state, self.scheduler.schedule)
 
-    def attend(self, state: State) -> Iterable[Decision]:
+    def on_event(self, state: State) -> Iterable[Decision]:
         """Ask the scheduler."""
-        return self._ask(state, self.scheduler.attend)
+        return self._ask(state, self.scheduler.on_event)
 
     def _ask(self, state: State, asked: Callable[[State], Iterable[Decision]]) -> Iterable[Decision]:
         self._asked += 1

@@ -23,7 +23,7 @@ KEYS = [
     ("way", "execution_mode"),
 ]
 #: Former and present names of traits of policies.
-TRAITS = [("asked", "trigger")]
+TRAITS = [("attends", "observes_events"), ("asked", "trigger")]
 #: Former and present names that the package offers.
 NAMES = []
 #: Tables of a study in which the keys stand; the others are settings.

@@ -344,7 +344,7 @@ def test_a_successor_that_maps_at_arrivals_is_asked_between_mapping_events():
     assert trace.start_time_s.tolist() == [0.0, 3.0]
 
 
-# `attend`: asked at time 0 and at every event before `schedule`; and since when hosts are idle.
+# `on_event`: asked at time 0 and at every event before `schedule`; and since when hosts are idle.
 
 INF = float("inf")
 
@@ -360,8 +360,8 @@ class Attending(Scripted):
         super().prepare(system, rng)
         self.seen_: list[tuple] = []
 
-    def attend(self, state):
-        self.seen_.append(("attends", state.now, state.mappable.tolist()))
+    def on_event(self, state):
+        self.seen_.append(("observes_events", state.now, state.mappable.tolist()))
         return self.attended(state)
 
     def schedule(self, state):
@@ -382,27 +382,27 @@ def test_an_arrival_scheduler_attends_before_each_event():
         assert state.is_on[host]
         return [Assign(task, host) for task in state.waiting()]
 
-    traits = Traits(trigger="arrival", attends=True, powers_hosts=True)
+    traits = Traits(trigger="arrival", observes_events=True, powers_hosts=True)
     policy = Attending(answer, attended, traits)
     tasks = make_tasks([1.0, 1.0, 9.0], [3.0, 3.0, 7.0])
     reference.simulate(controller_of(hosts(1.0, 1.0, boot_time_s=4.0), tasks, policy))
     assert policy.seen_ == [
-        ("attends", 0, []),
-        ("attends", 3, [0, 1]),
+        ("observes_events", 0, []),
+        ("observes_events", 3, [0, 1]),
         ("schedules", 3, [0]),
         ("schedules", 3, [1]),
-        ("attends", 4, []),
-        ("attends", 5, []),
-        ("attends", 6, []),
-        ("attends", 7, [2]),
+        ("observes_events", 4, []),
+        ("observes_events", 5, []),
+        ("observes_events", 6, []),
+        ("observes_events", 7, [2]),
         ("schedules", 7, [2]),
-        ("attends", 11, []),
+        ("observes_events", 11, []),
     ]
 
 
-def test_attend_must_return_decisions():
+def test_on_event_must_return_decisions():
     """None is no answer."""
-    policy = Attending(lambda state: [], lambda state: None, Traits(trigger="event", attends=True))
+    policy = Attending(lambda state: [], lambda state: None, Traits(trigger="event", observes_events=True))
     with pytest.raises(InvalidDecision, match=r"attend\(\) returned None"):
         reference.simulate(controller_of(hosts(1.0), [1.0], policy))
 

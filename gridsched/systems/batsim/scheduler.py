@@ -83,7 +83,7 @@ class Batsim(Scheduler):
             uses_dvfs=True,
             platform_order_matters=True,
             parallel=True,
-            attends=True,
+            observes_events=True,
             external=True,
         ),
         "asks_waiting_time",
