@@ -20,7 +20,13 @@ _KEYS: dict[str, str] = {
     "way": "execution_mode",
 }
 #: Other options, parameters, traits of policies and public names.
-_OTHERS: dict[str, str] = {"asked": "trigger", "attends": "observes_events", "by": "group_by"}
+_OTHERS: dict[str, str] = {
+    "asked": "trigger",
+    "attends": "observes_events",
+    "by": "group_by",
+    "heeds_budget": "respects_budget",
+    "heeds_power_cap": "respects_power_cap",
+}
 _ALL = _KEYS | _OTHERS
 _STORED = {new: old for old, new in _KEYS.items()}
 _UNKNOWN = re.compile(r"(?:unexpected keyword argument|has no attribute|cannot import name) '(\w+)'")

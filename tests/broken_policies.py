@@ -221,9 +221,9 @@ class IgnoresPower(Sound):
 
 
 class Overspends(Sound):
-    """Says that it heeds the energy budget, and does not."""
+    """Says that it respects the energy budget, and does not."""
 
-    traits = Traits(trigger="event", needs_utility=True, heeds_budget=True)
+    traits = Traits(trigger="event", needs_utility=True, respects_budget=True)
 
 
 class Writes(Sound):
@@ -355,7 +355,7 @@ class SoundParallel(Scheduler):
 class ReservesBusyNodes(SoundParallel):
     """Reserves the first nodes from the next moment on, whatever runs there."""
 
-    traits = replace(SoundParallel.traits, heeds_budget=True)
+    traits = replace(SoundParallel.traits, respects_budget=True)
 
     def schedule(self, state):
         return [

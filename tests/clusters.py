@@ -30,7 +30,7 @@ NODE_POWER_W = np.array([[[40.0, 16.0], [30.0, 10.0]], [[INF, INF], [50.0, 20.0]
 #: For one node's work [s]; half as fast in the second P-state.
 TYPICAL_S = np.array([[[10.0, 20.0], [20.0, 40.0]], [[INF, INF], [12.0, 24.0]]])
 PARALLEL = Traits(trigger="event", parallel=True)
-OF_BUDGETS = Traits(trigger="event", parallel=True, heeds_budget=True, may_drop=True)
+OF_BUDGETS = Traits(trigger="event", parallel=True, respects_budget=True, may_drop=True)
 
 
 def nodes_needed(cores: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ FITS, BEGINS_LATER, EXCEEDS = 0, 1, 2
 class BudgetGuard:
     """Keeps decisions inside a budget that refuses.
 
-    A policy that heeds budgets must not ask for more. What another policy asks for too much is put
+    A policy that respects budgets must not ask for more. What another policy asks for too much is put
     off: the task waits for the next period.
 
     Parameters
@@ -54,11 +54,11 @@ class BudgetGuard:
         """Whether the present period's budget has a limit that nobody may exceed."""
         return self._limits or self._account.refuses
 
-    def heed(self, traits: Traits) -> None:
+    def apply_traits(self, traits: Traits) -> None:
         """Judge decisions of a policy with these traits from now on."""
         # before the first period, too: what begins inside it must wait for it
         # what a policy knows of sites that differ is their mean: it may ask for too much
-        self.puts_off = self._limits and (not traits.heeds_budget or bool(self._weights.sites))
+        self.puts_off = self._limits and (not traits.respects_budget or bool(self._weights.sites))
         self._once = traits.trigger == "start"
 
     def admit(

@@ -93,7 +93,7 @@ class DecisionHandlers:
         """Whether a budget refuses what exceeds it."""
         return self._guard is not None and self._guard.refuses
 
-    def heed(self, traits: Traits) -> None:
+    def apply_traits(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
         self._traits = traits
         self._handlers = dict(self._HANDLERS)
@@ -103,7 +103,7 @@ class DecisionHandlers:
         for column in traits.notes:
             self.notes.setdefault(column, np.full(len(self._run.states), np.nan))
         if self._guard is not None:
-            self._guard.heed(traits)
+            self._guard.apply_traits(traits)
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
         """Apply a decision at `now` [s], or say why it is not allowed."""

@@ -172,8 +172,8 @@ class PowerCap:
         if not self._is_exceeded():
             return None
         why = f"the hosts would draw {self._powers.total_w:.6g} W, and the cap (power_cap_w) is {self._cap_w:.6g} W"
-        if not scheduler.traits.heeds_power_cap:
-            why += "; this scheduler heeds no cap, power_capped_mct does"
+        if not scheduler.traits.respects_power_cap:
+            why += "; this scheduler respects no cap, power_capped_mct does"
         begun = [each for each in commands if isinstance(each, Execution)]
         return (why, begun[-1].task, begun[-1].host) if begun else (why, None, None)
 

@@ -92,7 +92,7 @@ class PolicyCalls:
     def _follow(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
         self.trigger, self.observes_events = scheduler.traits.trigger, scheduler.traits.observes_events
-        self._handlers.heed(scheduler.traits)
+        self._handlers.apply_traits(scheduler.traits)
 
     def prepare(self) -> None:
         """Let the policy prepare itself, before the run."""

@@ -56,10 +56,10 @@ class Traits:
         Lays the parts of parallel tasks on nodes that they share, too (`State.nodes`).
     reserves : bool
         Gives parallel tasks starts to come, which hold only as long as nodes keep their speed.
-    heeds_budget : bool
+    respects_budget : bool
         Never asks for more than `State.energy` leaves: where a budget refuses, it is an error if
         it does. What a policy without it asks for too much is postponed by the controller.
-    heeds_power_cap : bool
+    respects_power_cap : bool
         Lets the hosts never draw more than `State.power` allows. Under a cap other policies run,
         too, until they exceed it.
     observes_events : bool
@@ -94,8 +94,8 @@ class Traits:
     parallel: bool = False
     shares: bool = False
     reserves: bool = False
-    heeds_budget: bool = False
-    heeds_power_cap: bool = False
+    respects_budget: bool = False
+    respects_power_cap: bool = False
     observes_events: bool = False
     needs_carbon: bool = False
     external: bool = False

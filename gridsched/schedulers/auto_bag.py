@@ -132,7 +132,7 @@ class AutoBag(Scheduler):
         if cap_w is not None and ranks[best][0] == math.inf:
             raise InputError(
                 f"auto_bag: no candidate stays within power_cap_w = {cap_w:g}. Raise the cap, or "
-                "use power_capped_mct, which heeds it."
+                "use power_capped_mct, which respects it."
             )
         return [Delegate(self.able_[best].clone())]
 

@@ -140,7 +140,7 @@ def fair_share_j(remaining_j: float, time_left_s: float, mean_etc_s: float) -> f
 def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> EnergyFilter:
     """Return the filter that parameter ``energy_leniency`` of the scheduler `owner` asks for.
 
-    `by_utility` says whether that maps the tasks first that are worth most; ``"auto"`` heeds it.
+    `by_utility` says whether that maps the tasks first that are worth most; ``"auto"`` respects it.
 
     Raises
     ------

@@ -100,7 +100,7 @@ DEPENDENT_CASES = (
         "tasks that wait for others",
     ),
 )
-#: What one that heeds power caps must cope with besides: one host at full power, or both slowly.
+#: What one that respects power caps must cope with besides: one host at full power, or both slowly.
 CAPPED_CASES = (
     Case(
         "a power cap",
@@ -369,7 +369,7 @@ def _cases_for(traits: Traits) -> tuple[Case, ...]:
         cases += ONE_HOST_CASES
     if traits.by_types:
         cases += TYPED_CASES
-    if traits.heeds_power_cap:
+    if traits.respects_power_cap:
         cases += CAPPED_CASES
     if traits.needs_distributions:
         cases = STOCHASTIC_CASES + DEPENDENT_STOCHASTIC_CASES

@@ -23,7 +23,12 @@ KEYS = [
     ("way", "execution_mode"),
 ]
 #: Former and present names of traits of policies.
-TRAITS = [("attends", "observes_events"), ("asked", "trigger")]
+TRAITS = [
+    ("heeds_power_cap", "respects_power_cap"),
+    ("heeds_budget", "respects_budget"),
+    ("attends", "observes_events"),
+    ("asked", "trigger"),
+]
 #: Former and present names that the package offers.
 NAMES = []
 #: Tables of a study in which the keys stand; the others are settings.

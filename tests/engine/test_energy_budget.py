@@ -18,8 +18,8 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Assign, Cancel, Drop, Postpone, PowerOn, WakeAt
 
-HEEDING = Traits("event", may_drop=True, heeds_budget=True)
-ARRIVING = Traits("arrival", may_drop=True, heeds_budget=True)
+RESPECTING = Traits("event", may_drop=True, respects_budget=True)
+ARRIVING = Traits("arrival", may_drop=True, respects_budget=True)
 
 
 def idle_free(*speeds: float, watts: float = 10.0) -> Platform:
@@ -48,7 +48,7 @@ def test_the_state_tells_what_is_consumed_committed_and_left():
     def last(state):
         return answer(state) or ([Drop(2)] if state.now == 2.0 else [])
 
-    play(idle_free(10.0), tasks, last, HEEDING, budget=budget)
+    play(idle_free(10.0), tasks, last, RESPECTING, budget=budget)
     assert (seen[0.0].budget_j, seen[0.0].remaining_j) == (100.0, 100.0)
     at_2 = seen[2.0]
     assert at_2.consumed_j == pytest.approx(20.0, rel=1e-15)
@@ -62,7 +62,7 @@ def test_what_runs_beyond_the_period_is_committed_up_to_its_end():
     """10 s at 10 W in a period of 8 s: at 2 s 20 J are drawn, and 60 J are bound to be."""
     answer, seen = seen_energy(at((0.0, [Assign(0, 0)]), (2.0, [Drop(1)])))
     tasks = make_tasks([100.0, 1.0], [0.0, 2.0])
-    play(idle_free(10.0), tasks, answer, HEEDING, budget=EnergyBudget(100.0, period_s=8.0))
+    play(idle_free(10.0), tasks, answer, RESPECTING, budget=EnergyBudget(100.0, period_s=8.0))
     energy = seen[2.0]
     assert (energy.consumed_j, energy.committed_j, energy.remaining_j) == (20.0, 60.0, 20.0)
 
@@ -73,7 +73,7 @@ def test_a_task_that_waits_for_its_files_is_committed_from_its_start():
     platform = Platform(idle_free(10.0, 10.0).hosts, (Cluster("A", (0,), 10.0), Cluster("B", (1,), 10.0)))
     files = DataFiles(("f",), np.array([100.0]), (("A",),))
     tasks = make_tasks([40.0, 1.0, 1.0], [0.0, 1.0, 11.0], input_files=[(0,), (), ()], files=files)
-    trace, _ = play(platform, tasks, answer, HEEDING, budget=EnergyBudget(100.0, period_s=12.0))
+    trace, _ = play(platform, tasks, answer, RESPECTING, budget=EnergyBudget(100.0, period_s=12.0))
     assert rows(trace) == [(10.0, 1, 0, 14.0)]
     assert (seen[1.0].consumed_j, seen[1.0].committed_j) == (0.0, 20.0)
     assert (seen[11.0].consumed_j, seen[11.0].committed_j) == (10.0, 10.0)
@@ -88,7 +88,7 @@ def test_a_host_that_boots_draws_its_own_power_and_takes_tasks_later():
         Platform((host,)),
         make_tasks([100.0, 1.0], [0.0, 1.0]),
         answer,
-        replace(HEEDING, powers_hosts=True),
+        replace(RESPECTING, powers_hosts=True),
         hosts_off=(0,),
         budget=EnergyBudget(1e3, period_s=8.0),
     )
@@ -115,7 +115,7 @@ def test_figures_of_b5_two_machines_at_the_end_of_the_day():
     tasks = make_tasks([before / watts, length, 1.0], [0.0, start, 1390 * 60.0])
     answer, seen = seen_energy(at((0.0, [Assign(0, 1)]), (start, [Assign(1, 0)]), (1390 * 60.0, [Drop(2)])))
     budget = EnergyBudget(500_000.0, period_s=day)
-    play(idle_free(1.0, 1.0, watts=watts), tasks, answer, HEEDING, budget=budget)
+    play(idle_free(1.0, 1.0, watts=watts), tasks, answer, RESPECTING, budget=budget)
     energy = seen[1390 * 60.0]
     assert energy.consumed_j == pytest.approx(100_000.0, rel=1e-12)
     assert energy.committed_j == pytest.approx(50_000.0, rel=1e-12)
@@ -128,10 +128,10 @@ def test_a_decision_beyond_the_budget_is_invalid(decide):
     tasks = make_tasks([60.0, 30.0, 40.0])
     budget = EnergyBudget(95.0, period_s=1000.0)
     fits = at((0.0, [Assign(0, 0), decide(1, 1), Drop(2)]))
-    play(idle_free(10.0, 10.0), tasks, fits, HEEDING, budget=budget)
+    play(idle_free(10.0, 10.0), tasks, fits, RESPECTING, budget=budget)
     fits_not = at((0.0, [Assign(0, 0), decide(2, 1), Drop(1)]))
     with pytest.raises(InvalidDecision, match=r"task 3, host 'h1'.*40 J.*35 J"):
-        play(idle_free(10.0, 10.0), tasks, fits_not, HEEDING, budget=budget)
+        play(idle_free(10.0, 10.0), tasks, fits_not, RESPECTING, budget=budget)
 
 
 def test_what_takes_the_whole_budget_fits_whatever_rounding_adds():
@@ -140,7 +140,7 @@ def test_what_takes_the_whole_budget_fits_whatever_rounding_adds():
         idle_free(1.0, watts=0.1),
         [1.0, 2.0],
         at((0.0, [plan((0, 0), (1, 0))])),
-        HEEDING,
+        RESPECTING,
         budget=EnergyBudget(0.3, period_s=1000.0),
     )
     assert rows(trace) == [(0.0, 0, 0, 1.0), (1.0, 0, 1, 3.0)]
@@ -150,7 +150,7 @@ def test_of_a_plan_only_the_part_inside_the_period_counts():
     """Two tasks of 60 J in one queue until 12 s; the period ends at 8 s with 80 J."""
     tasks = make_tasks([60.0, 60.0])
     decisions = [plan((0, 0), (1, 0))]
-    trace, _ = play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING, budget=EnergyBudget(80.0, period_s=8.0))
+    trace, _ = play(idle_free(10.0), tasks, at((0.0, decisions)), RESPECTING, budget=EnergyBudget(80.0, period_s=8.0))
     assert rows(trace) == [(0.0, 0, 0, 6.0), (6.0, 0, 1, 12.0)]
     periods = trace.periods
     assert periods["start"].tolist() == [0.0, 8.0]
@@ -158,7 +158,7 @@ def test_of_a_plan_only_the_part_inside_the_period_counts():
     np.testing.assert_allclose(periods["consumed_j"], [80.0, 40.0], rtol=1e-12)
     np.testing.assert_allclose(periods["carried_over_j"], [0.0, 40.0], rtol=1e-12)
     with pytest.raises(InvalidDecision, match="8 s"):
-        play(idle_free(10.0), tasks, at((0.0, decisions)), HEEDING, budget=EnergyBudget(79.9, period_s=8.0))
+        play(idle_free(10.0), tasks, at((0.0, decisions)), RESPECTING, budget=EnergyBudget(79.9, period_s=8.0))
 
 
 def test_in_a_plan_each_host_begins_at_once():
@@ -168,7 +168,7 @@ def test_in_a_plan_each_host_begins_at_once():
             idle_free(10.0, 10.0),
             [60.0, 60.0],
             at((0.0, [plan((0, 0), (1, 1))])),
-            HEEDING,
+            RESPECTING,
             budget=EnergyBudget(110.0, period_s=8.0),
         )
 
@@ -180,7 +180,7 @@ def test_what_begins_after_the_period_counts_nothing_in_it():
             idle_free(10.0),
             [60.0] * 3,
             at((0.0, [plan((0, 0), (1, 0), (2, 0))])),
-            HEEDING,
+            RESPECTING,
             budget=EnergyBudget(79.0, period_s=8.0),
         )
 
@@ -189,14 +189,14 @@ def test_in_a_plan_the_third_task_of_two_cores_waits_for_one():
     """30 J each at 5 W a core: two from 0 s on and, until 8 s, 10 J of the third."""
     host = Host("h0", (PState(10.0, 0.0, 0.0, 10.0),), cores=2)
     decisions = at((0.0, [plan((0, 0), (1, 0), (2, 0))]))
-    trace, _ = play(Platform((host,)), [60.0] * 3, decisions, HEEDING, budget=EnergyBudget(70.0, period_s=8.0))
+    trace, _ = play(Platform((host,)), [60.0] * 3, decisions, RESPECTING, budget=EnergyBudget(70.0, period_s=8.0))
     assert rows(trace) == [(0.0, 0, 0, 6.0), (0.0, 0, 1, 6.0), (6.0, 0, 2, 12.0)]
 
 
 def test_a_task_that_spans_two_boundaries():
     """25 s at 10 W in periods of 10 s: the second one holds 100 J of it, the third 50 J."""
     trace, _ = play(
-        idle_free(10.0), [250.0], at((0.0, [Assign(0, 0)])), HEEDING, budget=EnergyBudget(1e3, period_s=10.0)
+        idle_free(10.0), [250.0], at((0.0, [Assign(0, 0)])), RESPECTING, budget=EnergyBudget(1e3, period_s=10.0)
     )
     np.testing.assert_allclose(trace.periods["consumed_j"], [100.0, 100.0, 50.0], rtol=1e-12)
     np.testing.assert_allclose(trace.periods["carried_over_j"], [0.0, 100.0, 50.0], rtol=1e-12)
@@ -207,7 +207,7 @@ def test_what_is_carried_over_a_boundary_draws_from_the_next_budget():
     day, start = 86_400.0, 23 * 3600.0 + 50 * 60.0
     tasks = make_tasks([1800.0, 1.0], [start, day + 60.0])
     answer, seen = seen_energy(at((start, [Assign(0, 0)]), (day + 60.0, [Drop(1)])))
-    trace, _ = play(idle_free(1.0, watts=50.0), tasks, answer, HEEDING, budget=EnergyBudget(1e6, period_s=day))
+    trace, _ = play(idle_free(1.0, watts=50.0), tasks, answer, RESPECTING, budget=EnergyBudget(1e6, period_s=day))
     np.testing.assert_allclose(trace.periods["consumed_j"], [30e3, 60e3], rtol=1e-12)
     np.testing.assert_allclose(trace.periods["carried_over_j"], [0.0, 60e3], rtol=1e-12)
     assert seen[day + 60.0].consumed_j == pytest.approx(3e3, rel=1e-12)
@@ -219,7 +219,7 @@ def test_postponed_tasks_reappear_at_the_first_ask_of_the_next_period():
     tasks = make_tasks([10.0, 10.0])
     answer = at((0.0, [Postpone(1), Assign(0, 0)]), (100.0, [Assign(1, 0)]))
     trace, policy = play(
-        idle_free(10.0), tasks, answer, HEEDING, interval=25.0, budget=EnergyBudget(1e9, period_s=100.0)
+        idle_free(10.0), tasks, answer, RESPECTING, interval=25.0, budget=EnergyBudget(1e9, period_s=100.0)
     )
     asked = dict(policy.asked_)
     assert asked == {0.0: [0, 1], 25.0: [], 50.0: [], 75.0: [], 100.0: [1]}
@@ -240,7 +240,7 @@ def test_postponed_tasks_reappear_without_mapping_events_too():
         first = [Assign(0, 0)] if state.now == 0.0 and 0 in state.mappable else []
         return [*answer(state), *first]
 
-    for traits in (HEEDING, ARRIVING):
+    for traits in (RESPECTING, ARRIVING):
         trace, policy = play(idle_free(10.0), tasks, with_the_first, traits, budget=EnergyBudget(1e9, period_s=100.0))
         assert rows(trace) == [(0.0, 0, 0, 1.0), (100.0, 0, 1, 101.0), (101.0, 0, 2, 102.0)]
     assert policy.times == [0.0, 0.0, 0.0, 100.0, 100.0]
@@ -249,9 +249,9 @@ def test_postponed_tasks_reappear_without_mapping_events_too():
 def test_postponing_needs_a_budget_and_a_mappable_task():
     """There is no next period without a budget."""
     with pytest.raises(InvalidDecision, match="there is none"):
-        play(idle_free(10.0), [10.0], lambda s: [Postpone(0)], HEEDING)
+        play(idle_free(10.0), [10.0], lambda s: [Postpone(0)], RESPECTING)
     with pytest.raises(InvalidDecision, match="it is running"):
-        play(idle_free(10.0), [10.0], lambda s: [Assign(0, 0), Postpone(0)], HEEDING, budget=EnergyBudget(1e9))
+        play(idle_free(10.0), [10.0], lambda s: [Assign(0, 0), Postpone(0)], RESPECTING, budget=EnergyBudget(1e9))
 
 
 def test_a_task_that_is_postponed_for_ever_is_an_incomplete_run():
@@ -261,7 +261,7 @@ def test_a_task_that_is_postponed_for_ever_is_an_incomplete_run():
             idle_free(10.0),
             [10.0],
             lambda s: [Postpone(t) for t in s.waiting()],
-            HEEDING,
+            RESPECTING,
             interval=50.0,
             budget=EnergyBudget(1e9, period_s=100.0),
         )
@@ -272,7 +272,7 @@ def test_before_the_first_period_nothing_is_limited_or_counted():
     tasks = make_tasks([60.0, 50.0], [0.0, 7.0])
     answer, seen = seen_energy(first_host)
     budget = EnergyBudget(60.0, period_s=100.0, first_period_start_s=5.0)
-    trace, _ = play(idle_free(10.0), tasks, answer, HEEDING, budget=budget)
+    trace, _ = play(idle_free(10.0), tasks, answer, RESPECTING, budget=budget)
     assert seen[0.0].remaining_j == math.inf
     assert seen[7.0].consumed_j == pytest.approx(10.0, rel=1e-12)  # 5 to 6 s
     np.testing.assert_allclose(trace.periods["consumed_j"], [60.0], rtol=1e-12)
@@ -284,7 +284,7 @@ def test_what_a_period_leaves_is_shared_by_those_that_are_left():
     tasks = make_tasks([40.0, 130.0, 1.0], [0.0, 100.0, 200.0])
     answer, seen = seen_energy(first_host)
     budget = EnergyBudget(100.0, period_s=100.0, carry_over=True, periods=3)
-    trace, _ = play(idle_free(10.0), tasks, answer, HEEDING, budget=budget)
+    trace, _ = play(idle_free(10.0), tasks, answer, RESPECTING, budget=budget)
     assert [seen[t].budget_j for t in (0.0, 100.0, 200.0)] == pytest.approx([100, 130, 130])
     np.testing.assert_allclose(trace.periods["budget_j"], [100.0, 130.0, 130.0], rtol=1e-12)
 
@@ -294,7 +294,7 @@ def test_what_a_period_draws_beyond_its_budget_is_missing_later():
     tasks = make_tasks([1.0, 1.0, 1.0], [0.0, 10.0, 20.0])
     answer, seen = seen_energy(lambda state: [Drop(task) for task in state.waiting()])
     budget = EnergyBudget(8.0, period_s=10.0, carry_over=True, periods=3)
-    play(hosts(10.0), tasks, answer, HEEDING, budget=budget)
+    play(hosts(10.0), tasks, answer, RESPECTING, budget=budget)
     assert [seen[t].budget_j for t in (0.0, 10.0, 20.0)] == pytest.approx([8.0, 7.0, 4.0])
 
 
@@ -302,7 +302,7 @@ def test_where_all_is_drawn_a_later_period_has_nothing():
     """8 J for two periods of 10 s at 1 W idle: 10 are gone after the first; none is below 0."""
     answer, seen = seen_energy(lambda state: [Drop(task) for task in state.waiting()])
     budget = EnergyBudget(4.0, period_s=10.0, carry_over=True, periods=2)
-    play(hosts(10.0), make_tasks([1.0, 1.0], [0.0, 10.0]), answer, HEEDING, budget=budget)
+    play(hosts(10.0), make_tasks([1.0, 1.0], [0.0, 10.0]), answer, RESPECTING, budget=budget)
     assert [seen[t].budget_j for t in (0.0, 10.0)] == [4.0, 0.0]
 
 
@@ -547,7 +547,7 @@ def test_what_remains_keeps_the_idle_power_of_every_host():
     """Two hosts of 20 W idle in a period of 100 s; the task takes 80 W more for 30 s."""
     answer, seen = seen_energy(at((0.0, [Assign(0, 0)]), (10.0, []), (50.0, [Drop(1), Drop(2)])))
     tasks = make_tasks([30.0, 1.0, 1.0], [0.0, 10.0, 50.0])
-    play(idling(2, 20.0), tasks, answer, HEEDING, budget=EnergyBudget(7000.0, period_s=100.0))
+    play(idling(2, 20.0), tasks, answer, RESPECTING, budget=EnergyBudget(7000.0, period_s=100.0))
     accounts = {now: (e.consumed_j, e.committed_j, e.idle_j, e.remaining_j) for now, e in seen.items()}
     assert accounts[0.0] == (0.0, 0.0, 4000.0, 3000.0)
     assert accounts[10.0] == (1200.0, 1600.0, 3600.0, 600.0)
@@ -559,7 +559,7 @@ def test_a_period_without_end_keeps_idle_power_until_the_last_committed_task_end
     answer, seen = seen_energy(at((0.0, [Assign(0, 0), Assign(1, 0)]), (10.0, [Drop(2)])))
     tasks = make_tasks([30.0, 20.0, 1.0], [0.0, 0.0, 10.0])
     budget = EnergyBudget(9000.0, period_s=math.inf)
-    play(idling(2, 20.0), tasks, answer, HEEDING, budget=budget)
+    play(idling(2, 20.0), tasks, answer, RESPECTING, budget=budget)
     assert seen[0.0].idle_j == 0.0
     assert seen[10.0].idle_j == 2 * 20.0 * 40.0
     assert seen[10.0].remaining_j == 9000.0 - 1200.0 - 40.0 * 80.0 - 1600.0

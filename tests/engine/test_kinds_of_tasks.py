@@ -250,7 +250,7 @@ def test_a_cap_on_power_holds_for_shared_nodes():
 def test_a_budget_holds_for_shared_nodes():
     """One core of four for 10 s counts 20 W / 4 less its share of 5 W idle: 37.5 J; idle 2 x 5 W for 20 s."""
     tasks = make_tasks([100.0, 100.0], width=1, demand=[[1], [3]])
-    traits = Traits(trigger="event", parallel=True, shares=True, heeds_budget=True)
+    traits = Traits(trigger="event", parallel=True, shares=True, respects_budget=True)
     seen = []
 
     def answer(state):

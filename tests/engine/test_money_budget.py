@@ -28,7 +28,7 @@ from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.testing.cases import cases_for
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
-HEEDING = Traits("event", may_drop=True, heeds_budget=True)
+RESPECTING = Traits("event", may_drop=True, respects_budget=True)
 #: Money a joule: 2 until 10 s, 4 until 30 s, 1 until 40 s, and again.
 PRICES = PriceSeries.of_energy((0.0, 10.0, 30.0), (2.0, 4.0, 1.0))
 MEAN = (10 * 2 + 20 * 4 + 10 * 1) / 40
@@ -59,7 +59,7 @@ def test_what_is_spent_committed_and_left():
         return {5.0: [Assign(0, 0), Assign(1, 0), WakeAt(20.0)]}.get(state.now, [])
 
     tasks = make_tasks([30.0, 20.0], [5.0, 5.0])
-    trace, _ = play(drawing(), tasks, answer, HEEDING, budget=money(2000.0, period_s=50.0))
+    trace, _ = play(drawing(), tasks, answer, RESPECTING, budget=money(2000.0, period_s=50.0))
     np.testing.assert_allclose(seen[5.0], [2000, 0, 0, 2000], rtol=1e-14)
     np.testing.assert_allclose(seen[20.0], [2000, 500, 700, 800], rtol=1e-12)
     np.testing.assert_allclose(seen[35.0], [2000, 950, 250, 800], rtol=1e-12)
@@ -77,7 +77,7 @@ def test_idle_hosts_cost_money_too():
     """Two hosts idle at 3 W, one busy at 10 W from 5 to 15 s: 13 W then, else 6 W."""
     tasks = make_tasks([10.0, 1.0], [5.0, 20.0])
     answer = at((5.0, [Assign(0, 0)]), (20.0, [Drop(1)]))
-    trace, _ = play(drawing(10.0, 3.0, 2), tasks, answer, HEEDING, budget=money(1e6))
+    trace, _ = play(drawing(10.0, 3.0, 2), tasks, answer, RESPECTING, budget=money(1e6))
     wanted = 6 * 5 * 2 + 13 * 5 * 2 + 13 * 5 * 4 + 6 * 5 * 4
     assert summary(trace)["money_spent"] == pytest.approx(wanted, rel=1e-12)
 
@@ -100,19 +100,19 @@ def test_of_decisions_the_price_counts():
     """A task of 10 s and 100 J costs 200 at once and 100 from 30 s on; 150 are there."""
     tasks = make_tasks([10.0])
     late = at((0.0, [WakeAt(30.0)]), (30.0, [Assign(0, 0)]))
-    trace, _ = play(drawing(), tasks, late, HEEDING, budget=money(150.0))
+    trace, _ = play(drawing(), tasks, late, RESPECTING, budget=money(150.0))
     assert rows(trace) == [(30.0, 0, 0, 40.0)]
     for decision in (Assign(0, 0), plan((0, 0))):
         with pytest.raises(InvalidDecision, match=r"200 of money.*150 of money"):
-            play(drawing(), tasks, at((0.0, [decision])), HEEDING, budget=money(150.0))
+            play(drawing(), tasks, at((0.0, [decision])), RESPECTING, budget=money(150.0))
 
 
 def test_a_plan_is_judged_by_the_prices_of_its_starts():
     """Three tasks of 10 s in one queue cost 200, 400 and 400."""
     tasks, planned = make_tasks([10.0] * 3), at((0.0, [plan((0, 0), (1, 0), (2, 0))]))
-    play(drawing(), tasks, planned, HEEDING, budget=money(1000.0))
+    play(drawing(), tasks, planned, RESPECTING, budget=money(1000.0))
     with pytest.raises(InvalidDecision, match="1000 of money"):
-        play(drawing(), tasks, planned, HEEDING, budget=money(999.0))
+        play(drawing(), tasks, planned, RESPECTING, budget=money(999.0))
 
 
 def test_policies_that_know_no_budget_wait_for_the_next_period():
@@ -165,8 +165,8 @@ def test_place_holders_are_judged_by_the_prices_of_their_starts():
 
 
 def of_budgets() -> list[str]:
-    """Return the schedulers that heed a budget, with the parameters that make them."""
-    ids = [each.id for each in entries() if make_scheduler(each.id).traits.heeds_budget]
+    """Return the schedulers that respect a budget, with the parameters that make them."""
+    ids = [each.id for each in entries() if make_scheduler(each.id).traits.respects_budget]
     if is_there("utility"):
         assert {"max_max_upe", "random_mapping", "max_upe", "arrival_aware", "task_based"} <= set(ids)
     return [*ids, "conservative_backfilling", "easy_backfilling", "mct", "fcfs"]

@@ -140,7 +140,7 @@ def test_a_planned_task_assigned_elsewhere_frees_the_hosts_pstate():
 
 # The rule `power_cap_w`: what the hosts draw together, and when that is too much.
 
-HEEDING = Traits(trigger="event", powers_hosts=True, heeds_power_cap=True)
+RESPECTING = Traits(trigger="event", powers_hosts=True, respects_power_cap=True)
 #: 10 flop/s at 100 W, 5 flop/s at 40 W, 10 W and 5 W idle.
 STATES = (PState(10.0, 10.0, 100.0, 100.0), PState(5.0, 5.0, 40.0, 40.0))
 
@@ -210,9 +210,9 @@ def test_too_much_power_ends_the_run(answer, time: int):
         r"cap \(power_cap_w\) is 150 W"
     )
     with pytest.raises(InvalidDecision, match=told + r"\.$"):
-        play(two(), tasks, answer, HEEDING, power_cap_w=150.0)
-    heeds_none = told + r"; this scheduler heeds no cap, power_capped_mct does\.$"
-    with pytest.raises(InvalidDecision, match=heeds_none):
+        play(two(), tasks, answer, RESPECTING, power_cap_w=150.0)
+    respects_none = told + r"; this scheduler respects no cap, power_capped_mct does\.$"
+    with pytest.raises(InvalidDecision, match=respects_none):
         play(two(), tasks, answer, ANYTHING, power_cap_w=150.0)
 
 
@@ -238,7 +238,7 @@ def test_nodes_of_parallel_tasks_count():
     """Both nodes of the first task, and the third node while it computes."""
     tasks = make_tasks([100.0, 50.0], width=[2, 1])
     platform = homogeneous_cluster(3, idle_w=10.0, busy_w=100.0, speed=10.0)
-    parallel = Traits(trigger="event", parallel=True, heeds_power_cap=True)
+    parallel = Traits(trigger="event", parallel=True, respects_power_cap=True)
     draws: list[float] = []
 
     def one_by_one(state):
@@ -273,7 +273,7 @@ def test_tasks_that_no_cap_admits_are_told():
 
 def _nobody() -> Scripted:
     """A policy that decides nothing."""
-    return Scripted(lambda state: [], HEEDING)
+    return Scripted(lambda state: [], RESPECTING)
 
 
 def test_first_host_alone_stays_below():
@@ -333,7 +333,7 @@ def test_committed_energy_is_that_of_a_fresh_look(cores, sizes, period_s, seed, 
             decisions.append(Cancel(queued[int(rng.integers(len(queued)))]))
         return decisions
 
-    traits = Traits(asked, may_cancel=True, heeds_budget=True)
+    traits = Traits(asked, may_cancel=True, respects_budget=True)
 
     def actual(task, host, pstate):
         return sizes[task] / (10.0 + host) * factor[task]

@@ -208,7 +208,7 @@ def test_power_cap(tmp_path):
         drawn_in_all_modes(
             write(tmp_path / "p.xml"),
             ([1000.0, 1000.0],),
-            deciding(answer, heeds_power_cap=True),
+            deciding(answer, respects_power_cap=True),
             plan,
             power_cap_w=52.0,
         )

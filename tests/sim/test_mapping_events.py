@@ -33,7 +33,7 @@ def typed_scenario(driver, answer, etc_s, apc_w, task_type, submit_s, n_hosts=1,
     return Scenario(
         typed_platform(types),
         tasks,
-        deciding(answer, may_drop=True, heeds_budget=True),
+        deciding(answer, may_drop=True, respects_budget=True),
         types=types,
         driver=driver,
         mapping_interval_s=60.0,

@@ -49,7 +49,7 @@ class PowerCappedMCT(Scheduler):
        data centers under a strict power budget", SC 2014 (abstract read).
     """
 
-    traits: ClassVar[Traits] = Traits(trigger="event", uses_dvfs=True, heeds_power_cap=True)
+    traits: ClassVar[Traits] = Traits(trigger="event", uses_dvfs=True, respects_power_cap=True)
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
         """Look up what each host draws in each P-state.

@@ -248,7 +248,13 @@ class Backfilling(ParallelQueue):
     """
 
     traits = TraitsWith(
-        ParallelQueue.traits, "reservations", "permanent", may_drop=True, heeds_budget=True, reserves=True, shares=False
+        ParallelQueue.traits,
+        "reservations",
+        "permanent",
+        may_drop=True,
+        respects_budget=True,
+        reserves=True,
+        shares=False,
     )
 
     def __init__(

@@ -153,7 +153,7 @@ class Slurm(ParallelQueue):
         check_number(self._id, "completing_s", self.completing_s, lambda s: 0 <= s < math.inf, "at least 0 [s]")
         if system.rules.placement != "pack":
             raise InputError(
-                f"{self._id} chooses nodes as Slurm does; it does not heed --placement {system.rules.placement}."
+                f"{self._id} chooses nodes as Slurm does; it does not respect --placement {system.rules.placement}."
             )
         self.settings_, self.clock_s_ = settings, float(settings.get(CLOCK, "0"))
         self.partition_factors_ = {each.name: each.job_factor for each in system.platform.partitions}

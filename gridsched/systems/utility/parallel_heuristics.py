@@ -54,7 +54,7 @@ class ParallelUtilityScheduler(Scheduler):
         may_drop=True,
         uses_dvfs=True,
         needs_utility=True,
-        heeds_budget=True,
+        respects_budget=True,
         platform_order_matters=True,
     )
     mode: str = "placeholder"

@@ -96,7 +96,7 @@ def permanent_backfilling(
 
 
 _TRAITS = Traits(
-    trigger="event", parallel=True, may_drop=True, needs_utility=True, heeds_budget=True, platform_order_matters=True
+    trigger="event", parallel=True, may_drop=True, needs_utility=True, respects_budget=True, platform_order_matters=True
 )
 
 

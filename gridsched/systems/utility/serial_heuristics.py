@@ -45,7 +45,7 @@ class UtilityScheduler(Scheduler):
     """
 
     traits: ClassVar[Traits] = Traits(
-        trigger="event", may_drop=True, uses_dvfs=True, needs_utility=True, heeds_budget=True
+        trigger="event", may_drop=True, uses_dvfs=True, needs_utility=True, respects_budget=True
     )
     _id: ClassVar[str]
     _objective: ClassVar[int] = UPE
@@ -285,7 +285,7 @@ class RandomMapping(UtilityScheduler):
         uses_dvfs=True,
         uses_rng=True,
         needs_utility=True,
-        heeds_budget=True,
+        respects_budget=True,
         platform_order_matters=True,
     )
     _id: ClassVar[str] = "random_mapping"
