@@ -161,12 +161,12 @@ def draw_queues(path: Path) -> None:
     with style():
         figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
         lines = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))]
-        marks, drawn = "os^vDPX", 0
+        marks, plotted = "os^vDPX", 0
         for queue in QUEUES.values():
             for key in queue.expected(0.5):
                 if key == "power_w":
                     continue
-                line, mark, (short, long) = lines[drawn], marks[drawn], words[key]
+                line, mark, (short, long) = lines[plotted], marks[plotted], words[key]
                 curve = [queue.expected(load)[key] / MEAN_SERVICE_S for load in loads]
                 shown = axes.plot(loads, curve, linestyle=line, linewidth=1.1)[0]
                 rows = [records[f"{queue.id}, load {load:g}: {long}"] for load in LOADS]
@@ -176,7 +176,7 @@ def draw_queues(path: Path) -> None:
                 axes.errorbar(LOADS, ours, spread, fmt=mark, color=shown.get_color(), capsize=3, markersize=5,
                               linestyle="none")  # fmt: skip
                 axes.plot([], [], linestyle=line, marker=mark, color=shown.get_color(), label=queue.id + short)
-                drawn += 1
+                plotted += 1
         axes.set(xlabel="load", ylabel="mean wait / mean service time", yscale="log", ylim=(0.01, 20), xlim=(0, 0.95))
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axes.legend(loc="lower right", fontsize="small")

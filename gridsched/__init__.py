@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from gridsched.renamed import named_now
 from gridsched.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from gridsched.campaign.run_records import read_records as read_records
     from gridsched.campaign.store import Store as Store
     from gridsched.export.export import read_export as read_export
-    from gridsched.figures.figure_file import Drawn as Drawn
+    from gridsched.figures.figure_file import PlottedFigure as PlottedFigure
     from gridsched.figures.figure_file import register_figure as register_figure
     from gridsched.figures.figure_style import new_figure as new_figure
     from gridsched.figures.plots import plot_carbon as plot_carbon
@@ -90,7 +91,7 @@ _HOME = {
     "campaign.run_records": ("read_records",),
     "campaign.store": ("Store",),
     "export.export": ("read_export",),
-    "figures.figure_file": ("Drawn", "register_figure"),
+    "figures.figure_file": ("PlottedFigure", "register_figure"),
     "figures.figure_style": ("new_figure",),
     "figures.plots": (
         "plot_carbon",
@@ -148,7 +149,7 @@ __all__ = sorted(_MODULE_OF)
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
-        raise AttributeError(f"module 'gridsched' has no attribute {name!r}")
+        raise AttributeError(named_now(f"module 'gridsched' has no attribute {name!r}"))
     return getattr(importlib.import_module(f"gridsched.{_MODULE_OF[name]}"), name)
 
 

@@ -21,6 +21,7 @@ _KEYS: dict[str, str] = {
 }
 #: Other options, parameters, traits of policies and public names.
 _OTHERS: dict[str, str] = {
+    "Drawn": "PlottedFigure",
     "asked": "trigger",
     "attends": "observes_events",
     "by": "group_by",

@@ -252,8 +252,8 @@ def _withheld(study: Study) -> str:
 def named_metrics(study: Study) -> set[str]:
     """Return the metrics that a study names: for its tables, its claims and its figures."""
     claimed = {name for each in _claims(study) for name in each.ours.metrics}
-    drawn = {name for each in study.figures for name in (each.metric, each.limit)}
-    return {name for name in {*study.metrics, *claimed, *drawn} if name}
+    plotted = {name for each in study.figures for name in (each.metric, each.limit)}
+    return {name for name in {*study.metrics, *claimed, *plotted} if name}
 
 
 def _claims(study: Study) -> tuple[Claim, ...]:

@@ -28,9 +28,9 @@ listed_with_outputs: Any = partial(typer.Option, rich_help_panel="Output")
 output_option: Any = partial(typer.Option, "--output", "-o", metavar="FILE")
 
 
-def plot_option(drawn: str) -> Any:
+def plot_option(plotted: str) -> Any:
     """Return the option ``--plot`` of a command that draws this."""
-    return listed_with_outputs(metavar="FILE", help=f"Draw {drawn} (.png, .svg, .pdf; data beside it).")
+    return listed_with_outputs(metavar="FILE", help=f"Draw {plotted} (.png, .svg, .pdf; data beside it).")
 
 
 ForceOption = Annotated[bool, listed_with_outputs("--force", help="Replace existing files.")]

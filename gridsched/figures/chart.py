@@ -168,7 +168,7 @@ def chart(
     width = 0.84 / (max(slots.values()) - min(slots.values()) + 1)
     is_apart = marks.is_apart and (x.levels is not None or y.levels is not None)
     is_direct = is_direct and len(looks) <= MOST_LABELS
-    drawn: list[tuple[Axes, Series]] = []
+    plotted: list[tuple[Axes, Series]] = []
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.set_title(panel.title, loc="left")
         rows = panel.chosen(table)
@@ -186,13 +186,13 @@ def chart(
                     is_flat=y.levels is not None,
                 )
                 marks.draw(axes, series)
-                drawn.append((axes, series))
+                plotted.append((axes, series))
     if kind == "bars":
         finish_bars_axis(all_axes, y.places(table))
     _finish(all_axes, panels, "x", x)
     _finish(all_axes, panels, "y", y)
     if is_direct:
-        name_series(drawn)
+        name_series(plotted)
     entries = [*(marks.handle(look) for look in looks.values() if look.label and not is_direct), *handles]
     legend_below(figure, entries, title=legend or None, handlelength=2.0 if marks.stroke is None else 3.0)
     return figure

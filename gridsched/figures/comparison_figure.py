@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import decimals, is_steep, log_bottom, plain_numbers
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
 from gridsched.metrics import Metric, compared_metrics
-from gridsched.metrics.places import DRAWN
+from gridsched.metrics.places import PLOTTED
 
 #: (column of the data, look) of the stacked parts of the energy.
 PARTS = (
@@ -56,7 +56,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 @register_figure("bars", "comparison", "Energy and makespan, utility, or waiting of several schedulers.")
-def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> Drawn:
+def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> PlottedFigure:
     """Draw energy [J], divided into its parts, and makespan [s] or utility of each scheduler.
 
     Where the rows have a utility it takes the makespan's place; where they have those of a window
@@ -96,13 +96,13 @@ def comparison_bars(rows: Sequence[Mapping[str, Any]]) -> Drawn:
     energy.invert_yaxis()
     handles = energy.get_legend_handles_labels()[0]
     legend_below(figure, handles if len(handles) > 1 else [])
-    return Drawn(figure, table)
+    return PlottedFigure(figure, table)
 
 
 def _others(table: pd.DataFrame) -> list[Metric]:
     """Return what is drawn beside the energy."""
     place, metrics = compared_metrics([table.to_dict("list")])
-    return [each for each in metrics if each.id in (*DRAWN[place], *ALSO)]
+    return [each for each in metrics if each.id in (*PLOTTED[place], *ALSO)]
 
 
 def _parts(table: pd.DataFrame) -> list[tuple[pd.Series, Look]]:

@@ -20,7 +20,7 @@ from gridsched.analysis.texts import axis_name, axis_title, value_text
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of, write_at
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.looks import BAR, BOX, LineLook, Look, series_looks
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import DeclaredFigure
@@ -34,11 +34,11 @@ _PAPER: LineLook = {"marker": "D", "markersize": 6, "color": "#a5371b", "linesty
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
-def declared_drawn(declared: DeclaredFigure, figure: Figure | SubFigure, data: pd.DataFrame) -> Drawn:
+def plotted_as_declared(declared: DeclaredFigure, figure: Figure | SubFigure, data: pd.DataFrame) -> PlottedFigure:
     """Return a declared figure with its caption as a sentence."""
     words = METRICS[declared.metric].name if declared.metric else declared.name
     caption = " ".join((declared.caption or words).split()).removesuffix(".")
-    return Drawn(figure, data, declared.name, f"{caption}.{axes_words(figure)}")
+    return PlottedFigure(figure, data, declared.name, f"{caption}.{axes_words(figure)}")
 
 
 def families_of(results: StudyResults, declared: DeclaredFigure, *, single: bool) -> list[str]:
@@ -54,7 +54,7 @@ def _is_varied(results: StudyResults, family: str, along: str) -> bool:
     return along in results.varying_axes or any(along in each.varied for each in variants)
 
 
-def drawn_labels(results: StudyResults, declared: DeclaredFigure) -> dict[str, str]:
+def plotted_labels(results: StudyResults, declared: DeclaredFigure) -> dict[str, str]:
     """Return how each variant is called that is drawn one by one, families taken apart."""
     labels = [
         each.label
@@ -82,7 +82,7 @@ def names_of(declared: DeclaredFigure, labels: list[str]) -> dict[str, str]:
     return dict(zip(labels, names, strict=True))
 
 
-def drawn_levels(results: StudyResults, declared: DeclaredFigure, family: str) -> list[Level]:
+def plotted_levels(results: StudyResults, declared: DeclaredFigure, family: str) -> list[Level]:
     """Return the levels of a family that are drawn; `InputError` where there is none such."""
     levels = levels_of(results, family, declared.along, where_of(results, declared.where))
     by_value = {level.value: level for level in levels}
@@ -100,7 +100,7 @@ def _samples(results: StudyResults, declared: DeclaredFigure, family: str, metri
     where = where_of(results, declared.where)
     return {
         level.value: replicate_values(results, level.label, {**where, **level.where}, metric or declared.metric)
-        for level in drawn_levels(results, declared, family)
+        for level in plotted_levels(results, declared, family)
     }
 
 
@@ -164,7 +164,7 @@ def _folded(names: dict[str, str]) -> Scale:
 
 
 @register_figure("best", "declared", "Bars of each family's best and last variant.")
-def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def best(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw two bars for each family that varies, one for each other."""
     families = families_of(results, declared, single=True)
     data = pd.concat([_best_and_last(results, declared, family) for family in families], ignore_index=True)
@@ -182,7 +182,7 @@ def best(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         at, style = (families.index(row["scheduler"]) + 0.21, 0), {"color": "#ffffff", "fontweight": "bold"}
         text = texts[row[declared.along]]
         write_at(figure.axes[0], text, at, (0, 4), "center", xycoords=("data", "axes fraction"), **style)
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 def _best_and_last(results: StudyResults, declared: DeclaredFigure, family: str) -> pd.DataFrame:
@@ -197,7 +197,7 @@ def _best_and_last(results: StudyResults, declared: DeclaredFigure, family: str)
 
 
 @register_figure("sweep", "declared", "Bars of a metric at each level, a panel for each family.")
-def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def levels(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw bars with their intervals, and the limit as a line."""
     families = families_of(results, declared, single=False)
     data = _level_means(results, declared, families)
@@ -208,11 +208,11 @@ def levels(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     figure = chart(data, "bars", x, y, {"": BAR}, hue="", **panels)
     if declared.limit:
         data[declared.limit] = limit
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 @register_figure("lines", "declared", "A metric along what varies, a line for each family.")
-def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def lines(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw means as lines, with 95 % intervals as bands."""
     families = families_of(results, declared, single=False)
     data = _level_means(results, declared, families)
@@ -221,11 +221,11 @@ def lines(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         y = replace(y, origin=0.0)
     looks, x = series_looks(names_of(declared, families)), numbers_along(declared.along, data[declared.along])
     figure = chart(data, "lines", x, y, looks, size=(6.4, 4.0 if len(families) <= 4 else 5.0))
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 @register_figure("points", "declared", "Means on a logarithmic axis, a row for each level.", is_of_variants=True)
-def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def points(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw a row of points with 95 % intervals for each level; a level without runs has none."""
     labels = families_of(results, declared, single=True)
     data = _level_means(results, declared, labels)
@@ -237,13 +237,13 @@ def points(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     figure = chart(data, "points", x, y, looks, size=(6.4, 1.4 + 0.55 * len(rows)))
     for edge in np.arange(0.5, len(rows) - 1):
         figure.axes[0].axhline(edge, color="#c0c0c0", linewidth=0.6)
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 @register_figure(
     "box", "declared", "A box for each variant: median, quartiles, whiskers.", needs=("metric",), is_of_variants=True
 )
-def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def boxes(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw the boxes; y reaches from 0 to above the largest value of all runs, as in all such figures.
 
     Raises
@@ -251,7 +251,7 @@ def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     InputError
         If there are not as many names as boxes.
     """
-    names, metric = drawn_labels(results, declared), declared.metric
+    names, metric = plotted_labels(results, declared), declared.metric
     where = where_of(results, declared.where)
     samples = {label: replicate_values(results, label, where, metric) for label in names}
     data = pd.DataFrame([_numbers(*each) for each in samples.items()])
@@ -270,7 +270,7 @@ def boxes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         axes.set_title(declared.schedulers[0], loc="left")
     if has_paper:
         axes.plot(np.arange(len(names)) + 0.46, data["paper"] / y.factor, clip_on=False, **_PAPER)
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 def _long(samples: dict[Any, pd.Series], column: str) -> pd.DataFrame:
@@ -307,7 +307,7 @@ def _paper_medians(results: StudyResults, metric: str, labels: list[str]) -> lis
 
 
 @register_figure("violins", "declared", "The distribution over replicates, along what varies.", is_of_variants=True)
-def violins(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def violins(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw a violin with its median for each scheduler and level; all have the same width."""
     labels = families_of(results, declared, single=True)
     samples = {label: _samples(results, declared, label) for label in labels}
@@ -327,4 +327,4 @@ def violins(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     x = levels_along(declared.along, samples[labels[0]], declared.infinite)
     y = metric_scale(declared, float(data["mean"].abs().max()), "value", least=0.0)
     figure = chart(pd.concat(numbers), "violins", x, y, series_looks(names_of(declared, labels)))
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)

@@ -61,7 +61,7 @@ Draw = TypeVar("Draw", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PlottedFigure:
     """A drawn figure, and the data that it shows.
 
     Attributes
@@ -89,7 +89,7 @@ def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Ca
     name : str
         Unique among the figures of the same subject; a study's ``[[figures]]`` name it as `kind`.
     of : str
-        The `Subject`. The function is called with it, and returns a `Drawn`; one of a study is
+        The `Subject`. The function is called with it, and returns a `PlottedFigure`; one of a study is
         called with the results and their `Layout`, and yields as many as it likes.
     sentence : str
         What it draws.
@@ -110,20 +110,20 @@ def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Ca
     return register
 
 
-def file_contents(drawn: Drawn, suffixes: Iterable[str]) -> dict[str, str | bytes]:
+def file_contents(plotted: PlottedFigure, suffixes: Iterable[str]) -> dict[str, str | bytes]:
     """Return the files of a figure by their suffixes: the images, and ``.csv`` for the data.
 
     Parameters
     ----------
-    drawn : Drawn
+    plotted : PlottedFigure
     suffixes : iterable of str
         Some of `FORMATS`.
     """
-    figure = drawn.figure
+    figure = plotted.figure
     assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
     lay_out(figure)
     figure.set_layout_engine("none")  # laid out once, for all formats
-    contents: dict[str, str | bytes] = {".csv": csv_text(dict(drawn.data), for_people=True)}
+    contents: dict[str, str | bytes] = {".csv": csv_text(dict(plotted.data), for_people=True)}
     for suffix in suffixes:
         stream = io.BytesIO()
         figure.savefig(stream, format=suffix[1:], metadata=FORMATS[suffix])
@@ -179,8 +179,8 @@ def draw_figure(
     function = kind_of(kind, of).draw
     suffix = image.suffix.lower()
     with style():
-        drawn = function(subject, **options)
-        set_title(drawn.figure, title)
-        contents = file_contents(drawn, [suffix])
+        plotted = function(subject, **options)
+        set_title(plotted.figure, title)
+        contents = file_contents(plotted, [suffix])
     write_whole(table, contents[".csv"], force=force)
     write_whole(image, contents[suffix], force=force)

@@ -63,7 +63,7 @@ class ShownFigure(Figure):
 def new_figure(width: float, height: float) -> Figure | SubFigure:
     """Return an empty figure [inch], at most `WIDEST`; draw and save it within `style`.
 
-    Within `drawn_in` it is the figure or part of one that was given, or the part where the axes
+    Within `plotting_in` it is the figure or part of one that was given, or the part where the axes
     were. The whole figure gets the constrained layout if it has none, so that legends find room.
 
     Parameters
@@ -100,7 +100,7 @@ def _part_instead_of(axes: Axes) -> SubFigure:
 
 
 @contextmanager
-def drawn_in(place: Place | None) -> Iterator[None]:
+def plotting_in(place: Place | None) -> Iterator[None]:
     """Draw the figures that are made meanwhile in a place, if there is one."""
     before = _PLACE.set(place)
     try:

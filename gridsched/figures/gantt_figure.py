@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats
 from gridsched.figures.axes import time_axis
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
 from gridsched.model.dependencies import After
@@ -64,7 +64,7 @@ def _draw_areas(axes: Axes, corners: Floats, kinds: dict[Look, Booleans], crowde
 
 
 @register_figure("gantt", "run", "Who computed what when: hosts as rows, executions as bars.")
-def gantt(trace: Trace) -> Drawn:
+def gantt(trace: Trace) -> PlottedFigure:
     """Draw a Gantt chart.
 
     Cancelled, killed and failed executions are hatched; times in which a host is off are grey. Each
@@ -100,7 +100,7 @@ def gantt(trace: Trace) -> Drawn:
         data["hosts"] = bars.rows
     if len(trace.host_cores):
         data["cores"] = bars.cores
-    return Drawn(figure, data)
+    return PlottedFigure(figure, data)
 
 
 def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:

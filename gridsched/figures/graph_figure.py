@@ -11,7 +11,7 @@ from matplotlib.patches import FancyBboxPatch, Patch
 
 from gridsched.analysis.graph_layout import RunGraph, run_graph
 from gridsched.arrays import Booleans, Floats
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import Look, series_looks
 from gridsched.model.trace import Trace
@@ -34,7 +34,7 @@ _LINES = (
 
 
 @register_figure("graph", "run", "Tasks that wait for each other, in layers, with their hosts and the longest path.")
-def graph(trace: Trace) -> Drawn:
+def graph(trace: Trace) -> PlottedFigure:
     """Draw the graph of a run's tasks from left to right.
 
     The longest path counts run times and transfers of the run, not the waits for hosts.
@@ -71,7 +71,7 @@ def graph(trace: Trace) -> Drawn:
         _draw_dots(axes, shown, looks)
     legend += [Patch(facecolor=look.face, edgecolor="#303030", label=look.label) for look in looks.values()]
     legend_below(figure, [each for each in legend if not str(each.get_label()).startswith("_")])
-    return Drawn(
+    return PlottedFigure(
         figure,
         {
             "job_id": trace.tasks.labels,

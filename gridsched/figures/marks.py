@@ -190,16 +190,16 @@ KINDS = {
 }
 
 
-def name_series(drawn: Iterable[tuple[Axes, Series]]) -> None:
+def name_series(plotted: Iterable[tuple[Axes, Series]]) -> None:
     """Write the name of each series to the right of its panel, with a line to its last point.
 
     Parameters
     ----------
-    drawn : iterable of (Axes, Series)
+    plotted : iterable of (Axes, Series)
         The panels have their final limits.
     """
     panels: dict[Axes, list[Series]] = {}
-    for axes, series in drawn:
+    for axes, series in plotted:
         panels.setdefault(axes, []).append(series)
     for axes, several in panels.items():
         into = axes.transData - axes.transAxes

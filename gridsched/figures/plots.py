@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gridsched.analysis.study_results import StudyResults
 from gridsched.errors import InputError, did_you_mean
 from gridsched.figures.figure_file import Subject, kind_of
-from gridsched.figures.figure_style import Place, drawn_in, set_title, style
+from gridsched.figures.figure_style import Place, plotting_in, set_title, style
 from gridsched.figures.study_figure import layout_of
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload
@@ -39,7 +39,7 @@ def plot_gantt(result: RunResult | Trace, ax: Place | None = None, *, title: str
     title : str
         A line above.
     """
-    return _drawn("gantt", "run", result, ax, title)
+    return _plotted("gantt", "run", result, ax, title)
 
 
 def plot_graph(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -53,7 +53,7 @@ def plot_graph(result: RunResult | Trace, ax: Place | None = None, *, title: str
     title : str
         A line above.
     """
-    return _drawn("graph", "run", result, ax, title)
+    return _plotted("graph", "run", result, ax, title)
 
 
 def plot_power(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -67,7 +67,7 @@ def plot_power(result: RunResult | Trace, ax: Place | None = None, *, title: str
     title : str
         A line above.
     """
-    return _drawn("power", "run", result, ax, title)
+    return _plotted("power", "run", result, ax, title)
 
 
 def plot_trace(
@@ -85,7 +85,7 @@ def plot_trace(
     title : str
         A line above.
     """
-    return _drawn("trace", "run", result, ax, step_s=step_s, title=title)
+    return _plotted("trace", "run", result, ax, step_s=step_s, title=title)
 
 
 def plot_prices(
@@ -111,7 +111,7 @@ def plot_prices(
     if tariff is None and not isinstance(result, Trace):
         scenario = result.scenario
         tariff = scenario.tariff or Tariff.of_budget(scenario.budget)
-    return _drawn("prices", "run", result, ax, tariff=tariff, title=title)
+    return _plotted("prices", "run", result, ax, tariff=tariff, title=title)
 
 
 def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -130,7 +130,7 @@ def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: st
     InputError
         If no source gives the carbon intensity.
     """
-    return _drawn("carbon", "run", result, ax, title)
+    return _plotted("carbon", "run", result, ax, title)
 
 
 def plot_comparison(comparison: Comparison, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -145,7 +145,7 @@ def plot_comparison(comparison: Comparison, ax: Place | None = None, *, title: s
     title : str
         A line above.
     """
-    return _drawn("bars", "comparison", comparison.rows, ax, title)
+    return _plotted("bars", "comparison", comparison.rows, ax, title)
 
 
 def plot_workload(
@@ -169,10 +169,10 @@ def plot_workload(
         If the tasks of a system have no utility functions.
     """
     if isinstance(workload, SystemWorkload):
-        return _drawn("overview", "system", workload, ax, title)
+        return _plotted("overview", "system", workload, ax, title)
     if isinstance(workload, JobTable):
-        return _drawn("jobs", "jobs", workload, ax, title)
-    return _drawn("sizes", "tasks", workload, ax, title)
+        return _plotted("jobs", "jobs", workload, ax, title)
+    return _plotted("sizes", "tasks", workload, ax, title)
 
 
 def plot_front(landscape: Any, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
@@ -187,7 +187,7 @@ def plot_front(landscape: Any, ax: Place | None = None, *, title: str = "") -> F
     title : str
         A line above.
     """
-    return _drawn("front", "landscape", landscape, ax, title)
+    return _plotted("front", "landscape", landscape, ax, title)
 
 
 def plot_study(
@@ -227,20 +227,20 @@ def plot_study(
             f"Study {results.study.name!r} has no figure {figure!r}. {did_you_mean(figure, legal)}"
             f"Allowed: {', '.join(legal)}."
         )
-    with style(), drawn_in(ax):
+    with style(), plotting_in(ax):
         if figure in declared:
             chosen = declared[figure]
             return figure_kinds("declared")[chosen.kind].draw(results, chosen).figure
         layout = layout_of(results, metrics=[metric] if metric else None, where=where)
-        for drawn in kinds[figure].draw(results, layout):
-            return drawn.figure
+        for plotted in kinds[figure].draw(results, layout):
+            return plotted.figure
     raise InputError(f"Study {results.study.name!r} has nothing to draw as {figure!r}.")
 
 
-def _drawn(kind: str, of: Subject, subject: Any, ax: Place | None, title: str, **options: Any) -> Figure | SubFigure:
+def _plotted(kind: str, of: Subject, subject: Any, ax: Place | None, title: str, **options: Any) -> Figure | SubFigure:
     if of == "run" and not isinstance(subject, Trace):
         subject = subject.trace
-    with style(), drawn_in(ax):
+    with style(), plotting_in(ax):
         figure: Figure | SubFigure = kind_of(kind, of).draw(subject, **options).figure
         set_title(figure, title)
     return figure

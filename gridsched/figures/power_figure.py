@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from gridsched.analysis.texts import prefixed
 from gridsched.errors import InputError
 from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_at
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, SHUTDOWN, series_looks
 from gridsched.figures.marks import MANY_STEPS
@@ -104,7 +104,7 @@ def draw_curves(
 
 
 @register_figure("power", "run", "Power of all computing hosts over time, and its energy.")
-def power(trace: Trace) -> Drawn:
+def power(trace: Trace) -> PlottedFigure:
     """Draw the power of all computing hosts [W] by what they do, and their energy so far [J].
 
     Power is exact: it is drawn as the steps in which it changes.
@@ -120,7 +120,9 @@ def power(trace: Trace) -> Drawn:
     time_axis(lower, trace.horizon_s)
     legend_below(figure, legend)
     parts = {name: getattr(series, name) for name in PARTS}
-    return Drawn(figure, {"time_s": series.time, **parts, "total_w": series.total_w, "energy_j": series.energy_j})
+    return PlottedFigure(
+        figure, {"time_s": series.time, **parts, "total_w": series.total_w, "energy_j": series.energy_j}
+    )
 
 
 def _to_the_end(series: GridPower, *names: str) -> list[Any]:
@@ -171,7 +173,7 @@ def _draw_energy(axes: Axes, series: GridPower) -> None:
 
 
 @register_figure("prices", "run", "Prices that vary, power meanwhile, and the money so far.")
-def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
+def prices(trace: Trace, *, tariff: Tariff | None) -> PlottedFigure:
     """Draw the price of a kWh, the power of all computing hosts, and cost and income so far.
 
     Under a budget in money no bag pays, and there is no income.
@@ -212,7 +214,7 @@ def prices(trace: Trace, *, tariff: Tariff | None) -> Drawn:
             for change in changes:
                 axes.axvline(change, color="#a0a0a0", linewidth=0.7, linestyle=(0, (4, 3)), zorder=0)
     finish_panels(figure, panels, trace.horizon_s, legend)
-    return Drawn(figure, steps)
+    return PlottedFigure(figure, steps)
 
 
 def money_steps(trace: Trace, tariff: Tariff) -> pd.DataFrame:
@@ -270,7 +272,7 @@ def _so_far(rate: np.ndarray, time: np.ndarray) -> np.ndarray:
 
 
 @register_figure("carbon", "run", "Power, its carbon intensity at each site, and the grams so far.")
-def carbon(trace: Trace) -> Drawn:
+def carbon(trace: Trace) -> PlottedFigure:
     """Draw the power of all computing hosts, the intensity at their sites, and energy and carbon so far.
 
     Parameters
@@ -298,7 +300,7 @@ def carbon(trace: Trace) -> Drawn:
     beside.grid(visible=False)
     panels[2].legend(handles=[*panels[2].get_lines(), *beside.get_lines()], loc="upper left")
     finish_panels(figure, panels, trace.horizon_s, legend)
-    return Drawn(figure, steps)
+    return PlottedFigure(figure, steps)
 
 
 def carbon_steps(trace: Trace) -> pd.DataFrame:

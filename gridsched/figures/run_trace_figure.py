@@ -11,7 +11,7 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.figures.axes import quantity_axis
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.looks import BUSY, IDLE
 from gridsched.figures.power_figure import Curve, draw_curves, finish_panels, stacked_panels
 from gridsched.metrics.window_metrics import MOST_STEPS, utility_between
@@ -24,7 +24,7 @@ MOST_BOUNDARIES = 60
 
 
 @register_figure("trace", "run", "Energy, utility, power and tasks of a run, step by step.")
-def run_trace(trace: Trace, *, step_s: float | None = None) -> Drawn:
+def run_trace(trace: Trace, *, step_s: float | None = None) -> PlottedFigure:
     """Draw energy and utility so far, mean power, and tasks over time.
 
     Where there is an energy budget, energy and utility begin anew in each of its periods and
@@ -61,7 +61,7 @@ def run_trace(trace: Trace, *, step_s: float | None = None) -> Drawn:
         axes.grid(axis="x")
         _mark_boundaries(axes, trace)
     finish_panels(figure, panels, float(edges[-1]), ())
-    return Drawn(figure, steps)
+    return PlottedFigure(figure, steps)
 
 
 def trace_steps(trace: Trace, step_s: float | None = None) -> pd.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.figures.axes import time_axis
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.metrics.run_metrics import waiting_time_s
 from gridsched.model.trace import Trace
@@ -22,7 +22,7 @@ _STRETCHES = 120
 
 
 @register_figure("waits_and_use", "schedules", "Waits of jobs and cores in use, of several schedules of one log.")
-def waits_and_use(schedules: Mapping[str, Trace]) -> Drawn:
+def waits_and_use(schedules: Mapping[str, Trace]) -> PlottedFigure:
     """Draw the share of jobs that waited no longer than a time, and the share of cores in use over time.
 
     Parameters
@@ -54,7 +54,7 @@ def waits_and_use(schedules: Mapping[str, Trace]) -> Drawn:
     right.set_ylabel("Share of cores in use")
     legend_below(figure, handles)
     columns = ("panel", "schedule", "time_s", "share")
-    return Drawn(figure, {name: [row[k] for row in rows] for k, name in enumerate(columns)})
+    return PlottedFigure(figure, {name: [row[k] for row in rows] for k, name in enumerate(columns)})
 
 
 def _use(trace: Trace, edges: Floats) -> Floats:

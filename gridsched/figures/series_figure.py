@@ -17,15 +17,15 @@ from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
 from gridsched.figures.chart import Scale, chart, levels_along
 from gridsched.figures.declared_figure import (
-    declared_drawn,
-    drawn_labels,
-    drawn_levels,
     families_of,
     family_panels,
     limit_of,
     metric_scale,
+    plotted_as_declared,
+    plotted_labels,
+    plotted_levels,
 )
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.looks import BAR, level_looks
 from gridsched.runs.claims_schema import DeclaredFigure
 
@@ -33,7 +33,7 @@ _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
 
 
 @register_figure("traces", "declared", "Mean series of some levels, a panel for each family.")
-def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def series(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw lines with bands, and the limit as a line; `InputError` where there is no series."""
     if declared.metric not in SERIES_OF:
         raise InputError(
@@ -46,7 +46,7 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         [
             mean_series(results, level, name, where).assign(**{"scheduler": family, declared.along: level.value})
             for family in families
-            for level in drawn_levels(results, declared, family)
+            for level in plotted_levels(results, declared, family)
         ],
         ignore_index=True,
     )
@@ -58,7 +58,7 @@ def series(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     figure = chart(data, "lines", x, y, looks, hue=declared.along, legend=legend, **panels)
     for axes in figure.axes:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 3, 6, 10]))
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 def mean_series(results: StudyResults, level: Level, series: str, where: Where) -> pd.DataFrame:
@@ -113,7 +113,7 @@ def mean_series(results: StudyResults, level: Level, series: str, where: Where) 
     needs=(),
     is_of_variants=True,
 )
-def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def calibration(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw a point for each part of the chances, with its binomial interval.
 
     Raises
@@ -121,7 +121,7 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     InputError
         If no run of a variant has predicted chances.
     """
-    names = drawn_labels(results, declared)
+    names = plotted_labels(results, declared)
     tables = {label: _chances(results, declared, label) for label in names}
     data = pd.concat([table.assign(scheduler=label) for label, table in tables.items()])
     x = Scale("predicted", "Predicted chance to be in time", least=-0.02, most=1.02)
@@ -138,7 +138,7 @@ def calibration(results: StudyResults, declared: DeclaredFigure) -> Drawn:
             va="top",
             fontsize=8,
         )
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 def _chances(results: StudyResults, declared: DeclaredFigure, label: str) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from gridsched.campaign.run_records import read_records, records_file
 from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.looks import Look, series_looks
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import figure_kinds
@@ -133,7 +133,7 @@ def _check(what: str, name: Any, legal: Sequence[Any]) -> None:
         raise InputError(f"The study has no {what} {value_text(name)}. Allowed: {texts}.")
 
 
-def _drawn(
+def _plotted(
     layout: Layout,
     panels: list[Panel],
     table: pd.DataFrame,
@@ -143,7 +143,7 @@ def _drawn(
     name: str,
     caption: str,
     **options: Any,
-) -> Drawn:
+) -> PlottedFigure:
     """Draw a panel for each combination of two axes; the caption says so, and of their axes."""
     columns = max(panel.column for panel in panels) + 1
     size = max(6.4, 4.1 * columns) if layout.x else 6.4, 1.0 + 2.5 * len(panels) / columns
@@ -156,7 +156,7 @@ def _drawn(
     names = " and ".join(axis_name(axis) for axis in axes)
     by = f" One panel for each combination of {names}." if axes else ""
     data = pd.concat([panel.chosen(table) for panel in panels])
-    return Drawn(figure, data, name, caption + by + axes_words(figure))
+    return PlottedFigure(figure, data, name, caption + by + axes_words(figure))
 
 
 def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
@@ -167,14 +167,14 @@ def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
 
 
 @register_figure("bars", "study", "Means by scheduler.", heading="Means", place=10, is_usual=True)
-def bars(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
+def bars(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a bar with its interval for each scheduler."""
     words = "by scheduler: mean and 95 % confidence interval."
     yield from _of_means(layout, "bars", "bars", _levels(layout, layout.looks), words)
 
 
 @register_figure("sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_usual=True)
-def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
+def sweep(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a line with a band for each scheduler."""
     along = layout.values[layout.x] if layout.x else ()
     if layout.x and len(along) >= 3 and all(map(is_number, along)):
@@ -183,20 +183,20 @@ def sweep(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
         yield from _of_means(layout, "sweep", "lines", numbers_along(layout.x, along), words)
 
 
-def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Iterator[Drawn]:
+def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Iterator[PlottedFigure]:
     """Yield a chart of means for each page and metric."""
     for panels, suffix in layout.numbered_pages():
         for metric in layout.metrics:
             means = layout.means(metric)
             factor, label = scale_of(metric, float(means["mean"].max()))
             y = Scale("mean", label, factor)
-            yield _drawn(layout, panels, means, kind, x, y, f"{name}-{metric}{suffix}", f"{label} {words}")
+            yield _plotted(layout, panels, means, kind, x, y, f"{name}-{metric}{suffix}", f"{label} {words}")
 
 
 @register_figure(
     "boxes", "study", "Paired differences from the baseline.", heading="Paired differences", place=30, is_usual=True
 )
-def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
+def boxes(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a box for each scheduler but the baseline."""
     looks = {name: look for name, look in layout.looks.items() if not look.is_baseline}
     for panels, suffix in layout.numbered_pages() if looks else ():
@@ -210,8 +210,8 @@ def boxes(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
                 f"{name} above that of {results.baseline}, paired over replicates [%]: median, quartiles, "
                 "whiskers to 1.5 interquartile ranges, and what lies outside."
             )
-            drawn = _drawn(layout, panels, pairs, "boxes", x, y, f"boxes-{metric}{suffix}", caption, looks=looks)
-            yield replace(drawn, data=_quantiles(results, drawn.data))
+            plotted = _plotted(layout, panels, pairs, "boxes", x, y, f"boxes-{metric}{suffix}", caption, looks=looks)
+            yield replace(plotted, data=_quantiles(results, plotted.data))
 
 
 def _quantiles(results: StudyResults, pairs: Any) -> pd.DataFrame:
@@ -223,7 +223,7 @@ def _quantiles(results: StudyResults, pairs: Any) -> pd.DataFrame:
 
 
 @register_figure("pareto", "study", "Energy against makespan.", place=40, is_usual=True)
-def pareto(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
+def pareto(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page: a point for each scheduler and level along x."""
     metric = next((name for name in _ENERGIES if name in layout.metrics), None)
     if metric is None or "makespan_s" not in layout.metrics:
@@ -243,7 +243,7 @@ def pareto(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
     )
     for panels, suffix in layout.numbered_pages():
         name, options = f"pareto-{metric}{suffix}", {"filled": "efficient", "is_direct": True}
-        yield _drawn(layout, panels, both, "paths", x, y, name, caption, **options)
+        yield _plotted(layout, panels, both, "paths", x, y, name, caption, **options)
 
 
 def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
@@ -274,7 +274,7 @@ def efficient(table: pd.DataFrame, cell: list[str], metric: str) -> list[bool]:
     heading="Finished tasks over time",
     place=50,
 )
-def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
+def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each of the first combinations of which records are stored."""
     store = Path(results.place)
     runs = restricted(results.shown, layout.values)
@@ -294,7 +294,7 @@ def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[Drawn]:
         x, y = Scale("time_s", "Time [s]"), Scale("tasks_finished", "Finished tasks")
         figure = chart(data, "steps", x, y, looks, size=(7.0, 4.0))
         of = axis_text(dict(zip(keys, key, strict=True)))
-        yield Drawn(figure, data, f"trace-{number}", f"Finished tasks over time: {of}.")
+        yield PlottedFigure(figure, data, f"trace-{number}", f"Finished tasks over time: {of}.")
 
 
 def finished_over_time(records: pd.DataFrame) -> pd.DataFrame:
@@ -310,7 +310,7 @@ _DECLARED = "The study's figures"
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
-def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, Drawn]]:
+def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, PlottedFigure]]:
     """Yield each figure with its heading, one at a time; draw and save each within `style`.
 
     Raises
@@ -322,17 +322,17 @@ def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, 
     kinds, usual = figure_kinds("declared"), figure_kinds("study").values()
     own = ((_DECLARED, kinds[each.kind].draw(results, each)) for each in results.study.figures)
     others = (
-        (kind.heading or kind.sentence.rstrip("."), drawn)
+        (kind.heading or kind.sentence.rstrip("."), plotted)
         for kind in usual
         if not (kind.is_usual and results.study.figures)
-        for drawn in kind.draw(results, layout)
+        for plotted in kind.draw(results, layout)
     )
     names: set[str] = set()
-    for heading, drawn in itertools.chain(own, others):
-        if not _NAME.fullmatch(drawn.name) or drawn.name in names:
+    for heading, plotted in itertools.chain(own, others):
+        if not _NAME.fullmatch(plotted.name) or plotted.name in names:
             raise InputError(
-                f"{heading}: a figure is called {drawn.name!r}; its name must begin with a letter, "
+                f"{heading}: a figure is called {plotted.name!r}; its name must begin with a letter, "
                 "hold letters, digits, '_', '-' and '.', and be that of no other figure."
             )
-        names.add(drawn.name)
-        yield heading, drawn
+        names.add(plotted.name)
+        yield heading, plotted

@@ -15,7 +15,7 @@ from gridsched.analysis.workload_statistics import GENERAL, SPECIAL, is_special_
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
 from gridsched.figures.axes import bin_edges, counts_in, plain_numbers, quantity_axis, time_axis
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import new_figure
 from gridsched.figures.looks import PLAIN
 from gridsched.figures.power_figure import Curve, draw_curves
@@ -42,7 +42,7 @@ Points = list[tuple[str, str, float, float]]
 
 
 @register_figure("sizes", "tasks", "Sizes of tasks, and when they are submitted.")
-def workload_overview(tasks: Tasks) -> Drawn:
+def workload_overview(tasks: Tasks) -> PlottedFigure:
     """Draw how large the tasks are [flop] and, where times differ, when they come [s].
 
     Parameters
@@ -57,7 +57,7 @@ def workload_overview(tasks: Tasks) -> Drawn:
     if arrive_over_time:
         _draw_submissions(panels[1], times)
     data = {"job_id": tasks.labels, "flops": tasks.flops, "submit_time_s": times}
-    return Drawn(figure, data)
+    return PlottedFigure(figure, data)
 
 
 def _draw_histogram(
@@ -103,7 +103,7 @@ def _draw_submissions(axes: Axes, times: Floats) -> None:
 
 
 @register_figure("jobs", "jobs", "Widths and run times of parallel jobs, and when they come.")
-def jobs_overview(jobs: JobTable) -> Drawn:
+def jobs_overview(jobs: JobTable) -> PlottedFigure:
     """Draw how wide and how long jobs are, and the node-hours submitted so far.
 
     Parameters
@@ -122,7 +122,7 @@ def jobs_overview(jobs: JobTable) -> Drawn:
         "width": jobs.width,
         "requested_time_s": jobs.requested_time_s,
     }
-    return Drawn(figure, data)
+    return PlottedFigure(figure, data)
 
 
 def _draw_widths(axes: Axes, width: Integers) -> None:
@@ -163,7 +163,7 @@ def _draw_work(axes: Axes, jobs: JobTable) -> None:
 
 
 @register_figure("overview", "system", "Arrivals, times, energies and utility classes.")
-def utility_workload(whole: SystemWorkload) -> Drawn:
+def utility_workload(whole: SystemWorkload) -> PlottedFigure:
     """Draw arrivals over time, distributions of ETC and EEC, and the utility classes.
 
     Parameters
@@ -189,7 +189,7 @@ def utility_workload(whole: SystemWorkload) -> Drawn:
         *_draw_entries(times, types, types.etc, "ETC", "s"),
         *_draw_entries(energies, types, types.eec, "EEC", "J"),
     ]
-    return Drawn(figure, pd.DataFrame(points, columns=["panel", "series", "x", "y"]))
+    return PlottedFigure(figure, pd.DataFrame(points, columns=["panel", "series", "x", "y"]))
 
 
 def _middles(edges: NDArray[Any]) -> Floats:

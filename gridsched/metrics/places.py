@@ -168,7 +168,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     ),
 }
 #: Comparison -> what is drawn of it beside the energy.
-DRAWN: dict[str, tuple[str, ...]] = {
+PLOTTED: dict[str, tuple[str, ...]] = {
     "bag": ("makespan_s",),
     "system": ("window_utility", "utility"),
     "parallel": ("mean_waiting_time_s", "mean_bounded_slowdown"),

@@ -48,7 +48,7 @@ _PALETTE = ("#8fb8de", "#a9d3a5", "#f0c987", "#c9b3e0", "#9ad0cf", "#e3b1b1", "#
 _OF_JOBS = 8
 _ENDED = (ExecutionEnd.CANCELLED, ExecutionEnd.KILLED, ExecutionEnd.FAILED, ExecutionEnd.TIMEOUT)
 #: So many bars are drawn at once, which takes some hundredths of a second.
-MOST_DRAWN = 6_000
+MOST_PLOTTED = 6_000
 _MOST_USERS, EVERY_USER = 500, "all users"
 _IN_VIEW = "(the {:,} longest of {:,} bars in view; zoom in for more)"
 _CHOOSE_RUN = """
@@ -174,7 +174,7 @@ class Panels:
         )  # fmt: skip
         columns = self._scaled(run.bars(), "left", "right")
         columns["color"] = _color_numbers(columns)
-        source = ColumnDataSource({name: column[:MOST_DRAWN] for name, column in columns.items()})
+        source = ColumnDataSource({name: column[:MOST_PLOTTED] for name, column in columns.items()})
         bars = gantt.quad(
             source=source, left="left", right="right", top="top", bottom="bottom",
             fill_color=linear_cmap("color", list(_PALETTE), -0.5, len(_PALETTE) - 0.5),
@@ -281,17 +281,17 @@ class Panels:
 
     def _follow(self, gantt: Any, source: ColumnDataSource, columns: Columns, users: Sequence[str]) -> None:
         """Let the bars be those in view, the longest where they are too many, and of the user that is chosen."""
-        is_whole = len(columns["left"]) <= MOST_DRAWN
+        is_whole = len(columns["left"]) <= MOST_PLOTTED
         if is_whole and self.user is None:
             return
         args = {"every": ColumnDataSource(columns), "shown": source, "gantt": gantt, "title": gantt.title.text}
-        args |= {"most": MOST_DRAWN, "user": self.user, "users": list(users), "all": EVERY_USER}
+        args |= {"most": MOST_PLOTTED, "user": self.user, "users": list(users), "all": EVERY_USER}
         choose = CustomJS(args=args, code=page_html("choose_bars.js"))
         if not is_whole:
             for each in (gantt.x_range, gantt.y_range):
                 for edge in ("start", "end"):
                     each.js_on_change(edge, choose)
-            gantt.title.text = f"{gantt.title.text} {_IN_VIEW.format(MOST_DRAWN, len(columns['left']))}".strip()
+            gantt.title.text = f"{gantt.title.text} {_IN_VIEW.format(MOST_PLOTTED, len(columns['left']))}".strip()
         if self.user is not None:
             self.user.js_on_change("value", choose)
 

@@ -191,14 +191,14 @@ def _figures(results: StudyResults, layout: Layout, files: ReportFiles) -> dict[
     """Save the figures in every format with their data; return them by their headings."""
     groups: dict[str, list[_Shown]] = {}
     with style():
-        for heading, drawn in study_figures(results, layout):
-            contents = file_contents(drawn, FORMATS)
-            links = [files.put(f"{drawn.name}{end}", contents[end]) for end in _ENDINGS]
+        for heading, plotted in study_figures(results, layout):
+            contents = file_contents(plotted, FORMATS)
+            links = [files.put(f"{plotted.name}{end}", contents[end]) for end in _ENDINGS]
             png = contents[".png"]
             assert isinstance(png, bytes)  # the data alone are text
             image = base64.b64encode(_small_png(png)).decode("ascii")
-            is_narrow = drawn.figure.bbox.width < 8 * drawn.figure.dpi
-            shown = _Shown(drawn.caption, image, links, is_narrow)
+            is_narrow = plotted.figure.bbox.width < 8 * plotted.figure.dpi
+            shown = _Shown(plotted.caption, image, links, is_narrow)
             groups.setdefault(heading, []).append(shown)
     return groups
 

@@ -25,7 +25,7 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, decimals, is_steep, plain_numbers, share_limits, untangle, visible_ticks
 from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
-from gridsched.figures.figure_file import Drawn, file_contents
+from gridsched.figures.figure_file import PlottedFigure, file_contents
 from gridsched.figures.figure_style import new_figure, style
 from gridsched.figures.looks import series_looks
 from gridsched.figures.marks import MOST_LABELS, spread
@@ -47,11 +47,11 @@ LEVELS = Scale("tasks", "Tasks", levels={each: value_text(each) for each in (500
 PANELS = [Panel(0, k, name, {"system": name}) for k, name in enumerate(("small", "large"))]
 
 
-def drawn(kind: str, x: Scale, y: Scale, **options) -> Figure:
+def plotted(kind: str, x: Scale, y: Scale, **options) -> Figure:
     """Draw the table as it is saved."""
     with style():
         figure = chart(TABLE, kind, x, y, series_looks(NAMES), **options)
-        file_contents(Drawn(figure, TABLE), [])
+        file_contents(PlottedFigure(figure, TABLE), [])
     return figure
 
 
@@ -63,7 +63,7 @@ def texts(axis) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_draws_panels_and_names_its_series(kind: str):
     """Both panels have the same limits; the left one alone is labelled; all series are named."""
-    figure = drawn(kind, LEVELS, Scale("mean", "Energy [J]"), panels=PANELS, size=(8.0, 3.0))
+    figure = plotted(kind, LEVELS, Scale("mean", "Energy [J]"), panels=PANELS, size=(8.0, 3.0))
     left, right = figure.axes
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["small", "large"]
     assert left.get_ylim() == right.get_ylim()
@@ -74,14 +74,14 @@ def test_every_kind_draws_panels_and_names_its_series(kind: str):
 
 def test_ten_lines_have_ten_bands_and_no_bars():
     """Intervals of many lines do not stand side by side."""
-    (axes,) = drawn("lines", Scale("tasks", "Tasks"), Scale("mean", "Energy [J]")).axes
+    (axes,) = plotted("lines", Scale("tasks", "Tasks"), Scale("mean", "Energy [J]")).axes
     assert len(axes.lines) == len(axes.collections) == 10
     assert all(set(line.get_xdata()) == {5000, 10_000, 20_000} for line in axes.lines)
 
 
 def test_numbers_have_one_format():
     """Levels have separators as other axes have; a logarithmic axis shows numbers, not TeX."""
-    figure = drawn("points", Scale("mean", "Energy [J]", is_log=True), LEVELS)
+    figure = plotted("points", Scale("mean", "Energy [J]", is_log=True), LEVELS)
     assert texts(figure.axes[0].yaxis) == ["5,000", "10,000", "20,000"]
     shown = texts(figure.axes[0].xaxis)
     assert "1,000" in shown
@@ -99,7 +99,7 @@ def test_no_figure_is_wider_than_2000_pixels():
 def test_series_are_named_beside_their_points_once_each():
     """No legend, ten names in each panel, none on another; too many have a legend."""
     panels = {"panels": PANELS, "size": (8.0, 3.5), "is_direct": True}
-    figure = drawn("paths", Scale("tasks", "Tasks"), Scale("mean", "Energy [J]"), **panels)
+    figure = plotted("paths", Scale("tasks", "Tasks"), Scale("mean", "Energy [J]"), **panels)
     assert not figure.legends
     for axes in figure.axes:
         boxes = {text.get_text(): Text.get_window_extent(text) for text in axes.texts}  # lines apart
@@ -234,14 +234,14 @@ def test_a_long_bar_makes_the_axis_logarithmic(small_store: Path):
     with style():
         plain = next(bars(results, layout_of(results)))
         steep = replace(results, runs=results.runs.assign(makespan_s=longer))
-        drawn = next(bars(steep, layout_of(steep)))
+        plotted = next(bars(steep, layout_of(steep)))
     assert "logarithmic" not in plain.caption
     (limits,) = {axes.get_ylim() for axes in plain.figure.axes}
     assert limits[0] == 0
     assert 17.5 < limits[1] < 30  # 16 + mean of 0..3, and its interval
-    assert "The y axis is logarithmic." in drawn.caption
-    assert {axes.get_yscale() for axes in drawn.figure.axes} == {"log"}
-    assert len({axes.get_ylim() for axes in drawn.figure.axes}) == 1
+    assert "The y axis is logarithmic." in plotted.caption
+    assert {axes.get_yscale() for axes in plotted.figure.axes} == {"log"}
+    assert len({axes.get_ylim() for axes in plotted.figure.axes}) == 1
 
 
 def test_a_long_bar_of_a_comparison():
@@ -262,7 +262,7 @@ def test_a_long_bar_of_a_comparison():
 POLICIES = '''
 """A figure of the user's own."""
 from gridsched.figures.figure_style import new_figure
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 
 
 @register_figure("range", "study", "Range of makespans <s>.")
@@ -271,17 +271,17 @@ def makespan_range(results, layout):
     data = groups.agg(["min", "max"]).reset_index()
     figure = new_figure(6.4, 3.0)
     figure.subplots().vlines(data["scheduler"], data["min"], data["max"])
-    yield Drawn(figure, data, NAME, "From least to largest.")
+    yield PlottedFigure(figure, data, NAME, "From least to largest.")
 '''
 DECLARED = """
 from gridsched.figures.figure_style import new_figure
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 
 
 @register_figure("least", "declared", "The least of all.", needs=("metric",))
 def least(results, declared):
     data = {"least": [float(results.shown[declared.metric].min())]}
-    return Drawn(new_figure(3.0, 2.0), data, declared.name)
+    return PlottedFigure(new_figure(3.0, 2.0), data, declared.name)
 """
 
 
@@ -327,8 +327,8 @@ def test_a_kind_of_ones_own_is_declared(small_store: Path, tmp_path: Path):
     path = tmp_path / "small.toml"
     path.write_text(text + '\n[[figures]]\nname = "mine"\nkind = "least"\nmetric = "makespan_s"\n')
     results = read_results(str(small_store), small_study.Study.from_file(path, trust=True))
-    ((_, drawn), *_) = study_figures(results, layout_of(results))
-    assert drawn.data == {"least": [8.0]}
+    ((_, plotted), *_) = study_figures(results, layout_of(results))
+    assert plotted.data == {"least": [8.0]}
     assert "least" in study_schema()["$defs"]["DeclaredFigure"]["properties"]["kind"]["enum"]
     path.write_text(text + '\n[[figures]]\nname = "mine"\nkind = "least"\n')
     with pytest.raises(InputError, match=r"figures\[0\].metric.*'least'"):

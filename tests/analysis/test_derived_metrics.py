@@ -267,8 +267,8 @@ def test_expressions_are_metrics(small_store: Path, tmp_path: Path):
     assert results.failed["ed2p"].isna().all()
     (declared,) = results.study.figures
     with style():
-        drawn = figure_kinds("declared")["lines"].draw(results, declared)
-    assert drawn.figure.axes[0].get_ylabel() == "Watt"
+        plotted = figure_kinds("declared")["lines"].draw(results, declared)
+    assert plotted.figure.axes[0].get_ylabel() == "Watt"
     assert mean_table(results, "ed2p", mean_frame(results, "ed2p")).title == "Ed2p [J s^2]"
     assert main(["study", "claims", str(small_store), "--study", str(tmp_path / "small.toml"), "--trust"]) == 0
 

@@ -14,7 +14,7 @@ from gridsched.analysis.agreement import agreement_frame
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.study_results import StudyResults, read_results
 from gridsched.errors import InputError
-from gridsched.figures.figure_file import Drawn
+from gridsched.figures.figure_file import PlottedFigure
 from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
@@ -284,7 +284,7 @@ def page(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def last_figure(results: StudyResults) -> Drawn:
+def last_figure(results: StudyResults) -> PlottedFigure:
     """Draw the figure that the study declares last."""
     declared = results.study.figures[-1]
     with style():
@@ -374,9 +374,9 @@ def test_panels_show_all_of_their_data(store: Path, tmp_path: Path):
     results = read_results(str(store), study_in(tmp_path / "y", extra))
     with style():
         figures = [each for _, each in study_figures(results, layout_of(results))]
-        drawn = [each for each in figures if each.name.startswith("y-")]
-        assert len(drawn) == 3
-        for each in drawn:
+        plotted = [each for each in figures if each.name.startswith("y-")]
+        assert len(plotted) == 3
+        for each in plotted:
             each.figure.draw_without_rendering()
             for axes in each.figure.axes:
                 bottom, top = axes.get_ylim()
@@ -400,11 +400,11 @@ CLAIMS = [Claim("c", "number", "", "s", median("window_utility", "a(max_replicas
                 scale=0.5)]
 """
     results = read_results(str(store), study_in(tmp_path / "b", extra, claims))
-    drawn = last_figure(results)
-    axes = drawn.figure.axes[0]
+    plotted = last_figure(results)
+    axes = plotted.figure.axes[0]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["1", "2", "4", "wq"]
     assert axes.get_ylim() == (0.0, 1.12 * 36.0)  # up to the largest of all runs, b's, too
-    data = drawn.data.set_index("scheduler")
+    data = plotted.data.set_index("scheduler")
     assert data["median"].tolist() == [12.0, 22.0, 18.0, 5.0]
     assert data.loc["wq", ["minimum", "quartile_1", "quartile_3"]].tolist() == [4.0, 4.5, 5.5]
     assert data["paper"].dropna().to_dict() == {"a(max_replicas=2)": 26.0}

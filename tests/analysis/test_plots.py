@@ -105,9 +105,9 @@ def check_places(draw: Callable[..., Any]) -> None:
     assert part.axes
     assert whole.subfigs[0].axes == []
     left, right = (figure := Figure(figsize=(14, 8))).subplots(1, 2)
-    drawn = draw(ax=left)
-    assert figure.subfigs == [drawn]
-    assert drawn.axes
+    plotted = draw(ax=left)
+    assert figure.subfigs == [plotted]
+    assert plotted.axes
     assert right in figure.axes
     assert left not in figure.axes
     figure.draw_without_rendering()
@@ -139,8 +139,8 @@ def test_every_figure_has_its_function():
 def test_it_is_drawn_where_one_wants(figure: tuple[str, str]):
     """In a figure of its own, in an empty part of one, in the place of axes."""
     name, subject = CASES[figure]
-    function, drawn = getattr(gridsched, name), subject()
-    check_places(lambda **place: function(drawn, **place))
+    function, plotted = getattr(gridsched, name), subject()
+    check_places(lambda **place: function(plotted, **place))
 
 
 @pytest.mark.systems("profit")
@@ -273,7 +273,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
-def drawn(store: Path, kind: str, text: str = PLANS, **keys: str) -> tuple[StudyResults, object]:
+def plotted(store: Path, kind: str, text: str = PLANS, **keys: str) -> tuple[StudyResults, object]:
     """Return the results of the study with one figure, and the figure."""
     text += FIGURE.format(kind=kind, **{**GAMMAS, **keys})
     results = read_results(str(store), Study.from_text(text))
@@ -292,7 +292,7 @@ def rows(results: StudyResults, scheduler: str, tasks: int = 60):
 @pytest.mark.systems("profit")
 def test_lines_are_means_over_the_bags(store: Path):
     """A level, its mean and its interval; the runs are those of the figure's own `where`."""
-    results, found = drawn(store, "lines", more='where = { tasks = 30 }\nnames = ["all"]')
+    results, found = plotted(store, "lines", more='where = { tasks = 30 }\nnames = ["all"]')
     data = found.data.set_index("gamma")
     for gamma in (0.9, 1.05, 1.6):
         values = rows(results, f"lp_max_profit(gamma={gamma})", 30)["divided_profit_rate"]
@@ -305,9 +305,9 @@ def test_a_figure_has_the_levels_of_its_own_where_though_the_report_has_fewer(st
     """What a report is of limits a figure along that axis no more than its `where` says."""
     text = PLANS.replace('driver = "optimize" }', 'driver = "optimize", tasks = 60 }')
     keys = {"along": "workload.tasks", "schedulers": '["lp_max_profit(gamma=1.6)"]'}
-    of_report = drawn(store, "lines", text, **keys, more="")[1].data
+    of_report = plotted(store, "lines", text, **keys, more="")[1].data
     assert of_report["workload.tasks"].tolist() == [60]
-    own = drawn(store, "lines", text, **keys, more="where = { tasks = [30, 60] }")[1].data
+    own = plotted(store, "lines", text, **keys, more="where = { tasks = [30, 60] }")[1].data
     assert own["workload.tasks"].tolist() == [30, 60]
 
 
@@ -315,7 +315,7 @@ def test_a_figure_has_the_levels_of_its_own_where_though_the_report_has_fewer(st
 def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
     """Quantiles of each scheduler at each level, in the order of the levels."""
     schedulers = '["lp_max_profit(gamma=1.6)", "capped(gamma=1.6)"]'
-    results, found = drawn(
+    results, found = plotted(
         store,
         "violins",
         metric="relative_decrease",
@@ -331,7 +331,7 @@ def test_violins_are_of_single_schedulers_along_an_axis(store: Path):
 @pytest.mark.systems("profit")
 def test_plans_stand_beside_the_front_and_the_cap(store: Path):
     """Swept families and the front; no plan lies below the front's ends; the cap is kept."""
-    results, found = drawn(
+    results, found = plotted(
         store,
         "plans",
         metric="profit_rate",
@@ -355,7 +355,7 @@ def test_plans_stand_beside_the_front_and_the_cap(store: Path):
 def test_landscapes_are_of_the_stored_plans(store: Path):
     """What is recomputed for a panel is what the run has stored."""
     more = "where = { tasks = 60 }\nlevels = [1.05, 1.6]"
-    results, found = drawn(store, "landscapes", more=more)
+    results, found = plotted(store, "landscapes", more=more)
     assert len(found.figure.axes) == 2
     plans = found.data[found.data["series"] == "largest profit, divided"].set_index("gamma")
     for gamma in (1.05, 1.6):
@@ -381,4 +381,4 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
 def test_figures_that_cannot_be_drawn(store: Path, kind: str, keys: dict, complaint: str):
     """One line that says what is allowed."""
     with pytest.raises(InputError, match=complaint):
-        drawn(store, kind, **keys)
+        plotted(store, kind, **keys)

@@ -30,7 +30,7 @@ TRAITS = [
     ("asked", "trigger"),
 ]
 #: Former and present names that the package offers.
-NAMES = []
+NAMES = [("Drawn", "PlottedFigure")]
 #: Tables of a study in which the keys stand; the others are settings.
 TABLES = {"jobs_take": "workload"}
 #: A value that each key takes, beside its default.

@@ -190,8 +190,8 @@ def test_export_and_figures(gridsched, ex_a, tmp_path):
     assert {"jobs.csv", "hosts.csv", "schedule.json", "consumed_energy.csv"} <= {path.name for path in folder.iterdir()}
     for kind, ending in (("gantt", "svg"), ("power", "png")):
         figure = tmp_path / f"{kind}.{ending}"
-        drawn = gridsched("plot", kind, folder, "-o", figure)
-        assert (drawn.status, drawn.err) == (0, "")
+        plotted = gridsched("plot", kind, folder, "-o", figure)
+        assert (plotted.status, plotted.err) == (0, "")
         assert figure.stat().st_size > 1000
         assert figure.with_suffix(".csv").exists()
 
@@ -215,8 +215,8 @@ def test_a_dollar_in_names_is_a_dollar(gridsched, tmp_path, write):
     )
     assert outcome.status == 0, outcome.err
     for kind in ("gantt", "power", "trace"):
-        drawn = gridsched("plot", kind, folder, "-o", tmp_path / f"{kind}.svg")
-        assert (drawn.status, drawn.err) == (0, "")
+        plotted = gridsched("plot", kind, folder, "-o", tmp_path / f"{kind}.svg")
+        assert (plotted.status, plotted.err) == (0, "")
     assert "<!-- $x_{$ -->" in (tmp_path / "gantt.svg").read_text()
 
 

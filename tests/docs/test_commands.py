@@ -147,11 +147,11 @@ def test_commands_run(document: Path, monkeypatch: pytest.MonkeyPatch):
     expected = sum(block.info in ("console", "python") for block in blocks_of(document))
     assert run_document(document, monkeypatch, long=False) == expected
     for kept in (ROOT / "docs/figures").glob("*.csv"):
-        drawn = Path("docs/figures", kept.name)
-        texts, numbers = numbers_of(drawn)
+        plotted = Path("docs/figures", kept.name)
+        texts, numbers = numbers_of(plotted)
         kept_texts, kept_numbers = numbers_of(kept)
-        assert texts == kept_texts, f"{drawn}: draw it anew"
-        assert numbers == pytest.approx(kept_numbers, rel=1e-9), f"{drawn}: draw it anew"
+        assert texts == kept_texts, f"{plotted}: draw it anew"
+        assert numbers == pytest.approx(kept_numbers, rel=1e-9), f"{plotted}: draw it anew"
 
 
 @pytest.mark.long

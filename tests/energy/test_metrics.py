@@ -18,7 +18,7 @@ from gridsched.energy import host_energy_004, relative_difference, task_energy, 
 from gridsched.errors import InputError
 from gridsched.metrics import METRICS, Metric, RunFacts, described, metrics_of, register_metric, run_metrics
 from gridsched.metrics.derived_entries import share_above
-from gridsched.metrics.places import DRAWN, TABLES
+from gridsched.metrics.places import PLOTTED, TABLES
 from gridsched.metrics.run_metrics import CHANCE_BINS, chance_counts
 from gridsched.metrics.table import shown_metrics, summary
 from gridsched.model.platform import Host, Platform, PState
@@ -283,7 +283,7 @@ def test_tables_name_metrics_once():
         assert ids
         assert len(set(ids)) == len(ids)
         assert set(ids) <= METRICS.keys()
-    assert all(set(ids) <= set(TABLES[table]) for table, ids in DRAWN.items())
+    assert all(set(ids) <= set(TABLES[table]) for table, ids in PLOTTED.items())
 
 
 def test_ids_are_taken_once(table):

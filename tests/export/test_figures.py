@@ -20,7 +20,7 @@ from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import write_export
 from gridsched.figures import comparison_figure, gantt_figure
-from gridsched.figures.figure_file import Drawn, draw_figure, register_figure
+from gridsched.figures.figure_file import PlottedFigure, draw_figure, register_figure
 from gridsched.figures.figure_style import new_figure
 from gridsched.figures.looks import IDLE, WASTED
 from gridsched.metrics import summary
@@ -168,12 +168,12 @@ def test_parallel_jobs_are_compared_by_how_they_wait():
         }
         for name, wait, slowdown in (("fcfs", 28_693.4, 31.908), ("easy_backfilling", 0.5, 1.0))
     ]
-    drawn = comparison_figure.comparison_bars(rows)
-    _, wait, slowdown = drawn.figure.axes
+    plotted = comparison_figure.comparison_bars(rows)
+    _, wait, slowdown = plotted.figure.axes
     assert wait.get_xlabel() == "Mean waiting time [s]"
     assert [text.get_text() for text in wait.texts] == ["28,693", "0.5 (best)"]
     assert [text.get_text() for text in slowdown.texts] == ["31.91", "1.00 (best)"]
-    assert drawn.data["utilisation"].tolist() == [0.75, 0.75]
+    assert plotted.data["utilisation"].tolist() == [0.75, 0.75]
 
 
 def test_a_comparison_of_failures_only_still_draws(tmp_path):
@@ -323,7 +323,7 @@ def test_a_figure_of_ones_own(own_entries, tmp_path: Path):
     def starts(trace, *, title=""):
         figure = new_figure(3.0, 2.0)
         figure.subplots().plot(trace.executions["start"])
-        return Drawn(figure, {"start_s": trace.executions["start"]})
+        return PlottedFigure(figure, {"start_s": trace.executions["start"]})
 
     draw_figure("starts", "run", by_hand.work_queue(), tmp_path / "s.svg")
     assert (tmp_path / "s.svg").read_bytes().startswith(b"<?xml")

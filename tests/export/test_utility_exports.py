@@ -371,9 +371,9 @@ def test_a_gantt_chart_has_a_bar_for_each_run_of_hosts():
     assert list(zip(bars.execution, bars.top, bars.rows, strict=True)) == [(0, 0, 3), (1, 3, 1), (2, 0, 4), (3, 0, 1)]
     object.__setattr__(trace, "host_ids", np.array([0, 1, 3, *trace.host_ids[3:]]))
     assert list(zip(bars_of(trace).top, bars_of(trace).rows, strict=True))[:2] == [(0, 2), (3, 1)]
-    drawn = gantt(example().trace)
-    assert drawn.data["hosts"].tolist() == [3, 1, 4, 1]
-    assert drawn.data["host"] == ["node0", "node3", "node0", "node0"]
+    plotted = gantt(example().trace)
+    assert plotted.data["hosts"].tolist() == [3, 1, 4, 1]
+    assert plotted.data["host"] == ["node0", "node3", "node0", "node0"]
 
 
 def test_names_of_users_come_back(folder):

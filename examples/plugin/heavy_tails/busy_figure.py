@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from gridsched import Drawn, register_figure
+from gridsched import PlottedFigure, register_figure
 from heavy_tails.balance import busy_s
 
 
@@ -10,4 +10,4 @@ from heavy_tails.balance import busy_s
 def busy(trace):
     figure, names = Figure((6, 3)), [host.name for host in trace.platform.hosts]
     figure.subplots(subplot_kw={"ylabel": "busy time [s]"}).bar(names, busy_s(trace))
-    return Drawn(figure, {"host": names, "busy_s": busy_s(trace)})
+    return PlottedFigure(figure, {"host": names, "busy_s": busy_s(trace)})

@@ -18,8 +18,8 @@ from gridsched.campaign.segments import with_infinities
 from gridsched.errors import InputError
 from gridsched.figures.axes import plain_numbers, write_at
 from gridsched.figures.chart import levels_along
-from gridsched.figures.declared_figure import declared_drawn, drawn_levels, families_of, names_of
-from gridsched.figures.figure_file import Drawn, register_figure
+from gridsched.figures.declared_figure import families_of, names_of, plotted_as_declared, plotted_levels
+from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.looks import LineLook
 from gridsched.metrics import METRICS
@@ -74,7 +74,7 @@ _LOGARITHMIC = 10.0
 
 
 @register_figure("front", "landscape", "The front, the feasible region and profit contours.")
-def front(subject: Landscape) -> Drawn:
+def front(subject: Landscape) -> PlottedFigure:
     """Draw makespan over energy, as figures 1 and 5 of paper 003.
 
     Parameters
@@ -85,7 +85,7 @@ def front(subject: Landscape) -> Drawn:
     axes = figure.add_subplot()
     data = _draw_landscape(axes, subject)
     legend_below(figure, axes.get_legend_handles_labels()[0])
-    return Drawn(figure, data)
+    return PlottedFigure(figure, data)
 
 
 def _landscape_table(subject: Landscape) -> pd.DataFrame:
@@ -194,7 +194,7 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
 
 
 @register_figure("landscapes", "declared", "The feasible region with profit contours, by level.")
-def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def landscapes(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw a panel for each level, of its first stored optimisation.
 
     What is possible follows from the run's description, as bounds do: it is computed here.
@@ -205,7 +205,7 @@ def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         If a level has no stored run with the driver ``optimize``, or a file of it is damaged.
     """
     (family, *_) = families_of(results, declared, single=False)
-    levels = drawn_levels(results, declared, family)
+    levels = plotted_levels(results, declared, family)
     figure = new_figure(3.6 * len(levels) + 0.6, 4.2)
     panels = figure.subplots(1, len(levels), squeeze=False)[0]
     texts = levels_along(declared.along, [level.value for level in levels], declared.infinite).levels or {}
@@ -217,7 +217,7 @@ def landscapes(results: StudyResults, declared: DeclaredFigure) -> Drawn:
     for axes in panels[1:]:
         axes.set_ylabel("")
     legend_below(figure, panels[0].get_legend_handles_labels()[0])
-    return declared_drawn(declared, figure, pd.concat(tables, ignore_index=True))
+    return plotted_as_declared(declared, figure, pd.concat(tables, ignore_index=True))
 
 
 def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) -> Landscape:
@@ -245,7 +245,7 @@ def _landscape(results: StudyResults, declared: DeclaredFigure, level: Level) ->
 
 
 @register_figure("plans", "declared", "Makespan over energy of plans, with what they earn as bars.")
-def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
+def plans(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     """Draw squares for divided, diamonds for whole tasks; families that vary otherwise as a line.
 
     The bar on a square is the metric, downward where it is negative. A family with the parameter
@@ -284,14 +284,14 @@ def plans(results: StudyResults, declared: DeclaredFigure) -> Drawn:
         _draw_cap(axes, factor, cap_w)
     _label(axes, unit)
     legend_below(figure, axes.get_legend_handles_labels()[0])
-    return declared_drawn(declared, figure, data)
+    return plotted_as_declared(declared, figure, data)
 
 
 def _plans(results: StudyResults, declared: DeclaredFigure, family: str, is_swept: bool) -> pd.DataFrame:
     """Return the means over replicates of each variant of a family."""
     where = where_of(results, declared.where)
     if is_swept:
-        variants = {level.label: level.value for level in drawn_levels(results, declared, family)}
+        variants = {level.label: level.value for level in plotted_levels(results, declared, family)}
     else:
         variants = {each.label: np.nan for each in results.study.schedulers if each.family == family}
     rows = []
