@@ -188,8 +188,8 @@ def write_inputs(folder: Path, *, large: bool) -> None:
         generate = ("workload", "generate", "jobs.toml", "-o", f"jobs_{n}.swf", "--quiet")
         cost((*GRIDSCHED, *generate), folder)
     for n in (TASKS, *([LARGE_TASKS] if large else [])):
-        drawn = ("--kind=bag", f"--tasks={n}", "--mean-flops=1e6", "--heterogeneity=1", "--seed=1")
-        cost((*GRIDSCHED, "workload", "generate", *drawn, "-o", f"tasks_{n}.csv", "--quiet"), folder)
+        sampled = ("--kind=bag", f"--tasks={n}", "--mean-flops=1e6", "--heterogeneity=1", "--seed=1")
+        cost((*GRIDSCHED, "workload", "generate", *sampled, "-o", f"tasks_{n}.csv", "--quiet"), folder)
     # as text: what this process imports would count as memory of those that it starts
     draw = random.Random(0)
     hosts = "".join(

@@ -32,12 +32,12 @@ EVENT_BASED = ("event_based", {"energy_filter": "none", "counts_place_holders": 
 
 def workload(share, **keys):
     """Return a trial in which a share of the power of P-state 0 is static."""
-    drawn = generate_parallel_day(ParallelDay(**SYSTEM, **keys))
-    old = drawn.estimates
+    sampled = generate_parallel_day(ParallelDay(**SYSTEM, **keys))
+    old = sampled.estimates
     first = np.where(np.isfinite(old.node_power_w), old.node_power_w, 0.0)[..., :1]
     power = share * first + (1.0 - share) * old.node_power_w
-    sizes = [len(cluster.hosts) for cluster in drawn.platform.clusters]
-    names = [cluster.name for cluster in drawn.platform.clusters]
+    sizes = [len(cluster.hosts) for cluster in sampled.platform.clusters]
+    names = [cluster.name for cluster in sampled.platform.clusters]
     platform = node_platform(old.typical_time_s, power, sizes, cluster_names=names)
     estimates = ParallelEstimates(
         platform,
@@ -49,7 +49,7 @@ def workload(share, **keys):
         typical_nodes=old.typical_nodes,
         cores_per_node=old.cores_per_node,
     )
-    return replace(drawn, platform=platform, estimates=estimates)
+    return replace(sampled, platform=platform, estimates=estimates)
 
 
 def results(share, scheduler, trials, **keys):

@@ -58,10 +58,10 @@ def train(env) -> np.ndarray:
     rng = np.random.default_rng(1)
     mean, spread = np.zeros(env.observation_space.shape[1]), 1.0
     for iteration in range(ITERATIONS):
-        drawn = mean + spread * rng.standard_normal((CANDIDATES, len(mean)))
+        sampled = mean + spread * rng.standard_normal((CANDIDATES, len(mean)))
         seeds = range(iteration * EPISODES, (iteration + 1) * EPISODES)
-        scores = [sum(rewards_of(env, weights, seed) for seed in seeds) for weights in drawn]
-        best = drawn[np.argsort(scores)[-BEST:]]
+        scores = [sum(rewards_of(env, weights, seed) for seed in seeds) for weights in sampled]
+        best = sampled[np.argsort(scores)[-BEST:]]
         mean, spread = best.mean(axis=0), best.std(axis=0) + 0.02
     return mean
 

@@ -15,7 +15,7 @@ from gridsched.energy import trace_energy
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.run_times import DrawnRunTimes
+from gridsched.model.run_times import SampledRunTimes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
@@ -276,7 +276,7 @@ def test_reservations_and_place_holders(interval, budget):
 def test_a_late_predecessor_voids_the_run_on_both_drivers():
     """The first task takes 12 s where 10 were estimated, and its node is reserved from 10 s on."""
     tasks = jobs((0, 0, 4), (0, 0, 9))
-    truth = DrawnRunTimes(estimates_of(two_clusters(), tasks), [0.5, 0.5], lambda share, estimate: 1.2 * estimate)
+    truth = SampledRunTimes(estimates_of(two_clusters(), tasks), [0.5, 0.5], lambda share, estimate: 1.2 * estimate)
     answer = steps({0: [Allocate(0, np.array([1])), Allocate(1, np.array([0, 1, 2]), start=10.0)]})
     for driver in ("reference", "simgrid"):
         with pytest.raises(InvalidDecision, match="t = 10 s, task 2, host 'A-2'"):

@@ -156,7 +156,7 @@ def trace_of_log(trace: Trace, logged: LoggedSchedule, run_s: Floats | None = No
 _SHORTEST_S = 0.01
 
 
-def drawn_within_seconds(scenario: LoadedScenario, seed: int) -> LoadedScenario:
+def sampled_within_seconds(scenario: LoadedScenario, seed: int) -> LoadedScenario:
     """Return a scenario of a log with times drawn within the seconds that the log prints.
 
     Parameters

@@ -134,8 +134,8 @@ def difference_of_medians(one: ArrayLike, other: ArrayLike) -> Interval:
     value = first - second
     if n < 2:
         return Interval(value, count=n)
-    drawn = np.random.default_rng(BOOTSTRAP_SEED).integers(n, size=(RESAMPLES, n))
-    medians = np.median(pairs[drawn], axis=1)
+    sampled = np.random.default_rng(BOOTSTRAP_SEED).integers(n, size=(RESAMPLES, n))
+    medians = np.median(pairs[sampled], axis=1)
     low, high = np.quantile(medians[:, 0] - medians[:, 1], _OUTSIDE)
     return Interval(value, float(low), float(high), n)
 

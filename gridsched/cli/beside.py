@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, drawn_within_seconds, read_schedule
+from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, read_schedule, sampled_within_seconds
 from gridsched.cli.compare import report_failures
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
@@ -83,7 +83,7 @@ def beside(
     warn(base.warnings)
     each_id = [replace(base, scheduler=id, parameters=of_each[id]) for id in ids]
     n = max(draws, 1)
-    scenarios = [drawn_within_seconds(each, asked.seed + k) if draws else each for each in each_id for k in range(n)]
+    scenarios = [sampled_within_seconds(each, asked.seed + k) if draws else each for each in each_id for k in range(n)]
     outcomes = run_many(scenarios, progress=False, keep_errors=True, accept=check_energy_agreement)
     failures = [f"{each.scheduler_name}: {one_line(str(e))}" for each, e in zip(scenarios, outcomes, strict=True)
                 if not isinstance(e, RunResult)]  # fmt: skip

@@ -6,7 +6,7 @@ import typing
 from dataclasses import dataclass, replace
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.host_profiles import Distribution, DrawnFailures
+from gridsched.model.host_profiles import Distribution, SampledFailures
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_choices
@@ -23,7 +23,7 @@ _DISTRIBUTIONS = typing.get_args(Distribution)
 
 @dataclass(frozen=True)
 class Failures:
-    """What ``--failures`` says; see `DrawnFailures`.
+    """What ``--failures`` says; see `SampledFailures`.
 
     Attributes
     ----------
@@ -88,16 +88,16 @@ class Failures:
             If a host has a state profile of its own.
         """
         for name, profile in platform.profiles.states:
-            if not isinstance(profile, DrawnFailures):
+            if not isinstance(profile, SampledFailures):
                 raise InputError(
                     f"{platform.name}: host {name!r} has a state profile, and --failures draws "
                     "one; take one of them out."
                 )
-        drawn = tuple(
-            (host.name, DrawnFailures(self.mtbf_s, self.mttr_s, self.distribution, self.shape, seed, replicate, h))
+        sampled = tuple(
+            (host.name, SampledFailures(self.mtbf_s, self.mttr_s, self.distribution, self.shape, seed, replicate, h))
             for h, host in enumerate(platform.hosts)
         )
-        return replace(platform, profiles=replace(platform.profiles, states=drawn))
+        return replace(platform, profiles=replace(platform.profiles, states=sampled))
 
 
 def _number(text: str, given: dict[str, str], key: str, least: float, most: float = LARGEST) -> float:

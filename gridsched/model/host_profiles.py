@@ -63,7 +63,7 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class DrawnFailures:
+class SampledFailures:
     """When a host fails and is up again, drawn from a random stream of its own.
 
     Attributes
@@ -124,7 +124,7 @@ class PlannedOutages:
 
 
 #: What says when a host is down: a platform file, a draw, or a plan.
-StateProfile = Profile | DrawnFailures | PlannedOutages
+StateProfile = Profile | SampledFailures | PlannedOutages
 
 
 @dataclass(frozen=True)

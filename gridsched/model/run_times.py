@@ -70,7 +70,7 @@ class KilledAtEstimate(RunTimes):
         return self._whole.run_time(task, host, pstate) > self._limit_s(task, host, pstate)
 
 
-class DrawnRunTimes(RunTimes):
+class SampledRunTimes(RunTimes):
     """Durations spread around the estimates; a task's luck is the same wherever it runs.
 
     Every duration comes from one uniform number of its task, through the quantile function of a
@@ -94,7 +94,7 @@ class DrawnRunTimes(RunTimes):
     --------
     Between half and one and a half times the estimate, all equally likely::
 
-        DrawnRunTimes(estimates, shares, lambda share, estimate_s: (0.5 + share) * estimate_s)
+        SampledRunTimes(estimates, shares, lambda share, estimate_s: (0.5 + share) * estimate_s)
     """
 
     def __init__(self, estimates: Estimates, shares: ArrayLike, quantile: Callable[[float, float], float]) -> None:

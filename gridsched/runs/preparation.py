@@ -87,5 +87,5 @@ def _failing(scenario: LoadedScenario) -> LoadedScenario:
         return replace(scenario, platform=with_maintenance(scenario.platform, scenario.maintenance))
     if scenario.failures is None:
         return scenario
-    drawn = Failures.read(scenario.failures)
-    return replace(scenario, platform=drawn.on(scenario.platform, scenario.seed, scenario.replicate))
+    sampled = Failures.read(scenario.failures)
+    return replace(scenario, platform=sampled.on(scenario.platform, scenario.seed, scenario.replicate))

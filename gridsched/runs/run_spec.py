@@ -172,7 +172,7 @@ def _dataclass_fields(cls: type) -> dict[str, Any]:
     return {f.name: (hints[f.name], f.default) for f in fields}
 
 
-class DrawnSection(Section):
+class GeneratedSection(Section):
     """A section of which something is drawn.
 
     A seed of its own fixes what is drawn; by default the study's seed and the replicate decide.
@@ -183,7 +183,7 @@ class DrawnSection(Section):
 
 
 @with_fields(_dataclass_fields(PlatformRecipe) | _dataclass_fields(NetworkLinks))
-class PlatformTable(DrawnSection):
+class PlatformTable(GeneratedSection):
     """A platform made of a table of machines."""
 
     generator: Literal["table"]
@@ -194,7 +194,7 @@ class PlatformTable(DrawnSection):
 
 
 @cache
-def drawn_workload(name: str) -> type[DrawnSection]:
+def generated_workload(name: str) -> type[GeneratedSection]:
     """Return the section of a workload generator, which has the keys of its model."""
     generator = GENERATORS[name]
     fields: dict[str, Any] = {
@@ -203,7 +203,7 @@ def drawn_workload(name: str) -> type[DrawnSection]:
         if key not in ("kind", "seed", "replicate")
     }
     fields["generator"] = (Literal[name], ...)
-    section: type[DrawnSection] = create_model(f"{name.capitalize()}Workload", __base__=DrawnSection, **fields)
+    section: type[GeneratedSection] = create_model(f"{name.capitalize()}Workload", __base__=GeneratedSection, **fields)
     return section
 
 
@@ -215,7 +215,7 @@ def model_of(part: str, generator: str = "") -> type[Section]:
     """Return the model of a platform's or workload's section: of a generator, or of a file."""
     if part == "platform":
         return PlatformTable if generator else PlatformFile
-    return drawn_workload(generator) if generator else WorkloadFile
+    return generated_workload(generator) if generator else WorkloadFile
 
 
 def section_models(part: str) -> list[type[Section]]:
@@ -223,15 +223,15 @@ def section_models(part: str) -> list[type[Section]]:
     return [model_of(part, generator) for generator in ("", *SECTION_GENERATORS[part])]
 
 
-def _with_drawn(value: Any) -> Any:
+def _with_generated(value: Any) -> Any:
     """Return the section of the generator that a value names: no other's model is made."""
     name = value.get("generator") if isinstance(value, Mapping) else None
     known = isinstance(name, str) and name in GENERATORS
-    return drawn_workload(name).model_validate(value) if known else value
+    return generated_workload(name).model_validate(value) if known else value
 
 
 #: A section of any of these models.
-Workload = Annotated[WorkloadFile | InstanceOf[DrawnSection], BeforeValidator(_with_drawn)]
+Workload = Annotated[WorkloadFile | InstanceOf[GeneratedSection], BeforeValidator(_with_generated)]
 
 
 class SchedulerSection(Section):

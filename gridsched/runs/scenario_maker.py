@@ -22,8 +22,8 @@ from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.policy.policy_files import load_policies
 from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
-    DrawnSection,
     FileReference,
+    GeneratedSection,
     NoPlatform,
     PlatformFile,
     PlatformTable,
@@ -84,11 +84,11 @@ class ScenarioMaker:
         # what was made last is kept: runs that follow each other share it
         self._world = lru_cache(2)(self._make_world)
         self._platform_of_file = lru_cache(4)(self._read_platform)
-        self._drawn_platform = lru_cache(4)(self._draw_platform)
+        self._generated_platform = lru_cache(4)(self._draw_platform)
         self._table = lru_cache(4)(self._read_table)
         self._tasks_of_file = lru_cache(4)(read_workload)
-        self._drawn = lru_cache(4)(_draw)
-        self._system_file = lru_cache(4)(lambda keys: self._written_platform(self._drawn(keys).platform))
+        self._generated = lru_cache(4)(_draw)
+        self._system_file = lru_cache(4)(lambda keys: self._written_platform(self._generated(keys).platform))
         self._listed_bag = lru_cache(2)(self._make_bag)
         self._imported: set[str] = set()
         self._written = 0
@@ -193,7 +193,7 @@ class ScenarioMaker:
         values = self._values(spec.settings)
         return {name: values[name] for name in sorted(values) if name not in MEASURE_SETTINGS}
 
-    def _keys(self, section: DrawnSection, spec: RunSpec, without: Collection[str] = ()) -> Any:
+    def _keys(self, section: GeneratedSection, spec: RunSpec, without: Collection[str] = ()) -> Any:
         """Return the keys of a generator, checked."""
         others = ("generator", "seed", *without)
         values = {key: each for key, each in self._values(section).items() if key not in others}
@@ -204,7 +204,7 @@ class ScenarioMaker:
         from gridsched.optimize import named_bag
 
         workload, pstate = spec.workload, self._settings(spec).get("pstate")
-        if isinstance(workload, DrawnSection) and brings_machines(workload.generator):
+        if isinstance(workload, GeneratedSection) and brings_machines(workload.generator):
             return self._listed_bag(
                 self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(pstate)
             )
@@ -224,10 +224,10 @@ class ScenarioMaker:
         workload = spec.workload
         if isinstance(workload, WorkloadFile):
             return self._of_file(spec, workload, needs_file)
-        if isinstance(workload, DrawnSection) and brings_machines(workload.generator):
+        if isinstance(workload, GeneratedSection) and brings_machines(workload.generator):
             return self._system(spec, workload, needs_file)
         platform, file = self._platform(spec, needs_file)
-        tasks = self._drawn(self._keys(workload, spec)) if isinstance(workload, DrawnSection) else workload
+        tasks = self._generated(self._keys(workload, spec)) if isinstance(workload, GeneratedSection) else workload
         return _World(SystemWorkload(platform, with_flops(platform, tasks), None), file)
 
     def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> _World:
@@ -265,7 +265,7 @@ class ScenarioMaker:
             raise InputError("Missing option '--platform FILE': the workload makes no platform of its own.")
         if isinstance(section, PlatformFile):
             return self._platform_of_file(section.file, GivenPower.read(self._settings(spec).get("power", ())))
-        return self._drawn_platform(section, **_seeds(section, spec), needs_file=needs_file)
+        return self._generated_platform(section, **_seeds(section, spec), needs_file=needs_file)
 
     def _read_platform(self, file: str | FileReference, power: GivenPower) -> tuple[Platform, Path]:
         path = Path(self._path(file))
@@ -303,14 +303,14 @@ class ScenarioMaker:
         joined = None if join is None else self._path(join)
         return replace(read_machine_table(self._path(file), join=joined, year=year, trust=trust), path=_name_of(file))
 
-    def _system(self, spec: RunSpec, workload: DrawnSection, needs_file: bool) -> _World:
+    def _system(self, spec: RunSpec, workload: GeneratedSection, needs_file: bool) -> _World:
         """Return a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.
         """
         rules = self._keys(workload, spec).rules
         keys = self._keys(workload, spec, without=keys_of(Rules))
-        whole = replace(self._drawn(keys), rules=rules)
+        whole = replace(self._generated(keys), rules=rules)
         if whole.platform_file is not None:
             return _World(whole, whole.platform_file)
         return _World(whole, self._system_file(keys) if needs_file else None)
@@ -366,7 +366,7 @@ def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
     return digests | {path: file_digest(Path(path)) for path in paths}
 
 
-def _seeds(section: DrawnSection, spec: RunSpec) -> dict[str, int]:
+def _seeds(section: GeneratedSection, spec: RunSpec) -> dict[str, int]:
     """Return what decides the random streams: a section's own seed, or the run's."""
     if section.seed is not None:
         return {"seed": section.seed, "replicate": 0}

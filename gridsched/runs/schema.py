@@ -7,7 +7,7 @@ from typing import Any, Union
 from pydantic import create_model
 
 from gridsched.model.records import keys_of
-from gridsched.runs.run_spec import SECTION_GENERATORS, PlatformTable, Settings, drawn_workload, section_models
+from gridsched.runs.run_spec import SECTION_GENERATORS, PlatformTable, Settings, generated_workload, section_models
 from gridsched.runs.study_document import Content
 from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS
@@ -63,7 +63,7 @@ def study_keys() -> str:
     lines.append(f'| `platform.generator = "table"` | {_listed(PlatformTable.model_fields)} |')
     for name, generator in GENERATORS.items():
         document = generator.declared.document
-        keys = _listed(drawn_workload(name).model_fields)
+        keys = _listed(generated_workload(name).model_fields)
         if document:
             keys = f"[{document}]({document.removeprefix('docs/')}) lists them"
         lines.append(f'| `workload.generator = "{name}"` | {keys} |')

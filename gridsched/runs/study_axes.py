@@ -18,8 +18,8 @@ from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
     OPTIMIZE,
     SECTION_GENERATORS,
-    DrawnSection,
     FileReference,
+    GeneratedSection,
     NoPlatform,
     Section,
     SectionText,
@@ -355,8 +355,8 @@ class VariedSection:
         section = document.check(model, values, lambda name: paths.get(name, (*default, name)))
         if isinstance(section, Settings):
             self._check_settings(section, paths)
-        elif isinstance(section, DrawnSection) and section.generator in GENERATORS:
-            self._check_drawn(section)
+        elif isinstance(section, GeneratedSection) and section.generator in GENERATORS:
+            self._check_generated(section)
         files = {
             name: FileReference(**self._files.file(paths[name], getattr(section, name)).reference)
             for name in file_keys(section)
@@ -365,7 +365,7 @@ class VariedSection:
             self._lacking.add(key)
         return SectionText.of(section.model_copy(update=files))
 
-    def _check_drawn(self, section: DrawnSection) -> None:
+    def _check_generated(self, section: GeneratedSection) -> None:
         values = section.model_dump(exclude={"generator", "seed"}, exclude_unset=True)
         try:
             GENERATORS[section.generator].model(**values)

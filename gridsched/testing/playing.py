@@ -16,7 +16,7 @@ from gridsched.errors import GridschedError, IncompleteRun
 from gridsched.model.carbon import Carbon, carbon_signal
 from gridsched.model.estimates import Estimates
 from gridsched.model.platform import Platform
-from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes, RunTimes
+from gridsched.model.run_times import LoggedRunTimes, RunTimes, SampledRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.stochastic import GammaLaw
@@ -83,7 +83,7 @@ class Case:
             return LoggedRunTimes(self.platform, self.logged)
         if self.luck is None or self.types is None:
             return None
-        return DrawnRunTimes(self.types.estimates(self.tasks), self.luck, UNCERTAINTY.quantile)
+        return SampledRunTimes(self.types.estimates(self.tasks), self.luck, UNCERTAINTY.quantile)
 
     def scenario(self, scheduler: Scheduler, **changes: Any) -> Scenario:
         """Return the scenario of the case; `changes` are further fields of it."""

@@ -109,7 +109,7 @@ def generate_deferrable_jobs(spec: DeferrableJobs) -> SystemWorkload:
     SystemWorkload
         Tasks with deadlines; of interruptible jobs each piece is a task that waits for the one before it.
     """
-    arrival_s, run_time_s = _drawn(spec)
+    arrival_s, run_time_s = _sampled(spec)
     deadline_s = np.array([_due_s(spec, end_s) for end_s in arrival_s + run_time_s])
     pieces = np.rint(run_time_s / spec.step_s).astype(np.int64) if spec.interruptible else np.ones(spec.jobs, np.int64)
     job = np.repeat(np.arange(spec.jobs), pieces)
@@ -125,7 +125,7 @@ def generate_deferrable_jobs(spec: DeferrableJobs) -> SystemWorkload:
     return SystemWorkload(platform, tasks, None)
 
 
-def _drawn(spec: DeferrableJobs) -> tuple[Floats, Floats]:
+def _sampled(spec: DeferrableJobs) -> tuple[Floats, Floats]:
     """Return arrivals, ascending, and run times [s]."""
     begin = datetime.strptime(spec.first_day, "%Y-%m-%d")
     days = np.array([day for day in range(spec.days) if (begin + timedelta(days=day)).weekday() < _SATURDAY])

@@ -133,10 +133,10 @@ def drawn_profiles(
     InputError
         If a job would send too many messages at once; it names the profile.
     """
-    drawn = np.searchsorted(np.cumsum([each.jobs for _, each in profiles]), rng.random(len(width)), side="right")
+    sampled = np.searchsorted(np.cumsum([each.jobs for _, each in profiles]), rng.random(len(width)), side="right")
     profile, numbers = np.full(len(width), -1), dict[tuple[int, float, int], int]()
     made: list[Profile] = []
-    for job, k in enumerate(drawn.tolist()):
+    for job, k in enumerate(sampled.tolist()):
         if k == len(profiles):
             continue
         key = k, run_time_s.item(job), width.item(job)

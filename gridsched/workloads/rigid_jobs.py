@@ -140,10 +140,10 @@ def draw_rigid_jobs(spec: RigidJobs) -> JobTable:
     InputError
         If its platform cannot be read or does not serve.
     """
-    return _drawn(spec, _platform(spec))
+    return _sampled(spec, _platform(spec))
 
 
-def _drawn(spec: RigidJobs, platform: Platform) -> JobTable:
+def _sampled(spec: RigidJobs, platform: Platform) -> JobTable:
     """Return the jobs for the nodes of a platform."""
     rng, n, nodes = random_stream(spec.seed, "tasks", spec.replicate), spec.jobs, len(platform)
     length = rng.lognormal(math.log(spec.run_time_median_s), spec.run_time_sigma, n)
@@ -205,4 +205,4 @@ def generate_rigid_jobs(spec: RigidJobs) -> SystemWorkload:
         If its platform cannot be read or does not serve.
     """
     platform = _platform(spec)
-    return replace(rigid_system(_drawn(spec, platform), platform), platform_file=spec.platform)
+    return replace(rigid_system(_sampled(spec, platform), platform), platform_file=spec.platform)

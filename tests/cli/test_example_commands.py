@@ -229,9 +229,9 @@ def test_the_command_writes_a_log(gridsched, write, tmp_path):
     outcome = gridsched("workload", "generate", toml, "-o", log)
     assert (outcome.status, outcome.err) == (0, "")
     assert outcome.out.strip() == f"Wrote {log}: 40 jobs."
-    back, drawn = read_swf(log), draw_rigid_jobs(RigidJobs(jobs=40, seed=2))
+    back, sampled = read_swf(log), draw_rigid_jobs(RigidJobs(jobs=40, seed=2))
     for name in ("job", "submit_time_s", "run_time_s", "width", "requested_time_s"):
-        assert np.array_equal(getattr(back, name), getattr(drawn, name)), name
+        assert np.array_equal(getattr(back, name), getattr(sampled, name)), name
     assert back.nodes_of_header == 1024
     outcome = gridsched("workload", "generate", toml, "-o", tmp_path / "jobs.csv")
     assert (outcome.status, outcome.err.count("\n")) == (2, 1)

@@ -320,9 +320,9 @@ def runs(draw):
 
 @given(runs())
 @settings(max_examples=25, deadline=None)
-def test_random_policies_keep_to_nodes_reservations_and_budgets(drawn):
+def test_random_policies_keep_to_nodes_reservations_and_budgets(sampled):
     """No two tasks share a node, no reservation moves, no period draws more than its budget."""
-    tasks, budget, interval, seed = drawn
+    tasks, budget, interval, seed = sampled
     rng = np.random.default_rng(seed)
     reserved = {}
 

@@ -138,18 +138,18 @@ GRAPHS = st.lists(
 )
 
 
-def graph_of(drawn) -> tuple[list, list]:
+def graph_of(sampled) -> tuple[list, list]:
     """Return jobs in order and their dependencies on jobs before them."""
-    drawn = sorted(drawn, key=lambda row: row[0])
-    rows = [(j, j - back, kind, d) for j, row in enumerate(drawn) for back, kind, d in row[3] if back <= j]
-    return [row[:3] for row in drawn], rows
+    sampled = sorted(sampled, key=lambda row: row[0])
+    rows = [(j, j - back, kind, d) for j, row in enumerate(sampled) for back, kind, d in row[3] if back <= j]
+    return [row[:3] for row in sampled], rows
 
 
 @settings(max_examples=80, deadline=None)
 @given(GRAPHS)
-def test_any_graph_starts_as_a_plain_simulation(drawn):
+def test_any_graph_starts_as_a_plain_simulation(sampled):
     """All kinds of successes, delays and ties."""
-    jobs, rows = graph_of(drawn)
+    jobs, rows = graph_of(sampled)
     assert starts(jobs, rows) == oracle(jobs, rows, 4)
 
 

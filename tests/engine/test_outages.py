@@ -18,7 +18,7 @@ from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics import metrics_of
 from gridsched.metrics.facts import RunFacts
 from gridsched.model.failures import Failures
-from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile, SpeedOverTime
+from gridsched.model.host_profiles import HostProfiles, Profile, SampledFailures, SpeedOverTime
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
@@ -311,8 +311,8 @@ def test_drawn_failures():
     assert up.mean() == pytest.approx(100.0, rel=0.05)
     assert down.mean() == pytest.approx(10.0, rel=0.05)
     assert up.std() / up.mean() == pytest.approx(1.26, rel=0.05)  # of this shape
-    drawn = DrawnFailures(100.0, 10.0, "exponential", 0.7, 0, 0, 0)
-    up = np.diff([0.0, *(date for date, _ in islice(drawn.events(), 20000))])[::2]
+    sampled = SampledFailures(100.0, 10.0, "exponential", 0.7, 0, 0, 0)
+    up = np.diff([0.0, *(date for date, _ in islice(sampled.events(), 20000))])[::2]
     assert up.std() / up.mean() == pytest.approx(1.0, rel=0.05)
 
 

@@ -17,7 +17,7 @@ from gridsched.model import pmf_kernels
 from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.pmf import Pmf, PmfGrid, from_impulses, from_samples, point_mass
-from gridsched.model.run_times import DrawnRunTimes, LoggedRunTimes
+from gridsched.model.run_times import LoggedRunTimes, SampledRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.stochastic import ListedTimes, StochasticTypes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, TypedEstimates, typed_platform
@@ -45,7 +45,7 @@ def uniform(share: float, estimate_s: float) -> float:
 def test_a_task_has_the_same_luck_wherever_it_runs():
     """Shares 0.25 and 0.75 of 10 s and 20 s, of 5 s and 10 s: by hand."""
     platform, tasks = hosts(10, 20), make_tasks([100.0, 200.0])
-    truth = DrawnRunTimes(FlopsEstimates(platform, tasks), [0.25, 0.75], uniform)
+    truth = SampledRunTimes(FlopsEstimates(platform, tasks), [0.25, 0.75], uniform)
     assert [truth.run_time(0, h, 0) for h in (0, 1)] == [7.5, 3.75]
     assert [truth.run_time(1, h, 0) for h in (0, 1)] == [25.0, 12.5]
 
@@ -82,13 +82,13 @@ def test_shares_lie_between_0_and_1(share):
     """At the ends a quantile may be infinite: the task is named."""
     estimates = FlopsEstimates(hosts(10), make_tasks([1.0, 1.0]))
     with pytest.raises(InputError, match="task 1"):
-        DrawnRunTimes(estimates, [0.5, share], uniform)
+        SampledRunTimes(estimates, [0.5, share], uniform)
 
 
 def test_executed_flops_are_those_of_the_true_time():
     """100 flop estimated as 10 s take 7.5 s at 10 flop/s: 75 flop were executed."""
     platform, tasks = hosts(10), make_tasks([100.0])
-    truth = DrawnRunTimes(FlopsEstimates(platform, tasks), [0.25], uniform)
+    truth = SampledRunTimes(FlopsEstimates(platform, tasks), [0.25], uniform)
     for run_times, flops in ((None, 100.0), (truth, 75.0)):
         scenario = Scenario(platform, tasks, "wq", driver="reference", run_times=run_times)
         assert run(scenario).trace.executed_flops().tolist() == [flops]
@@ -104,7 +104,7 @@ def bag(scheduler: str) -> Scenario:
         )
     )
     tasks = make_tasks(rng.uniform(100, 2000, 12), np.repeat([0.0, 7.0], 6))
-    truth = DrawnRunTimes(FlopsEstimates(platform, tasks), random_stream(1, "runtime", 0).random(12), uniform)
+    truth = SampledRunTimes(FlopsEstimates(platform, tasks), random_stream(1, "runtime", 0).random(12), uniform)
     return Scenario(platform, tasks, scheduler, run_times=truth)
 
 
@@ -117,7 +117,7 @@ def typed(scheduler: str) -> Scenario:
     )
     tasks = make_tasks([TYPED_TASK_FLOPS] * 6, [0.0] * 4 + [11.0] * 2, task_type=[0, 1] * 3)
     shares = random_stream(2, "runtime", 0).random(6)
-    truth = DrawnRunTimes(types.estimates(tasks), shares, uniform)
+    truth = SampledRunTimes(types.estimates(tasks), shares, uniform)
     return Scenario(typed_platform(types), tasks, scheduler, types=types, run_times=truth, pstate=0)
 
 
@@ -343,7 +343,7 @@ class LooksAtAllHosts(Scheduler):
                 self.looks_ += 1
 
 
-def drawn_case(seed: int) -> Case:
+def sampled_case(seed: int) -> Case:
     """A dozen tasks of three types on some cores of two types, one of which boots."""
     rng = np.random.default_rng(seed)
     means = rng.uniform(8.0, 30.0, (3, 2, 2))
@@ -365,7 +365,7 @@ def drawn_case(seed: int) -> Case:
 def test_compiled_chances_are_those_of_the_distributions(seed):
     """Running, queued, booting, overdue and switched-off hosts: one sum for each pair agrees."""
     policy = LooksAtAllHosts()
-    play_case(drawn_case(seed), policy, seed=seed)
+    play_case(sampled_case(seed), policy, seed=seed)
     assert policy.looks_ > 0
 
 

@@ -118,9 +118,9 @@ def test_of_two_equally_near_levels_the_lower_counts(build):
 def test_idle_power_range_share_and_table(build, write):
     """A drawn range is equal in all P-states, a share follows each P-state's busy power."""
     states = ((1.0, 1.0), (0.5, 0.4))
-    drawn = build(idle_power_w=(4, 12), pstates=states, seed=5)
-    assert ((drawn.idle_w >= 4) & (drawn.idle_w <= 12)).all()
-    assert (drawn.idle_w[:, 0] == drawn.idle_w[:, 1]).all()
+    sampled = build(idle_power_w=(4, 12), pstates=states, seed=5)
+    assert ((sampled.idle_w >= 4) & (sampled.idle_w <= 12)).all()
+    assert (sampled.idle_w[:, 0] == sampled.idle_w[:, 1]).all()
     shared = build(idle_share=0.5, pstates=states)
     assert (shared.idle_w == 0.5 * shared.busy_w).all()
     assert shared.busy_w[0].tolist() == [5e4, 2e4]

@@ -542,7 +542,7 @@ def test_a_plugin_that_gives_no_number_is_a_difference():
 #: What dataclasses with such fields need besides.
 NEEDED = {
     "Column": {"key": "k", "header": "h"},
-    "DrawnFailures": {"mtbf_s": 1.0, "mttr_s": 1.0, "shape": 1.0, "seed": 0, "replicate": 0, "host": 0},
+    "SampledFailures": {"mtbf_s": 1.0, "mttr_s": 1.0, "shape": 1.0, "seed": 0, "replicate": 0, "host": 0},
     "EnergyBudget": {"energy_j": 1.0},
     "Failures": {"mtbf_s": 1.0, "mttr_s": 1.0},
     "Metric": {"id": "m", "unit": "", "sentence": "s", "function": float},

@@ -17,7 +17,7 @@ from gridsched.cli.app import load_command, main
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.model.rules import EnergyBudget, Rules
-from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFile, drawn_workload
+from gridsched.runs.run_spec import PlatformTable, RunSpec, Settings, WorkloadFile, generated_workload
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.schema import BEGIN, END, study_keys, study_schema
 from gridsched.runs.study import Study
@@ -301,7 +301,7 @@ def test_keys_are_spelled_as_options():
     assert keys - options_of("run") == {"series_step_s"}
     made = set(PlatformTable.model_fields) - {"generator", "table", "shuffle"}
     assert made <= options_of("platform", "from-table")
-    drawn = {
+    sampled = {
         "tasks",
         "mean_flops",
         "heterogeneity",
@@ -311,8 +311,8 @@ def test_keys_are_spelled_as_options():
         "submit_from_s",
         "submit_until_s",
     }
-    assert drawn <= options_of("workload", "generate")
-    assert drawn == set(drawn_workload("bag").model_fields) - {"generator"}
+    assert sampled <= options_of("workload", "generate")
+    assert sampled == set(generated_workload("bag").model_fields) - {"generator"}
 
 
 def test_several_errors_of_a_study_are_told_at_once():

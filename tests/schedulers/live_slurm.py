@@ -129,10 +129,10 @@ def mix(kind: str, seed: int, jobs: int = 70) -> list[Job]:
         sleeps_s = min(4 + int(rng.expovariate(1 / 10)), 50)
         job = Job(at_s, nodes, cores, sleeps_s, rng.choice((1, 1, 2, 3)))
         if kind == "tiers":
-            drawn = rng.random()
-            if drawn < 0.4:
-                job = Job(at_s, nodes, cores, sleeps_s, job.limit_min, "CPU-N" if drawn < 0.2 else "CPU-M")
-            elif drawn < 0.55:
+            sampled = rng.random()
+            if sampled < 0.4:
+                job = Job(at_s, nodes, cores, sleeps_s, job.limit_min, "CPU-N" if sampled < 0.2 else "CPU-M")
+            elif sampled < 0.55:
                 job = Job(at_s, min(nodes, 2), cores, sleeps_s, job.limit_min, partition="express")
         elif kind == "shares":
             account, user = rng.choice(owners)

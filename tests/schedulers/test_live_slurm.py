@@ -9,7 +9,7 @@ import live_slurm
 import pytest
 
 from gridsched import Scenario, run
-from gridsched.analysis.beside_log import beside_itself, beside_log, drawn_within_seconds, read_schedule
+from gridsched.analysis.beside_log import beside_itself, beside_log, read_schedule, sampled_within_seconds
 from gridsched.runs.scenario_maker import load
 from gridsched.workloads.traces.trace_options import TraceOptions
 
@@ -53,7 +53,7 @@ def test_a_fresh_mix_beside_a_live_slurm(tmp_path: Path, kind: str):
             None, log, "slurm", parameters={"order": order}, driver="reference", trace=TraceOptions(slurm_conf=conf)
         )
     )
-    results = [run(drawn_within_seconds(scenario, seed)) for seed in range(20)]
+    results = [run(sampled_within_seconds(scenario, seed)) for seed in range(20)]
     own = beside_itself(results[0], scenario, read_schedule(log))
     found = beside_log("slurm", results, own.wait_s).row
     makespan, wait, ranks = AIMS

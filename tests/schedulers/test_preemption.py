@@ -275,7 +275,7 @@ def test_nodes_that_are_down_draw_what_is_drawn_when_off():
     assert trace_energy(trace).grid_total() == pytest.approx(2 * 10 * 200 + (4 * 40 - 4 * 10 - 20) * 50)
 
 
-DRAWN_JOBS = st.lists(
+SAMPLED_JOBS = st.lists(
     st.tuples(st.integers(0, 60), st.integers(1, 20), st.integers(1, 4), st.integers(0, 9)), min_size=1, max_size=10
 ).map(lambda rows: [(s, r, n, r + more) for s, r, n, more in sorted(rows, key=lambda row: row[0])])
 WINDOWS = st.lists(
@@ -283,10 +283,10 @@ WINDOWS = st.lists(
 )
 
 
-def texts_of(drawn) -> list[str]:
+def texts_of(sampled) -> list[str]:
     """Return windows that do not touch."""
     windows, last = [], -1
-    for begin, length, pattern in sorted(drawn):
+    for begin, length, pattern in sorted(sampled):
         if begin > last:
             windows.append(f"{pattern}={begin}:{begin + length}")
             last = begin + length
@@ -294,12 +294,12 @@ def texts_of(drawn) -> list[str]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(DRAWN_JOBS, WINDOWS, st.sampled_from(POLICIES))
-def test_no_job_is_ever_lost(jobs, drawn, scheduler):
+@given(SAMPLED_JOBS, WINDOWS, st.sampled_from(POLICIES))
+def test_no_job_is_ever_lost(jobs, sampled, scheduler):
     """Each runs once, on nodes that are up, although what it asked for may be longer than it takes."""
-    trace = run(maintained(jobs, texts_of(drawn), scheduler=scheduler)).trace
+    trace = run(maintained(jobs, texts_of(sampled), scheduler=scheduler)).trace
     assert len(trace.executions) == len(jobs)
-    for text in texts_of(drawn):
+    for text in texts_of(sampled):
         pattern, _, times = text.partition("=")
         begin, end = map(float, times.split(":"))
         nodes = {"*": range(4), "n0": [0], "n[0-2]": range(3)}[pattern]
@@ -310,7 +310,7 @@ def test_no_job_is_ever_lost(jobs, drawn, scheduler):
 
 
 @settings(max_examples=40, deadline=None)
-@given(DRAWN_JOBS, st.sampled_from(["fcfs", "easy_backfilling"]))
+@given(SAMPLED_JOBS, st.sampled_from(["fcfs", "easy_backfilling"]))
 def test_maintenance_after_all_is_over_changes_nothing(jobs, scheduler):
     """By nodes FCFS and EASY start what they start by counting."""
     assert starts_around(jobs, ["100000:100001"], scheduler=scheduler) == starts_around(jobs, [], scheduler=scheduler)

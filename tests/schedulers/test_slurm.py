@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
-from gridsched.analysis.beside_log import beside_itself, beside_log, drawn_within_seconds, read_schedule
+from gridsched.analysis.beside_log import beside_itself, beside_log, read_schedule, sampled_within_seconds
 from gridsched.errors import InputError
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
@@ -310,7 +310,7 @@ def test_a_live_slurm_is_met():
             trace=TraceOptions(slurm_conf=CONF),
         )
     )
-    results = [run(drawn_within_seconds(scenario, seed)) for seed in range(20)]
+    results = [run(sampled_within_seconds(scenario, seed)) for seed in range(20)]
     own = beside_itself(results[0], scenario, read_schedule(LOG))
     found = beside_log("slurm", results, own.wait_s).row
     assert own.row["makespan_s"] == 390

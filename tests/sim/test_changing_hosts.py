@@ -12,7 +12,7 @@ from sim_cases import consumed_energy_j, largest_difference
 
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
-from gridsched.model.host_profiles import DrawnFailures, HostProfiles, Profile
+from gridsched.model.host_profiles import HostProfiles, Profile, SampledFailures
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
@@ -238,14 +238,14 @@ def test_what_a_cap_does_not_follow(platform, rules, message):
 
 def test_parallel_jobs_on_nodes_that_fail():
     """Jobs fail with any of their nodes, on sets of nodes that SimGrid computes on."""
-    drawn = tuple((f"h{k}", DrawnFailures(60.0, 5.0, "weibull", 0.7, 3, 0, k)) for k in range(5))
+    sampled_hosts = tuple((f"h{k}", SampledFailures(60.0, 5.0, "weibull", 0.7, 3, 0, k)) for k in range(5))
     jobs = make_tasks(
         [1000.0, 2000.0, 500.0, 1500.0, 800.0, 1000.0],
         [0.0, 0.0, 1.0, 2.0, 30.0, 30.0],
         width=[3, 2, 5, 1, 4, 2],
         requested_time_s=[12.0, 25.0, 6.0, 15.0, 9.0, 11.0],
     )
-    result = on_both(platform(HostProfiles(states=drawn), 5, (1,) * 5), jobs, "easy_backfilling")
+    result = on_both(platform(HostProfiles(states=sampled_hosts), 5, (1,) * 5), jobs, "easy_backfilling")
     assert (result.trace.executions["outcome"] == 3).any()
     assert (result.trace.final_state == TaskState.FINISHED).all()
 

@@ -10,7 +10,7 @@ from sim_cases import deciding, executions, largest_difference, on_simgrid, writ
 
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
-from gridsched.model.run_times import DrawnRunTimes
+from gridsched.model.run_times import SampledRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.platform_io.deployment import Deployment, read_deployment, write_deployment
@@ -67,7 +67,7 @@ def test_run_times_other_than_the_estimates(tmp_path):
     """Estimated as 10 s, the task takes 7.5 s: from 10.5 to 18, and the result is there at 23.5."""
     path = write_star(tmp_path / "p.xml", [10.0])
     estimates = FlopsEstimates(read_platform(path), tasks_of(1))
-    truth = DrawnRunTimes(estimates, [0.25], lambda share, estimate_s: (0.5 + share) * estimate_s)
+    truth = SampledRunTimes(estimates, [0.25], lambda share, estimate_s: (0.5 + share) * estimate_s)
     result = on_simgrid(path, tasks_of(1), run_times=truth)
     assert executions(result) == near([(0, 0, 10.5, 18.0)])
     assert result.trace.horizon_s == pytest.approx(23.5, rel=1e-12)

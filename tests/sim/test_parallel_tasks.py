@@ -99,7 +99,7 @@ def clusters(tmp_path: Path) -> Path:
     return path
 
 
-def drawn(rng: np.random.Generator, parts: int) -> ParallelWork:
+def sampled(rng: np.random.Generator, parts: int) -> ParallelWork:
     """Draw what parts compute and send; something at least."""
     flops = np.where(rng.random(parts) < 0.5, 0.0, rng.uniform(1e8, 1e10, parts))
     size = np.where(rng.random((parts, parts)) < 0.6, 0.0, rng.uniform(1e6, 1e9, (parts, parts)))
@@ -143,7 +143,7 @@ def test_200_tasks_alone_take_what_the_formula_says(clusters: Path, driver: str)
     """Latency, then the longest of computing, of each link, and of what may be unacknowledged; energy agrees."""
     rng = np.random.default_rng(5)
     nodes = [sorted(rng.choice(8, rng.integers(1, 6), replace=False).tolist()) for _ in range(200)]
-    works = [drawn(rng, len(each)) for each in nodes]
+    works = [sampled(rng, len(each)) for each in nodes]
     tasks = make_tasks(
         np.full(200, 1e12),
         np.arange(200) * 1000.0,
@@ -168,7 +168,7 @@ def test_200_cases_with_contention_end_as_by_simgrid_alone(clusters: Path, tmp_p
         order, cut = rng.permutation(8), int(rng.integers(2, 5))
         for k, some in enumerate((order[:cut], order[cut:])):
             mine = sorted(some.tolist())
-            work = drawn(rng, len(mine))
+            work = sampled(rng, len(mine))
             time = case * 1000.0 + k * float(rng.choice([0.0, 1.0, 3.5]))
             plan.append([time, [NAMES[n] for n in mine], list(work.flops), list(work.matrix)])
             nodes.append(mine)

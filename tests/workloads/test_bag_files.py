@@ -233,8 +233,8 @@ def test_a_generator_takes_measured_times():
     render, encode = (int(np.argmax(made.tasks.task_type == k)) for k in (0, 1))
     # 395 s becomes 400 s: half a step counts upwards
     assert known.pmf(render, 0, 0).times[known.pmf(render, 0, 0).masses > 0].tolist() == [400.0, 410.0, 520.0]
-    drawn = {made.run_times.run_time(task, 0, 0) for task in range(len(made.tasks))}
-    assert drawn == {395.0, 410.0, 520.0, 180.0, 230.0}
+    sampled = {made.run_times.run_time(task, 0, 0) for task in range(len(made.tasks))}
+    assert sampled == {395.0, 410.0, 520.0, 180.0, 230.0}
     low = made.run_times.run_time(encode, 0, 0) == 180.0
     assert made.run_times.run_time(encode, 2, 0) == (150.0 if low else 160.0)
     # the mean over where the type can run, and that of all pairs that can run

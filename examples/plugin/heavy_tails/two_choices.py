@@ -23,5 +23,5 @@ class TwoChoices(Scheduler):
             ends = np.maximum(state.ready_time, state.now) + state.estimates.etc([task], *self.places_)[0]
             able = np.flatnonzero(ends < np.inf)
             if len(able):
-                drawn = self.rng_.choice(able, min(2, len(able)), replace=False)
-                yield Assign(task, int(drawn[ends[drawn].argmin()]))
+                sampled = self.rng_.choice(able, min(2, len(able)), replace=False)
+                yield Assign(task, int(sampled[ends[sampled].argmin()]))

@@ -7,7 +7,13 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from gridsched.analysis.beside_log import LoggedSchedule, beside_itself, beside_log, drawn_within_seconds, read_schedule
+from gridsched.analysis.beside_log import (
+    LoggedSchedule,
+    beside_itself,
+    beside_log,
+    read_schedule,
+    sampled_within_seconds,
+)
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.reproduction.known.cases import Case, Input, Row, Values
@@ -126,8 +132,8 @@ def _loaded(paths: tuple[Path, ...]) -> tuple[LoadedScenario, LoggedSchedule]:
 def _case(id: str, words: str, draws: int, why: str) -> Case:
     def measure(paths: tuple[Path, ...]) -> Values:
         scenario, logged = _loaded(paths)
-        drawn = [drawn_within_seconds(scenario, seed) for seed in range(draws)] or [scenario]
-        results = [run(each) for each in drawn]
+        sampled = [sampled_within_seconds(scenario, seed) for seed in range(draws)] or [scenario]
+        results = [run(each) for each in sampled]
         own = beside_itself(results[0], scenario, logged)
         row = beside_log("slurm", results, own.wait_s).row
         return {key: float(row[key]) for key, *_ in _GOALS}

@@ -19,7 +19,7 @@ from gridsched.errors import InputError
 from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget, Rules
-from gridsched.model.run_times import DrawnRunTimes, RunTimes
+from gridsched.model.run_times import RunTimes, SampledRunTimes
 from gridsched.model.seeds import random_stream
 from gridsched.model.stochastic import Distributions, GammaLaw, GammaTimes, QuantileRunTimes, StochasticTypes
 from gridsched.model.task_types import TYPED_TASK_FLOPS, SystemWorkload
@@ -31,7 +31,7 @@ from gridsched.workloads.measured_times import MeasuredTimes, read_run_times
 #: So many draws of all nodes' cores may miss the wanted total before that is an error.
 MAX_REDRAWS = 100_000
 #: And so many draws of one node's.
-MAX_DRAWN = 100_000_000
+MAX_SAMPLED = 100_000_000
 #: Points of a distribution on the grid, and of all of them.
 MAX_POINTS, MAX_POINTS_OF_ALL = 100_000, 50_000_000
 #: The paper's equilibrium: cores and mean run time [s] for which its arrival rates are made.
@@ -245,7 +245,7 @@ def rules_of(spec: RobustTrial, system: RobustSystem) -> Rules:
 
 def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> Integers:
     """Draw the cores of the nodes until their total is what is wanted."""
-    redraws = min(MAX_REDRAWS, MAX_DRAWN // spec.nodes)
+    redraws = min(MAX_REDRAWS, MAX_SAMPLED // spec.nodes)
     for _ in range(redraws):
         processors = rng.integers(spec.processors[0], spec.processors[1] + 1, spec.nodes)
         cores = processors * rng.integers(spec.cores[0], spec.cores[1] + 1, spec.nodes)
@@ -300,19 +300,19 @@ def generate_robust_trial(spec: RobustTrial) -> SystemWorkload:
         If the wanted total of cores is not met in many draws, or measured times are wrong.
     """
     system = draw_robust_system(spec)
-    drawn = draw_robust_tasks(spec, system)
+    sampled = draw_robust_tasks(spec, system)
     law = GammaLaw(spec.time_machine_cov)
     types = _types(spec, system, law)
     tasks = make_tasks(
-        _flops(system)[drawn.task_type],
-        drawn.submit_time_s,
-        deadline_s=drawn.deadline_s,
-        task_type=drawn.task_type,
+        _flops(system)[sampled.task_type],
+        sampled.submit_time_s,
+        deadline_s=sampled.deadline_s,
+        task_type=sampled.task_type,
         name=f"robust trial {spec.seed}.{spec.replicate}",
     )
-    truth: RunTimes = DrawnRunTimes(types.estimates(tasks), drawn.luck, law.quantile)
+    truth: RunTimes = SampledRunTimes(types.estimates(tasks), sampled.luck, law.quantile)
     if system.measured is not None:
-        truth = QuantileRunTimes(system.measured.times, drawn.task_type, types.host_type, drawn.luck)
+        truth = QuantileRunTimes(system.measured.times, sampled.task_type, types.host_type, sampled.luck)
     return SystemWorkload(_platform(system), tasks, types, rules_of(spec, system), run_times=truth)
 
 

@@ -15,7 +15,7 @@ from gridsched.model.rules import DAY_S, Rules
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityClasses
 from gridsched.systems.utility.arrivals import Bursts
-from gridsched.systems.utility.drawn_utility import JOINT_PERCENT, URGENCIES, draw_classes
+from gridsched.systems.utility.sampled_utility import JOINT_PERCENT, URGENCIES, draw_classes
 from gridsched.workloads.generator_keys import MAX_MACHINES, MAX_TASKS, SystemKeys
 from gridsched.workloads.typed_csv import file_names, read_classes
 

@@ -16,9 +16,9 @@ from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
-from gridsched.systems.utility.drawn_utility import draw_priorities
 from gridsched.systems.utility.parallel_day import ParallelDay
 from gridsched.systems.utility.parallel_system import Clusters, Demand, ParallelSystem, stream_of_types
+from gridsched.systems.utility.sampled_utility import draw_priorities
 from gridsched.workloads.generator_keys import MAX_MACHINES
 from gridsched.workloads.typed_csv import MAX_PSTATES, TASKS, class_columns, task_columns, write_tables
 

@@ -10,8 +10,8 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.model.seeds import random_stream
 from gridsched.model.utility import UtilityFunctions
-from gridsched.systems.utility.drawn_utility import draw_priorities
 from gridsched.systems.utility.parallel_day import ParallelDay
+from gridsched.systems.utility.sampled_utility import draw_priorities
 from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.speedup import downey_time
 
@@ -190,7 +190,7 @@ class Typical(TypesOnClusters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DrawnTypes(TypesOnClusters):
+class SampledTypes(TypesOnClusters):
     """What is drawn of task types before it is known how many cores their tasks ask for.
 
     Attributes
@@ -222,7 +222,7 @@ def make_clusters(spec: ParallelDay) -> Clusters:
     return Clusters(tuple(names), nodes, cores)
 
 
-def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> DrawnTypes:
+def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> SampledTypes:
     """Draw priorities, reference times, powers and P-states of the types (algorithms C2.2 to 7).
 
     The reference time grows with the starting utility. It and the power belong to the first
@@ -255,7 +255,7 @@ def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> DrawnTypes:
         )
         factor[rows, columns] = slower
         power[rows, columns] = nominal_w[..., None] * lower
-    return DrawnTypes(
+    return SampledTypes(
         clusters=clusters,
         type_names=_type_names(spec),
         node_power_w=power,
@@ -313,13 +313,13 @@ def _type_names(spec: ParallelDay) -> tuple[str, ...]:
 def draw_system(spec: ParallelDay) -> ParallelSystem:
     """Draw clusters and types whose tasks ask for cores in bands (algorithms C2.1 to 7)."""
     rng = stream_of_types(spec)
-    drawn = draw_types(spec, rng)
-    clusters = drawn.clusters
-    largest = np.where(np.isfinite(drawn.reference_s), clusters.cores, 0).max(axis=1)
+    sampled = draw_types(spec, rng)
+    clusters = sampled.clusters
+    largest = np.where(np.isfinite(sampled.reference_s), clusters.cores, 0).max(axis=1)
     cores = _draw_bands(spec, largest, rng)
     sigma = rng.uniform(*spec.speedup_sigma, len(largest))
-    times = DowneyTimes(drawn.reference_s, drawn.time_factor, _mean_nodes(clusters, cores), sigma, clusters.nodes)
-    return ParallelSystem(**drawn.known, cores=cores, times=times)
+    times = DowneyTimes(sampled.reference_s, sampled.time_factor, _mean_nodes(clusters, cores), sigma, clusters.nodes)
+    return ParallelSystem(**sampled.known, cores=cores, times=times)
 
 
 def _draw_bands(spec: ParallelDay, largest: Integers, rng: np.random.Generator) -> Integers:

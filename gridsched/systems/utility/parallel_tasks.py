@@ -23,19 +23,19 @@ from gridsched.systems.utility.arrivals import (
     profile_arrivals,
     wave_arrivals,
 )
-from gridsched.systems.utility.drawn_utility import draw_priorities
 from gridsched.systems.utility.parallel_csv import read_parallel_system, read_parallel_tasks, write_parallel_files
 from gridsched.systems.utility.parallel_day import HOURS, ParallelDay
 from gridsched.systems.utility.parallel_system import (
     Clusters,
     Demand,
-    DrawnTypes,
     ParallelSystem,
+    SampledTypes,
     Typical,
     draw_system,
     draw_types,
     stream_of_types,
 )
+from gridsched.systems.utility.sampled_utility import draw_priorities
 from gridsched.workloads.etc_matrices import gamma
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.swf import header_number, read_swf
@@ -298,21 +298,21 @@ def log_demand(spec: ParallelDay) -> tuple[Typical, Demand, Floats]:
     run, cores, labels = (
         np.concatenate([values[rows] for rows, _ in parts]) for values in (jobs.run_time_s, jobs.width, jobs.job)
     )
-    drawn = draw_types(spec, stream_of_types(spec))
+    sampled = draw_types(spec, stream_of_types(spec))
     rng = random_stream(spec.seed, "tasks", spec.replicate)
-    task_type = rng.integers(len(drawn.type_names), size=len(run))
-    time_s = _times(drawn, rng, task_type, cores, run, spec.time_cluster_cov)
+    task_type = rng.integers(len(sampled.type_names), size=len(run))
+    time_s = _times(sampled, rng, task_type, cores, run, spec.time_cluster_cov)
     name = f"{Path(spec.jobs_swf).name}, day {day} ({trial + 1} of {n_days})"
     demand = Demand(submit, task_type, cores, _distinct(labels), name=name, notes=_notes(log, day))
-    return _typical(drawn, jobs, analysed), demand, time_s
+    return _typical(sampled, jobs, analysed), demand, time_s
 
 
 def _times(
-    drawn: DrawnTypes, rng: np.random.Generator, task_type: Integers, cores: Integers, run_s: Floats, cov: float
+    sampled: SampledTypes, rng: np.random.Generator, task_type: Integers, cores: Integers, run_s: Floats, cov: float
 ) -> Floats:
     """Return run times on all clusters [s], shape (tasks, clusters, P-states)."""
-    clusters = drawn.clusters
-    runs = np.isfinite(drawn.reference_s[task_type])
+    clusters = sampled.clusters
+    runs = np.isfinite(sampled.reference_s[task_type])
     runs &= clusters.nodes_for(cores) <= clusters.nodes
     chance = rng.random(runs.shape)
     here = np.argmax(np.where(runs, chance, -1.0), axis=1)
@@ -320,21 +320,21 @@ def _times(
     rows = np.arange(len(run_s))
     nominal[rows, here] = run_s
     nominal[~runs] = np.inf
-    return np.asarray(nominal[..., None] * drawn.time_factor[task_type])
+    return np.asarray(nominal[..., None] * sampled.time_factor[task_type])
 
 
-def _typical(drawn: DrawnTypes, jobs: JobTable, analysed: slice) -> Typical:
+def _typical(sampled: SampledTypes, jobs: JobTable, analysed: slice) -> Typical:
     """Return what the log's other days tell of a task; of one that has only this day, this day."""
     others = np.ones(len(jobs), dtype=bool)
     others[analysed] = False
     if not others.any():
         others[:] = True
     run_s, cores = float(jobs.run_time_s[others].mean()), int(jobs.width[others].mean())
-    clusters: Clusters = drawn.clusters
-    nodes = np.broadcast_to(clusters.nodes_for(np.array([cores])), drawn.reference_s.shape)
-    runs = np.isfinite(drawn.reference_s) & (nodes <= clusters.nodes)
-    time_s = np.where(runs, run_s, np.inf)[..., None] * drawn.time_factor
-    return Typical(**drawn.known, time_s=time_s, nodes=nodes)
+    clusters: Clusters = sampled.clusters
+    nodes = np.broadcast_to(clusters.nodes_for(np.array([cores])), sampled.reference_s.shape)
+    runs = np.isfinite(sampled.reference_s) & (nodes <= clusters.nodes)
+    time_s = np.where(runs, run_s, np.inf)[..., None] * sampled.time_factor
+    return Typical(**sampled.known, time_s=time_s, nodes=nodes)
 
 
 def _distinct(labels: Integers) -> Integers | None:

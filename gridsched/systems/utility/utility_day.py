@@ -18,7 +18,7 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.utility import UtilityClasses
 from gridsched.systems.utility.arrivals import burst_arrivals, draw_waves, wave_arrivals
 from gridsched.systems.utility.day_keys import BURST_KEYS, CLASS_KEYS, DayKeys
-from gridsched.systems.utility.drawn_utility import PRIORITIES, draw_utility_functions
+from gridsched.systems.utility.sampled_utility import PRIORITIES, draw_utility_functions
 from gridsched.workloads.etc_matrices import cvb, gamma, pstate_factors
 from gridsched.workloads.generator_keys import keys_between
 from gridsched.workloads.measured_times import read_measurements
@@ -290,8 +290,8 @@ def draw_tasks(spec: UtilityDay, types: TaskTypes, classes: UtilityClasses) -> T
     n_types = len(types.etc)
     n_special = 0 if spec.has_measured_system else sum(spec.special_task_types)
     mean, deviation = spec.tasks_per_type, spec.tasks_per_type_deviation
-    drawn = np.maximum(rng.normal(mean, deviation, n_types), 0.0)
-    rate = spec.arrival_factor * drawn / spec.tasks_per_type_in_s
+    sampled = np.maximum(rng.normal(mean, deviation, n_types), 0.0)
+    rate = spec.arrival_factor * sampled / spec.tasks_per_type_in_s
     waves = draw_waves(rng, rate[n_special:], spec.waves_per_day, spec.wave_amplitude)
     wave_time, wave_type = wave_arrivals(rng, waves, spec.horizon_s)
     burst_time, burst_type = burst_arrivals(rng, rate[:n_special], spec.bursts, spec.horizon_s)

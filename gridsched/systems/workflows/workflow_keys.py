@@ -123,8 +123,8 @@ class WorkflowKeys(WrittenKeys):
         self.check_files(
             together=(table, "edges_csv"),
             needed={"edges_csv": {"inputs_from"}},
-            replaced={"times_csv": {"tasks_csv", "bag_csv", *_DRAWN}}
-            | dict.fromkeys(("tasks_csv", "edges_csv"), _DRAWN),
+            replaced={"times_csv": {"tasks_csv", "bag_csv", *_SAMPLED}}
+            | dict.fromkeys(("tasks_csv", "edges_csv"), _SAMPLED),
         )
         if self.edges_csv is not None:
             return self
@@ -167,7 +167,7 @@ class WorkflowKeys(WrittenKeys):
 
 
 #: Keys that tables take the place of.
-_DRAWN = keys_between(WorkflowKeys, "shape", "submit_times_s")
+_SAMPLED = keys_between(WorkflowKeys, "shape", "submit_times_s")
 
 
 def _numbers(keys: WorkflowKeys) -> tuple[int, int]:
@@ -198,24 +198,24 @@ def make_workflow(keys: WorkflowKeys) -> Tasks:
     if keys.edges_csv is not None:
         made = read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv, keys.inputs_from)
     else:
-        made = _drawn_workflows(keys)
+        made = _sampled_workflows(keys)
     return made if keys.bag_csv is None else with_bag(made, read_bag(keys.bag_csv))
 
 
-def _drawn_workflows(keys: WorkflowKeys) -> Tasks:
+def _sampled_workflows(keys: WorkflowKeys) -> Tasks:
     """Draw one workflow, or several."""
-    drawn = [_drawn(keys, random_stream(keys.seed, "tasks", keys.replicate, k)) for k in range(keys.workflows)]
-    counts = np.array([len(flops) for _, flops, _ in drawn])
+    sampled = [_sampled(keys, random_stream(keys.seed, "tasks", keys.replicate, k)) for k in range(keys.workflows)]
+    counts = np.array([len(flops) for _, flops, _ in sampled])
     first = np.concatenate([[0], np.cumsum(counts)])
-    task = np.concatenate([shape.task + begin for (shape, *_), begin in zip(drawn, first, strict=False)])
-    on = np.concatenate([shape.on + begin for (shape, *_), begin in zip(drawn, first, strict=False)])
+    task = np.concatenate([shape.task + begin for (shape, *_), begin in zip(sampled, first, strict=False)])
+    on = np.concatenate([shape.on + begin for (shape, *_), begin in zip(sampled, first, strict=False)])
     none, ends = np.zeros(len(task)), np.full(len(task), int(After.END))
-    edges = Dependencies(task, on, ends, none, np.concatenate([size for *_, size in drawn])).by_task()
+    edges = Dependencies(task, on, ends, none, np.concatenate([size for *_, size in sampled])).by_task()
     names = [f"w{k + 1}" for k in range(keys.workflows)]
     labels = [f"{name}t{t + 1}" for name, n in zip(names, counts.tolist(), strict=True) for t in range(n)]
     several = keys.workflows > 1
     return make_tasks(
-        np.concatenate([flops for _, flops, _ in drawn]),
+        np.concatenate([flops for _, flops, _ in sampled]),
         np.repeat(_arrivals_s(keys), counts),
         labels=labels if several else None,
         attributes={"workflow": np.repeat(names, counts).tolist()} if several else None,
@@ -233,7 +233,7 @@ def _arrivals_s(keys: WorkflowKeys) -> Floats:
     return np.cumsum(gaps)
 
 
-def _drawn(keys: WorkflowKeys, rng: np.random.Generator) -> tuple[Shape, Floats, Floats]:
+def _sampled(keys: WorkflowKeys, rng: np.random.Generator) -> tuple[Shape, Floats, Floats]:
     """Draw one workflow: its shape, the work of its tasks [flop], and the data of its edges [byte]."""
     shape = _shape(keys, rng)
     level = np.arange(shape.tasks) if shape.level is None else shape.level

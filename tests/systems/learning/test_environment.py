@@ -71,7 +71,7 @@ def least(observation, legal) -> int:
     return int(np.argmin(np.where(legal, observation[:, 0], np.inf)))
 
 
-def drawn(observation, legal) -> int:
+def sampled(observation, legal) -> int:
     """Return a legal option that depends on all that is seen."""
     return int(np.random.default_rng(int(1e6 * observation.sum()) % 2**32).choice(np.flatnonzero(legal)))
 
@@ -167,8 +167,8 @@ def test_an_agent_decides_alike_as_a_scheduler(action, observation):
     for seed in range(3):
         scenario = SCENARIOS[action](seed)
         env = learning.make(scenario, action=action, observation=observation, jobs=4)
-        play(env, drawn, seed)
-        scheduler = AgentScheduler(drawn, action, observation, 4)
+        play(env, sampled, seed)
+        scheduler = AgentScheduler(sampled, action, observation, 4)
         theirs = run(replace(scenario, scheduler=scheduler, parameters={}, seed=env.result.scenario.seed)).trace
         assert same_run(env.result.trace, theirs)
         assert env.result.trace.mapping_events == theirs.mapping_events
@@ -335,13 +335,13 @@ def test_an_action_that_is_not_legal_is_replaced_and_told():
 def test_rewards_add_up_to_the_metric(action, reward, value):
     """Whenever they come, an episode's rewards are what the run is judged by."""
     env = learning.make(SCENARIOS[action](2), action=action, reward=reward)
-    assert play(env, drawn, 4) == pytest.approx(value(env.result.metrics()), rel=1e-9)
+    assert play(env, sampled, 4) == pytest.approx(value(env.result.metrics()), rel=1e-9)
 
 
 def test_slowdown_and_utility_add_up():
     """Of jobs, and of tasks with utility functions."""
     env = learning.make(jobs(2), action="job", reward="bounded_slowdown")
-    assert play(env, drawn, 4) == pytest.approx(-env.result.metrics()["mean_bounded_slowdown"])
+    assert play(env, sampled, 4) == pytest.approx(-env.result.metrics()["mean_bounded_slowdown"])
     env = learning.make(Scenario(None, EXAMPLES / "utility_small.toml"), reward="utility")
     assert play(env, least, 4) == pytest.approx(env.result.metrics()["utility"])
 

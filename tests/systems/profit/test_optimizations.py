@@ -23,7 +23,7 @@ from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
-from gridsched.model.run_times import DrawnRunTimes
+from gridsched.model.run_times import SampledRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Drop, PowerOn
@@ -132,7 +132,7 @@ def test_bounds_say_something_of_whole_runs_only():
 def test_uncertain_run_times_have_no_bounds():
     """Half as long as estimated: a run of estimates' bounds would be below them."""
     estimates = FlopsEstimates(EX_A.platform, EX_A.tasks)
-    shorter = DrawnRunTimes(estimates, [0.5] * 5, lambda share, estimate_s: share * estimate_s)
+    shorter = SampledRunTimes(estimates, [0.5] * 5, lambda share, estimate_s: share * estimate_s)
     result = results_of("dynamic_fpltf", run_times=shorter)[0]
     assert result.summary()["makespan_s"] == 15.0
     assert not have_bounds([result])

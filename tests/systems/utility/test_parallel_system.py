@@ -10,10 +10,10 @@ from pydantic import ValidationError
 
 from gridsched.errors import InputError
 from gridsched.systems.utility.arrivals import busy_hours_profile, profile_arrivals
-from gridsched.systems.utility.drawn_utility import draw_priorities
 from gridsched.systems.utility.parallel_day import ParallelDay
 from gridsched.systems.utility.parallel_system import draw_system, make_clusters
 from gridsched.systems.utility.parallel_tasks import generate_parallel_day
+from gridsched.systems.utility.sampled_utility import draw_priorities
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.speedup import downey_speedup, downey_time
 

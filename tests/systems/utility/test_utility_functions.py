@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
-from gridsched.systems.utility.drawn_utility import (
+from gridsched.systems.utility.sampled_utility import (
     JOINT_PERCENT,
     PRIORITIES,
     URGENCIES,

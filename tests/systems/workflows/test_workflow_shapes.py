@@ -11,7 +11,7 @@ from gridsched.workloads.generators import GENERATORS, checked_parameters
 from gridsched.workloads.load import read_workload
 
 
-def drawn(**keys):
+def sampled(**keys):
     """Return the tasks of checked keys."""
     parameters = checked_parameters({"kind": "workflow", **keys}, "test")
     tasks = GENERATORS["workflow"].generate(parameters)
@@ -58,21 +58,21 @@ def parents_of(tasks) -> dict[int, list[int]]:
 )
 def test_edges_by_hand(keys, count, edges):
     """Tasks are counted from 1 in the order in which they stand."""
-    tasks = drawn(**keys)
+    tasks = sampled(**keys)
     assert (len(tasks), edges_of(tasks)) == (count, edges)
 
 
 @pytest.mark.parametrize("size", [2, 5, 8, 20])
 def test_numbers_that_topcuoglu_gives(size):
     """(m² + m - 2) / 2 tasks of an elimination; 2 m - 1 calls and m log2 m butterflies of a transform."""
-    assert len(drawn(shape="gaussian", size=size)) == (size**2 + size - 2) // 2
+    assert len(sampled(shape="gaussian", size=size)) == (size**2 + size - 2) // 2
     points = 2 ** (size // 2)
-    assert len(drawn(shape="fft", size=points)) == 2 * points - 1 + points * (size // 2)
+    assert len(sampled(shape="fft", size=points)) == 2 * points - 1 + points * (size // 2)
 
 
 def test_all_ways_through_a_transform_are_critical():
     """Tasks of a level cost alike, and data between two levels: all ways to any task are equally long."""
-    tasks = drawn(shape="fft", size=16, heterogeneity=1, data_heterogeneity=1)
+    tasks = sampled(shape="fft", size=16, heterogeneity=1, data_heterogeneity=1)
     pairs = tasks.dependencies
     lengths: list[set[float]] = [set() for _ in tasks.flops]
     for task in range(len(tasks)):
@@ -88,12 +88,12 @@ def test_all_ways_through_a_transform_are_critical():
 def test_layers_keep_to_their_keys(seed):
     """100 ** 0.5 = 10 tasks a layer, all alike; parents stand 1 to 3 layers before, 1 to 1 + 0.4 * 10 at most."""
     keys = {"shape": "layered", "tasks": 100, "regularity": 1, "density": 0.4, "jump": 3}
-    parents = parents_of(drawn(**keys, seed=seed))
+    parents = parents_of(sampled(**keys, seed=seed))
     apart = {(task - 1) // 10 - (on - 1) // 10 for task in parents for on in parents[task]}
     assert apart == {1, 2, 3}
     assert {len(parents[task]) for task in parents if task <= 10} == {0}
     assert {len(parents[task]) for task in parents if task > 10} == {1, 2, 3, 4}
-    irregular = parents_of(drawn(shape="layered", tasks=100, regularity=0.2, seed=seed))
+    irregular = parents_of(sampled(shape="layered", tasks=100, regularity=0.2, seed=seed))
     begins = sum(not irregular[task] for task in irregular)
     assert 2 <= begins <= 18  # 10 -+ 8
 
@@ -101,7 +101,7 @@ def test_layers_keep_to_their_keys(seed):
 def test_work_and_data_have_their_means_and_spreads():
     """ccr 2: data take twice as long as tasks, 2e6 flop at 1e3 flop/s and 10 byte/s: 40,000 bytes."""
     keys = {"shape": "layered", "tasks": 2000, "mean_flops": 2e6, "heterogeneity": 1.5, "ccr": 2.0}
-    tasks = drawn(**keys, data_heterogeneity=0.5, reference_speed=1e3, reference_bandwidth=10.0)
+    tasks = sampled(**keys, data_heterogeneity=0.5, reference_speed=1e3, reference_bandwidth=10.0)
     assert tasks.flops.min() > 2e6 * 0.25
     assert tasks.flops.max() <= 2e6 * 1.75
     assert tasks.flops.mean() == pytest.approx(2e6, rel=0.05)
@@ -115,11 +115,11 @@ def test_work_and_data_have_their_means_and_spreads():
 def test_seeds():
     """One seed gives one workflow; another one, or another replicate, another."""
     keys = {"shape": "layered", "heterogeneity": 1}
-    once, again = drawn(**keys, seed=3), drawn(**keys, seed=3)
+    once, again = sampled(**keys, seed=3), sampled(**keys, seed=3)
     assert edges_of(once) == edges_of(again)
     assert once.flops.tolist() == again.flops.tolist()
     for others in ({"seed": 4}, {"seed": 3, "replicate": 1}):
-        other = drawn(**keys, **others)
+        other = sampled(**keys, **others)
         assert edges_of(other) != edges_of(once)
         assert other.flops.tolist() != once.flops.tolist()
 
@@ -127,7 +127,7 @@ def test_seeds():
 def test_a_stream_of_workflows():
     """Each is drawn by itself: the first stays what it is alone; all tasks of one arrive at once."""
     keys = {"shape": "layered", "tasks": 20, "heterogeneity": 1, "seed": 2}
-    alone, stream = drawn(**keys), drawn(**keys, workflows=200, mean_interarrival_s=50.0)
+    alone, stream = sampled(**keys), sampled(**keys, workflows=200, mean_interarrival_s=50.0)
     assert stream.flops[:20].tolist() == alone.flops.tolist()
     assert stream.flops[20:40].tolist() != alone.flops.tolist()
     assert {(on, task) for on, task in edges_of(stream) if task <= 20} == edges_of(alone)
@@ -145,7 +145,7 @@ def test_a_stream_of_workflows():
 
 def test_a_stream_at_given_times():
     """In order of time, whatever theirs."""
-    tasks = drawn(shape="chains", branches=1, depth=2, workflows=2, submit_times_s=[7.0, 0.5])
+    tasks = sampled(shape="chains", branches=1, depth=2, workflows=2, submit_times_s=[7.0, 0.5])
     assert tasks.submit_time_s.tolist() == [0.5, 0.5, 7.0, 7.0]
 
 
@@ -223,6 +223,6 @@ def test_a_study_is_refused_before_it_runs(refused, tmp_path):
 def test_bad_keys_are_refused_in_a_line(keys, parts):
     """Naming the key."""
     with pytest.raises(InputError) as refused:
-        drawn(**keys)
+        sampled(**keys)
     assert "\n" not in str(refused.value)
     assert all(part in str(refused.value) for part in parts), str(refused.value)

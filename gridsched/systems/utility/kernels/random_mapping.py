@@ -107,8 +107,8 @@ def map_randomly(
         if n_pairs == 0:
             reasons[n] = unmapped_reason(tables, i, ready, ready_time, remaining_j, day_end, weights)
             continue
-        drawn = pairs[min(int(uniforms[n] * n_pairs), n_pairs - 1)]
-        host, k = drawn // n_pstates, drawn % n_pstates
+        sampled = pairs[min(int(uniforms[n] * n_pairs), n_pairs - 1)]
+        host, k = sampled // n_pstates, sampled % n_pstates
         j = tables.host_type[host]
         remaining_j -= inside_j(ready[host], tables.etc[i, j, k], tables.eec[i, j, k], day_end, weights)
         ready[host] += tables.etc[i, j, k]
