@@ -123,8 +123,8 @@ def check_both_drivers(scenario: Scenario, scheduler: str) -> None:
 def check_budget(trace) -> None:
     """No period draws more than its budget, save for what was carried over into it."""
     for period in trace.periods:
-        drawn = period["consumed_j"] - period["carried_over_j"]
-        assert drawn <= period["budget_j"] * (1 + 1e-9)
+        consumed = period["consumed_j"] - period["carried_over_j"]
+        assert consumed <= period["budget_j"] * (1 + 1e-9)
     if len(trace.periods):
         assert summary(trace)["budget_excess_j"] <= 1e-9 * trace.periods["budget_j"].max()
 

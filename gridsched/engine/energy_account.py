@@ -64,7 +64,7 @@ class EnergyAccount:
         self._speeds = ProfileEvents(system.platform, system.platform.profiles.speed_of)
         self._weights = budget.weights
         self._time = 0.0
-        self._drawn_j = 0.0
+        self._consumed_j = 0.0
         self.assigned_j = 0.0
         self._state: EnergyState | None = None
         self._closed: list[tuple[float, float, float, float, float]] = []
@@ -100,9 +100,9 @@ class EnergyAccount:
     def _draw_until(self, time: float) -> None:
         if time > self._time:
             if self._weights.sites:
-                self._drawn_j += self._counted_j(self._powers.watts, self._time, time)
+                self._consumed_j += self._counted_j(self._powers.watts, self._time, time)
             else:
-                self._drawn_j += self._powers.total_w * _counted_s(self._weights, self._time, time)
+                self._consumed_j += self._powers.total_w * _counted_s(self._weights, self._time, time)
             self._time = time
 
     def _counted_j(self, watts: Floats, begin: float, end: float) -> float:
@@ -112,12 +112,12 @@ class EnergyAccount:
 
     def _row(self) -> tuple[float, float, float, float, float]:
         """The present period as a row of `PERIOD`; what was carried over is not known yet."""
-        return self.period_start, self._time, self._budget_j, self._drawn_j, math.nan
+        return self.period_start, self._time, self._budget_j, self._consumed_j, math.nan
 
     def _close(self) -> None:
         if self._period >= 0:  # nothing counts before the first period
             self._closed.append(self._row())
-            self._left_j -= self._drawn_j
+            self._left_j -= self._consumed_j
 
     def _open_next(self) -> None:
         budget = self._budget
@@ -129,7 +129,7 @@ class EnergyAccount:
         if budget.carry_over:
             to_share = max((budget.periods or 1) - self._period, 1)
             self._budget_j = max(self._left_j, 0.0) / to_share
-        self._drawn_j = 0.0
+        self._consumed_j = 0.0
         self._powers.sum_anew()
 
     # ------------------------------------------------------------------ what is bound to be drawn
@@ -186,7 +186,7 @@ class EnergyAccount:
     def _present_state(self, now: float) -> EnergyState:
         consumed = committed = idle = 0.0
         if self._period >= 0:  # before the first period nothing is counted
-            consumed, committed, idle = self._drawn_j, self.committed_j(now), self.idle_j(now)
+            consumed, committed, idle = self._consumed_j, self.committed_j(now), self.idle_j(now)
         return EnergyState(
             self._budget_j,
             consumed,
@@ -220,7 +220,7 @@ class EnergyAccount:
         """When the budget will be used up if nothing changes [s]; inf unless the run then stops."""
         if not self.stops or self._period < 0:
             return math.inf
-        rest = self._budget_j - self._drawn_j
+        rest = self._budget_j - self._consumed_j
         if rest <= 1e-12 * self._budget_j:
             return self._time
         power_w = self._powers.total_w

@@ -223,7 +223,7 @@ class RunFacts:
         return [row["relative_difference"] for row in rows]
 
     @cached_property
-    def drawn_j(self) -> Floats:
+    def consumed_j(self) -> Floats:
         """What each period drew [J], and the window as the last; from the records alone."""
         intervals = period_intervals(self.trace.periods)
         intervals += [] if self.window_s is None else [self.window_s]
@@ -234,7 +234,7 @@ class RunFacts:
         """What each period drew as its budget counts it [J]; from the records alone."""
         trace = self.trace
         if trace.energy_weights.is_even:
-            return self.drawn_j[: len(trace.periods)]
+            return self.consumed_j[: len(trace.periods)]
         intervals = period_intervals(trace.periods)
         return energy_in(trace, intervals, trace.energy_weights, self.whole_power)
 

@@ -114,7 +114,7 @@ _UTILITY = (
     less(
         "window_energy_j",
         "energy of the computing hosts inside the workload's window, by the model",
-        lambda run: float(run.drawn_j[-1]),
+        lambda run: float(run.consumed_j[-1]),
         condition=WINDOW,
         words="energy in the window",
         header="energy\nin window\n[{unit}]",
@@ -251,8 +251,8 @@ def _embodied(run: RunFacts) -> float:
 
 
 def _mean_intensity(run: RunFacts) -> float:
-    drawn = run.energy.grid_total()
-    return J_PER_KWH * _grams("total_j")(run) / drawn if drawn > 0 else float("nan")
+    consumed = run.energy.grid_total()
+    return J_PER_KWH * _grams("total_j")(run) / consumed if consumed > 0 else float("nan")
 
 
 CARBON_ENTRIES = (

@@ -117,15 +117,15 @@ def earnings(plan: BagPlan, tariff: Tariff, *, power_cap_w: float = np.inf, leas
     """
     bag, length = plan.bag, plan.finish_s
     busy_s, above_idle_j = bag.host_busy_s(plan.x), bag.above_idle_j(plan.x)
-    drawn = tariff.pue * above_idle_j
+    consumed = tariff.pue * above_idle_j
     room_w = power_cap_w - tariff.pue * bag.all_idle_w
-    if drawn > length * room_w:
+    if consumed > length * room_w:
         if room_w <= 0:
             raise InputError(
                 f"The power cap is {power_cap_w:g} W, but the idle machines alone draw "
                 f"{tariff.pue * bag.all_idle_w:g} W; raise the cap or leave machines out."
             )
-        length = drawn / room_w
+        length = consumed / room_w
     if least_rate_per_s > 0 and tariff.profit(above_idle_j, busy_s, 0.0, bag.hosts) < 0:
         length = max(length, 1.0 / least_rate_per_s)
     repeated = replace(

@@ -140,10 +140,10 @@ def check_all_hosts_off(scheduler: Scheduler) -> None:
 def check_budget(scheduler: Scheduler, case: Case) -> None:
     """No period draws more than its budget, but for what began before it."""
     for period in trace_of(case, scheduler).periods:
-        drawn = period["consumed_j"] - period["carried_over_j"]
-        if drawn > period["budget_j"] * (1 + 1e-9):
+        consumed = period["consumed_j"] - period["carried_over_j"]
+        if consumed > period["budget_j"] * (1 + 1e-9):
             raise CheckFailed(
-                f"the period from {period['start']:g} s draws {drawn:g} J, its budget is "
+                f"the period from {period['start']:g} s draws {consumed:g} J, its budget is "
                 f"{period['budget_j']:g} J. Assign nothing beyond state.energy.remaining_j."
             )
 

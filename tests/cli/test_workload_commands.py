@@ -318,8 +318,8 @@ def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
     found = outcome.json
     assert found["provenance"]["budget"]["energy_j"] == 1e7
     for kind in ("gantt", "power", "trace"):
-        drawn = gridsched("plot", kind, folder, "-o", tmp_path / f"{kind}.svg")
-        assert (drawn.status, drawn.err) == (0, "")
+        consumed = gridsched("plot", kind, folder, "-o", tmp_path / f"{kind}.svg")
+        assert (consumed.status, consumed.err) == (0, "")
     with (tmp_path / "trace.csv").open() as stream:
         steps = list(csv.DictReader(stream))
     energy = utility = 0.0
@@ -341,10 +341,10 @@ def test_run_exports_what_the_plots_draw(gridsched, day, tmp_path):
         assert int(job["pstate"]) == host_pstate
     with (folder / "periods.csv").open() as stream:
         periods = list(csv.DictReader(stream))
-    drawn = {step["period"]: float(step["energy_j"]) for step in steps}
+    consumed = {step["period"]: float(step["energy_j"]) for step in steps}
     for number, period in enumerate(periods):  # the controller's account against the records
         account = float(period["consumed_j"])
-        assert account == pytest.approx(drawn.get(str(number), 0.0), rel=1e-9)
+        assert account == pytest.approx(consumed.get(str(number), 0.0), rel=1e-9)
 
 
 @pytest.mark.systems("utility")

@@ -316,7 +316,7 @@ def test_all_metrics_of_a_run_cut_it_into_stretches_once(monkeypatch):
     assert len(cuts) == 1
     found = facts(trace, window_s=(0.0, 20.0))
     assert found.power is None
-    assert found.drawn_j.tolist() == [apart["window_energy_j"]]
+    assert found.consumed_j.tolist() == [apart["window_energy_j"]]
 
 
 # Predicted chances beside what came of them, counted by hand.

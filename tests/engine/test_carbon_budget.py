@@ -368,8 +368,8 @@ def test_random_policies_keep_to_nodes_reservations_and_budgets(sampled):
         task: start for task, start in reserved.items() if start < 400.0
     }
     periods = trace.periods
-    drawn_j = periods["consumed_j"] - periods["carried_over_j"]
-    assert (drawn_j <= budget.energy_j * (1 + 1e-9)).all()
+    consumed_j = periods["consumed_j"] - periods["carried_over_j"]
+    assert (consumed_j <= budget.energy_j * (1 + 1e-9)).all()
     edges = np.append(periods["start"], periods["end"][-1:])
     model_j = grid_energy_between(trace, edges)
     np.testing.assert_allclose(periods["consumed_j"], model_j, rtol=1e-9, atol=1e-6)

@@ -285,8 +285,8 @@ def test_no_schedule_of_a_tiny_bag_emits_less(n_tasks, hosts, values):
     for chosen in combinations(product(range(4), hosts), n_tasks):
         end = 1 + max(second for second, _ in chosen)
         places = product(range(end), hosts)
-        drawn = (weights[at[0]][second] * (10.0 if (second, at) in chosen else 1.0) for second, at in places)
-        least = min(least, sum(drawn))
+        consumed = (weights[at[0]][second] * (10.0 if (second, at) in chosen else 1.0) for second, at in places)
+        least = min(least, sum(consumed))
     times = tuple(float(second) for second in range(4))
     series = tuple(Series(times, tuple(PER_J * v for v in each)) for each in values)
     signal = carbon_signal(Carbon(SiteSeries(("a*", "b*"), series)), platform)

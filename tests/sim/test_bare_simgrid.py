@@ -65,17 +65,17 @@ def by_simgrid_alone(platform: Path, plan: list) -> list[dict]:
     return [json.loads(line) for line in alone.stdout.splitlines() if line.startswith("{")]
 
 
-def drawn_in_all_modes(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
+def consumed_in_all_modes(platform: Path, tasks, scheduler, plan: list, **rules) -> list[dict]:
     """Return what SimGrid alone, the model and the plugin say that a and b have drawn [J]."""
     alone = by_simgrid_alone(platform, plan)[-1]
     result = on_simgrid(platform, make_tasks(*tasks), scheduler, **rules)
     model = dict(zip(result.energy.names, result.energy.total_j.tolist(), strict=True))
     assert result.trace.horizon_s == plan[-1][0]
     each_joules = [alone, model, result.plugin_j]
-    drawn = [{name: joules[name] for name in "ab"} for joules in each_joules]
+    consumed = [{name: joules[name] for name in "ab"} for joules in each_joules]
     if len(result.trace.periods):
-        assert result.trace.periods["consumed_j"].sum() == pytest.approx(sum(drawn[0].values()))
-    return drawn
+        assert result.trace.periods["consumed_j"].sum() == pytest.approx(sum(consumed[0].values()))
+    return consumed
 
 
 BUDGET = EnergyBudget(1e6, 7.0)
@@ -101,7 +101,7 @@ def test_boot_and_shutdown(tmp_path, rules):
     a = 5 * 10 + 3 * 30 + 4 * 1 + 4 * 50 + 10 * 40
     expected = {"a": a, "b": 20 * 40 + 6 * 10}
     assert (
-        drawn_in_all_modes(write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules)
+        consumed_in_all_modes(write(tmp_path / "p.xml"), ([2000.0, 1000.0],), decisions, plan, **rules)
         == [pytest.approx(expected, rel=1e-12)] * 3
     )
 
@@ -139,10 +139,10 @@ def test_grams_hour_by_hour(tmp_path):
     edges = [0.0, *(time for time, *_ in readings), 39.5]
     expected = 0.0
     for name, series in (("a", a), ("b", b)):
-        drawn = [0.0, *(each[name] for each in told)]
+        consumed = [0.0, *(each[name] for each in told)]
         for k, begin in enumerate(edges[:-1]):
             line = max(j for j, time in enumerate(series.time_s) if time <= begin % 10.0)
-            expected += 1.25 * (drawn[k + 1] - drawn[k]) * series.value[line] / 3.6e6
+            expected += 1.25 * (consumed[k + 1] - consumed[k]) * series.value[line] / 3.6e6
     metrics = result.metrics()
     assert metrics["carbon_g"] == pytest.approx(expected, rel=1e-9)
     parts = [metrics[f"carbon_{part}_g"] for part in ("busy", "idle", "boot")]
@@ -171,7 +171,7 @@ def test_failure(tmp_path, rules):
     )
     expected = {"a": 20 * 40 + 5 * 1 + 4 * 50 + 30 * 40, "b": 40 * 40 + 19 * 10}
     assert (
-        drawn_in_all_modes(write(tmp_path / "p.xml", profile), ([3000.0, 4000.0],), first, plan, **rules)
+        consumed_in_all_modes(write(tmp_path / "p.xml", profile), ([3000.0, 4000.0],), first, plan, **rules)
         == [pytest.approx(expected, rel=1e-12)] * 3
     )
 
@@ -185,7 +185,7 @@ def test_speed_profile(tmp_path, rules):
     plan = [[0, "execute", "a", 1500], [20, "end", "m", 0]]
     expected = {"a": 10 * 30 + 10 * 25, "b": 20 * 10}
     assert (
-        drawn_in_all_modes(
+        consumed_in_all_modes(
             write(tmp_path / "p.xml", profile, cores=2), ([1500.0],), at({0.0: [Assign(0, 0)]}), plan, **rules
         )
         == [pytest.approx(expected, rel=1e-12)] * 3
@@ -205,7 +205,7 @@ def test_power_cap(tmp_path):
     plan = [[0, "execute", "a", 1000], [10, "pstate", "b", 0], [10, "execute", "b", 1000], [20, "end", "m", 0]]
     expected = {"a": 10 * 40 + 10 * 10, "b": 10 * 10 + 10 * 40}
     assert (
-        drawn_in_all_modes(
+        consumed_in_all_modes(
             write(tmp_path / "p.xml"),
             ([1000.0, 1000.0],),
             deciding(answer, respects_power_cap=True),

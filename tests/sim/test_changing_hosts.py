@@ -185,9 +185,9 @@ def test_a_budget_counts_what_changing_hosts_draw():
 def check_periods(result) -> np.ndarray:
     """Compare the account of each period with the model's energy in it [J], and return that."""
     periods = result.trace.periods
-    drawn = grid_energy_between(result.trace, np.append(periods["start"], periods["end"][-1:]))
-    assert periods["consumed_j"] == pytest.approx(drawn, rel=1e-9, abs=1e-9)
-    return drawn
+    consumed = grid_energy_between(result.trace, np.append(periods["start"], periods["end"][-1:]))
+    assert periods["consumed_j"] == pytest.approx(consumed, rel=1e-9, abs=1e-9)
+    return consumed
 
 
 @given(

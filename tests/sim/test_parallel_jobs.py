@@ -172,10 +172,10 @@ def test_joules_are_those_of_a_bare_program(tmp_path):
     plan.append([trace.horizon_s, "nothing", "n0", 0])
     asked = [sys.executable, HERE / "bare_simgrid.py", platform_file, json.dumps(plan)]
     said = subprocess.run(asked, check=True, capture_output=True, text=True, timeout=120).stdout
-    drawn = json.loads(said.splitlines()[-1])
+    consumed = json.loads(said.splitlines()[-1])
     energy = trace_energy(trace)
     of_nodes = dict(zip(energy.names, energy.total_j.tolist(), strict=True))
-    assert {name: drawn[name] for name in of_nodes} == pytest.approx(of_nodes, rel=1e-9)
+    assert {name: consumed[name] for name in of_nodes} == pytest.approx(of_nodes, rel=1e-9)
 
 
 def test_shares_of_a_node_by_hand():

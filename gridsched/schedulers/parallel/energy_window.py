@@ -130,7 +130,7 @@ class EasyEnergyBudget(Scheduler):
         #: whether jobs are held to what is saved alone: nothing is kept for what runs, and below the cap they give back
         self.gives_back_ = self.energy_reservation == "head" and self.overtaking == "saved"
         #: what was saved until the last look, when that was [s], and what had been drawn then [J]
-        self.saved_j_, self.looked_s_, self.drawn_j_ = 0.0, math.nan, 0.0
+        self.saved_j_, self.looked_s_, self.consumed_j_ = 0.0, math.nan, 0.0
         #: nodes of what runs; what each job may draw above the cap [W], from and until when [s]
         self.nodes_: dict[int, Integers] = {}
         #: those whose nodes boot, in order of being chosen
@@ -186,12 +186,12 @@ class EasyEnergyBudget(Scheduler):
         due = self.begin_s if is_first else min(self.looked_s_ + self.monitored_s, self.end_s)
         if now < due - time_tolerance(now):
             return
-        drawn_j = state.consumed_j()
-        if math.isnan(drawn_j):
+        consumed_j = state.consumed_j()
+        if math.isnan(consumed_j):
             raise InputError(f"{self!r} looks at the energy that was drawn, and the hosts have no power.")
         if not is_first:
-            self.saved_j_ += self.cap_w_ * (now - self.looked_s_) - (drawn_j - self.drawn_j_)
-        self.looked_s_, self.drawn_j_ = now, drawn_j
+            self.saved_j_ += self.cap_w_ * (now - self.looked_s_) - (consumed_j - self.consumed_j_)
+        self.looked_s_, self.consumed_j_ = now, consumed_j
         self.since_j_ = 0.0
 
     # ------------------------------------------------------------------ nodes

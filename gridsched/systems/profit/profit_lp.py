@@ -238,9 +238,9 @@ class _Programme:
         if rate == 0 or (x.sum(axis=1) == 0)[self.bag.tasks > 0].any():
             return 0.0 * x, 0.0
         length = max(1.0 / rate, float(self.bag.finish_s(x).max()))
-        drawn = self.tariff.pue * self.bag.above_idle_j(x)
-        if drawn > 0 and np.isfinite(self.power_cap_w):
-            length = max(length, drawn / self.room_w if self.room_w > 0 else np.inf)
+        consumed = self.tariff.pue * self.bag.above_idle_j(x)
+        if consumed > 0 and np.isfinite(self.power_cap_w):
+            length = max(length, consumed / self.room_w if self.room_w > 0 else np.inf)
         return x, 1.0 / length
 
     def _profit_rate(self, x: Floats, rate: float) -> float:
