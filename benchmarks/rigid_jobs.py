@@ -74,13 +74,13 @@ def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") 
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.sim.child import PARALLEL_TASKS
     from gridsched.sim.lead import LeadSession
-    from gridsched.sim.world import World
+    from gridsched.sim.simulated_platform import SimulatedPlatform
 
     gc.disable()
     began = time.process_time()
     controller = controller_of(system, tasks, scheduler)
-    world = World(system.platform, path, cfg=(PARALLEL_TASKS,), log=("root.thresh:error",))
-    session = LeadSession(world, controller, truth)
+    simulated = SimulatedPlatform(system.platform, path, cfg=(PARALLEL_TASKS,), log=("root.thresh:error",))
+    session = LeadSession(simulated, controller, truth)
     session.run()
     return time.process_time() - began, controller.now
 

@@ -54,7 +54,7 @@ _TABLE_KEYS = ("generator", "table", "join", "year", "trust", "seed")
 
 
 @dataclass(frozen=True, eq=False)
-class _World:
+class _Shared:
     """What the runs of a replicate share: machines and tasks, SimGrid's file of them, and what of a log is left out."""
 
     whole: SystemWorkload
@@ -82,7 +82,7 @@ class ScenarioMaker:
         self._inputs = inputs
         self._folder = folder
         # what was made last is kept: runs that follow each other share it
-        self._world = lru_cache(2)(self._make_world)
+        self._shared = lru_cache(2)(self._make_shared)
         self._platform_of_file = lru_cache(4)(self._read_platform)
         self._generated_platform = lru_cache(4)(self._draw_platform)
         self._table = lru_cache(4)(self._read_table)
@@ -127,23 +127,23 @@ class ScenarioMaker:
         """
         self._check_policy(spec)
         is_named = isinstance(spec.platform, Section) and isinstance(spec.workload, Section)
-        make = self._world if is_named else self._make_world  # objects are no keys of a cache
-        world = make(_origin(spec), spec.settings.driver == "simgrid")
-        rules = vars(world.whole.rules)
+        make = self._shared if is_named else self._make_shared  # objects are no keys of a cache
+        shared = make(_origin(spec), spec.settings.driver == "simgrid")
+        rules = vars(shared.whole.rules)
         return LoadedScenario.of_system(
-            world.whole,
+            shared.whole,
             **changed_fields(LoadedScenario, self._settings(spec), rules, spelled),
-            platform_file=world.platform_file,
-            trace=world.trace,
-            left_out=world.left_out,
-            remarks=world.remarks,
+            platform_file=shared.platform_file,
+            trace=shared.trace,
+            left_out=shared.left_out,
+            remarks=shared.remarks,
             scheduler=spec.scheduler.id,
             parameters=spec.scheduler.parameters,
             seed=spec.seed,
             replicate=spec.replicate,
             timeout_s=spec.timeout_s,
             log=spec.log,
-            inputs=_digests(spec, world.whole.platform),
+            inputs=_digests(spec, shared.whole.platform),
         )
 
     def optimization(self, spec: RunSpec) -> Optimization:
@@ -208,18 +208,18 @@ class ScenarioMaker:
             return self._listed_bag(
                 self._keys(workload, spec), f"bag of replicate {spec.replicate}", one_pstate(pstate)
             )
-        world = self._world(_origin(spec), False).whole
-        if world.types is not None:
-            return named_bag.bag_of_types(world.tasks.name, world.tasks, world.types, one_pstate(pstate))
-        pstates = pstates_of(world.platform, pstate)
-        return named_bag.bag_of_platform(world.platform, world.tasks, pstates)
+        shared = self._shared(_origin(spec), False).whole
+        if shared.types is not None:
+            return named_bag.bag_of_types(shared.tasks.name, shared.tasks, shared.types, one_pstate(pstate))
+        pstates = pstates_of(shared.platform, pstate)
+        return named_bag.bag_of_platform(shared.platform, shared.tasks, pstates)
 
     def _make_bag(self, keys: GeneratorKeys, name: str, pstate: int) -> TypedBag:
         from gridsched.optimize import named_bag
 
         return named_bag.bag_of_parameters(keys, name, pstate)
 
-    def _make_world(self, spec: RunSpec, needs_file: bool) -> _World:
+    def _make_shared(self, spec: RunSpec, needs_file: bool) -> _Shared:
         """Return what the schedulers of a replicate share."""
         workload = spec.workload
         if isinstance(workload, WorkloadFile):
@@ -228,9 +228,9 @@ class ScenarioMaker:
             return self._system(spec, workload, needs_file)
         platform, file = self._platform(spec, needs_file)
         tasks = self._generated(self._keys(workload, spec)) if isinstance(workload, GeneratedSection) else workload
-        return _World(SystemWorkload(platform, with_flops(platform, tasks), None), file)
+        return _Shared(SystemWorkload(platform, with_flops(platform, tasks), None), file)
 
-    def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> _World:
+    def _of_file(self, spec: RunSpec, workload: WorkloadFile, needs_file: bool) -> _Shared:
         """Return what a workload file holds, on the run's platform or on its own."""
         values = self._values(workload)
         file, files = values.pop("file"), values.pop("files", None)
@@ -245,17 +245,17 @@ class ScenarioMaker:
             given = self._settings(spec)
             rules = {name: given.get(name, getattr(Rules, name)) for name in ("placement", "walltime")}
             log = trace_system(file, options, platform, network=given.get("network"), **rules)
-            return _World(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
+            return _Shared(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
         options.refuse(set(options.given), file, "this workload is no trace")
         whole = read_system_workload(file)
         if whole is not None:
             named: Any = _name_of(own.file) if isinstance(own, PlatformFile) else own
             refuse_beside(whole, platform=named, files=files, deployment=self._settings(spec).get("deployment"))
-            return _World(whole, whole.platform_file, options)
+            return _Shared(whole, whole.platform_file, options)
         platform, platform_file = self._platform(spec, needs_file)
         tasks = with_flops(platform, self._tasks_of_file(file, files=files))
-        return _World(SystemWorkload(platform, tasks, None), platform_file, options)
+        return _Shared(SystemWorkload(platform, tasks, None), platform_file, options)
 
     def _platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
@@ -303,7 +303,7 @@ class ScenarioMaker:
         joined = None if join is None else self._path(join)
         return replace(read_machine_table(self._path(file), join=joined, year=year, trust=trust), path=_name_of(file))
 
-    def _system(self, spec: RunSpec, workload: GeneratedSection, needs_file: bool) -> _World:
+    def _system(self, spec: RunSpec, workload: GeneratedSection, needs_file: bool) -> _Shared:
         """Return a workload that comes with its platform.
 
         Runs that differ in rules alone share what is drawn.
@@ -312,8 +312,8 @@ class ScenarioMaker:
         keys = self._keys(workload, spec, without=keys_of(Rules))
         whole = replace(self._generated(keys), rules=rules)
         if whole.platform_file is not None:
-            return _World(whole, whole.platform_file)
-        return _World(whole, self._system_file(keys) if needs_file else None)
+            return _Shared(whole, whole.platform_file)
+        return _Shared(whole, self._system_file(keys) if needs_file else None)
 
 
 def load(scenario: Scenario) -> LoadedScenario:
@@ -325,16 +325,16 @@ def load(scenario: Scenario) -> LoadedScenario:
         If a file cannot be read, or the scenario has no platform or two of them.
     """
     if isinstance(scenario, LoadedScenario):
-        world = scenario
+        shared = scenario
     else:
-        world = scenario.on(ScenarioMaker({}, Path()).make(RunSpec.of(scenario)))
-    platform = with_power(world.platform, world.given_power)
-    return world.changed(
-        platform=platform if world.master is None else platform.with_master(world.master),
-        maintenance=in_seconds(world.maintenance, world.calendar),
-        tariff=with_prices_read(world.tariff, world.calendar),
-        budget=with_prices_read(world.budget, world.calendar),
-        carbon=with_carbon_read(world.carbon, world.calendar),
+        shared = scenario.on(ScenarioMaker({}, Path()).make(RunSpec.of(scenario)))
+    platform = with_power(shared.platform, shared.given_power)
+    return shared.changed(
+        platform=platform if shared.master is None else platform.with_master(shared.master),
+        maintenance=in_seconds(shared.maintenance, shared.calendar),
+        tariff=with_prices_read(shared.tariff, shared.calendar),
+        budget=with_prices_read(shared.budget, shared.calendar),
+        carbon=with_carbon_read(shared.carbon, shared.calendar),
     )
 
 

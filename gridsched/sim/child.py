@@ -19,7 +19,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.sim.outcome import Records
 from gridsched.sim.scenario import LoadedScenario
 from gridsched.sim.session import Session, flops_of
-from gridsched.sim.world import World
+from gridsched.sim.simulated_platform import SimulatedPlatform
 
 #: SimGrid's default for ``precision/timing``.
 SIMGRID_PRECISION_S = 1e-9
@@ -157,7 +157,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     run_times = scenario.run_times if scenario.runs_profiles else scenario.durations  # there a deadline kills
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
     takes_several = has_sets or scenario.runs_profiles
-    world = World(
+    simulated = SimulatedPlatform(
         scenario.platform,
         platform_file,
         pstates=scenario.system.first_pstates.tolist(),
@@ -172,15 +172,15 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     if scenario.runs_profiles:
         from gridsched.sim.parallel_tasks import LiveRoutes
 
-        routes = LiveRoutes(world)
+        routes = LiveRoutes(simulated)
     controller = make_controller(scenario, scheduler, routes)  # a policy that ends its process is not the platform's
     reference.validate_if_asked(controller)
     link_bytes: dict[str, float] = {}
     sent_bytes: tuple[float, ...] = ()
     if controller.done:
-        plugin_j, links_j, horizon = world.metered_energy(), world.metered_link_energy(), 0.0
+        plugin_j, links_j, horizon = simulated.metered_energy(), simulated.metered_link_energy(), 0.0
     else:
-        session = _session(execution_mode, is_metered=is_metered)(world, controller, run_times)
+        session = _session(execution_mode, is_metered=is_metered)(simulated, controller, run_times)
         session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
@@ -193,7 +193,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     fields["link_bytes"], fields["sent_bytes"] = link_bytes, sent_bytes
     if reference.validates() and execution_mode not in ("network", "parallel tasks"):  # there messages take time, too
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
-    meter = world.carbon_meter
+    meter = simulated.carbon_meter
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
 
 

@@ -27,7 +27,7 @@ from gridsched.errors import (
 )
 from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
 from gridsched.sim.processes import AnsweringProcess, Outcome
-from gridsched.sim.world import IS_SET_UP, refusal, without_route
+from gridsched.sim.simulated_platform import IS_SET_UP, refusal, without_route
 
 if TYPE_CHECKING:
     from gridsched.model.trace import Trace

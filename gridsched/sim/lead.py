@@ -20,7 +20,7 @@ from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.session import ActorSession
-from gridsched.sim.world import World, check_clocks
+from gridsched.sim.simulated_platform import SimulatedPlatform, check_clocks
 
 
 class LeadSession(ActorSession):
@@ -28,15 +28,15 @@ class LeadSession(ActorSession):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
-        self._calendar = Calendar(run_times, world.platform)
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
+        self._calendar = Calendar(run_times, simulated.platform)
         #: SimGrid's activity of each running execution
         self._activities: dict[Execution, Any] = {}
         #: dates [s] at which the speed of nodes changes; the next one
@@ -48,7 +48,7 @@ class LeadSession(ActorSession):
 
         When the speed of one changes, it does not notice that the others have another load.
         """
-        profiles = tuple(self.world.platform.profiles.speed_of.values())
+        profiles = tuple(self.simulated.platform.profiles.speed_of.values())
         if self.controller.has_sets and profiles:
             yield from (date for date, _ in SlowestOf(profiles, all_change=True).events())
 
@@ -92,9 +92,9 @@ class LeadSession(ActorSession):
                 self._activities.pop(execution).wait()
                 self.was_metered(execution)
             except self._simgrid.HostFailureException:
-                host = self.world.platform.hosts[execution.host].name
+                host = self.simulated.platform.hosts[execution.host].name
                 raise SimulationError(
-                    f"Host {host!r} failed at t = {self.world.clock():g} s while a task ran on it, "
+                    f"Host {host!r} failed at t = {self.simulated.clock():g} s while a task ran on it, "
                     "although no decision switched it off."
                 ) from None
         clock = self._engine.clock

@@ -16,7 +16,7 @@ from gridsched.engine.execution import Command, Execution
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.session import Session
-from gridsched.sim.world import World, check_clocks
+from gridsched.sim.simulated_platform import SimulatedPlatform, check_clocks
 
 
 class _Ended(Exception):
@@ -42,16 +42,16 @@ class MaestroSession(Session):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
-        self._engine = world.engine
-        self._calendar = Calendar(run_times, world.platform)
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
+        self._engine = simulated.engine
+        self._calendar = Calendar(run_times, simulated.platform)
         self._time = 0.0
         self._finished: list[Execution] = []
         #: what the controller has decided already for the next instant, in which nothing ends
@@ -59,9 +59,9 @@ class MaestroSession(Session):
         self._n_awaited = 0
         self._is_deciding = False
         # plain assignment to Task.amount raises in SimGrid 4.1: its setter is bound wrongly
-        self._set_amount = world.simgrid.Task.__dict__["amount"].fset
+        self._set_amount = simulated.simgrid.Task.__dict__["amount"].fset
         self._free: list[list[_Core]] = [
-            [self._make_core(h, c) for c in range(host.cores)] for h, host in enumerate(world.platform.hosts)
+            [self._make_core(h, c) for c in range(host.cores)] for h, host in enumerate(simulated.platform.hosts)
         ]
         self._cores = [core for cores in self._free for core in cores]  # keeps them alive
         self._alarms: set[float] = set()
@@ -79,13 +79,13 @@ class MaestroSession(Session):
         try:
             self._look_ahead()
             self._proceed()
-            self.world.engine.run()
+            self.simulated.engine.run()
         except _Ended:
             return
         raise self.stuck()
 
     def _make_core(self, host: int, core: int) -> _Core:
-        task = self.world.simgrid.ExecTask.init(f"{host}/{core}", 1.0, self.world.hosts[host])
+        task = self.simulated.simgrid.ExecTask.init(f"{host}/{core}", 1.0, self.simulated.hosts[host])
         made = _Core(task)
         task.on_this_completion_cb(functools.partial(self._completed, made))
         return made
@@ -159,7 +159,7 @@ class MaestroSession(Session):
                 else:
                     start(command)
             if controller.done:
-                self.energy_j = self.world.metered_energy()
+                self.energy_j = self.simulated.metered_energy()
                 raise _Ended
             self._look_ahead()
         self._is_deciding = False
@@ -181,8 +181,10 @@ class MaestroSession(Session):
         if self._idle_alarms:
             alarm = self._idle_alarms.pop()
         else:
-            alarm = self.world.simgrid.ExecTask.init(f"alarm{len(self._all_alarms)}", 1.0, self.world.clock_host)
+            alarm = self.simulated.simgrid.ExecTask.init(
+                f"alarm{len(self._all_alarms)}", 1.0, self.simulated.clock_host
+            )
             alarm.on_this_completion_cb(functools.partial(self._rung, alarm))
             self._all_alarms.append(alarm)
-        self._set_amount(alarm, time - self.world.clock(), "instance_0")
+        self._set_amount(alarm, time - self.simulated.clock(), "instance_0")
         alarm.enqueue_firings(1)

@@ -14,7 +14,7 @@ from gridsched.engine import Controller, Execution
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.lead import LeadSession
 from gridsched.sim.library import c_function
-from gridsched.sim.world import World
+from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 class BoundExecutions:
@@ -66,19 +66,19 @@ class MeteredSession(LeadSession):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
         assert run_times is not None  # as the session was chosen
         by_name = c_function("sg_host_by_name", c_char_p, result=c_void_p)
-        self._addresses: list[int] = [by_name(host.name.encode()) for host in world.platform.hosts]
+        self._addresses: list[int] = [by_name(host.name.encode()) for host in simulated.platform.hosts]
         self._load: list[float] = run_times.load.tolist()
-        self._speeds: list[list[float]] = world.platform.speed.tolist()
+        self._speeds: list[list[float]] = simulated.platform.speed.tolist()
 
     def on_nodes(self, execution: Execution, nodes: list[int]) -> BoundExecutions:
         """Return the executions of a job on the cores of its nodes, bound to its load."""

@@ -17,7 +17,7 @@ from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import first_line
 from gridsched.sim.session import ActorSession
-from gridsched.sim.world import World, without_route
+from gridsched.sim.simulated_platform import SimulatedPlatform, without_route
 
 
 class Worker:
@@ -58,24 +58,24 @@ class NetworkSession(ActorSession):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
         tasks = controller.tasks
         self._input_bytes: list[float] = tasks.input_bytes.tolist()
         self._output_bytes: list[float] = tasks.output_bytes.tolist()
         # Where links are metered no receive may be pending when its actor ends: SimGrid 4.1's
         # plugin then asks a message without sender for its links, and the process dies.
-        self._only_mail = bool(len(tasks)) and tasks.input_bytes.all() and not world.meters_links
+        self._only_mail = bool(len(tasks)) and tasks.input_bytes.all() and not simulated.meters_links
         traits = controller.scheduler.traits
         self._cancels = traits.replicates or traits.may_cancel
         self._workers = [
-            [Worker(h, c, self._simgrid) for c in range(host.cores)] for h, host in enumerate(world.platform.hosts)
+            [Worker(h, c, self._simgrid) for c in range(host.cores)] for h, host in enumerate(simulated.platform.hosts)
         ]
         self._free = [list(reversed(workers)) for workers in self._workers]
         self._results: list[Execution] = []
@@ -90,9 +90,9 @@ class NetworkSession(ActorSession):
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the actors that a deployment file names, or the master alone."""
         if deployment_file is None:
-            master = self.world.platform.master
+            master = self.simulated.platform.master
             assert master is not None  # `network="platform"` is refused without
-            self.add_actor(self.world.host_named[master.name], "master", self._lead)
+            self.add_actor(self.simulated.host_named[master.name], "master", self._lead)
             return
         for workers, is_on in zip(self._workers, self.controller.is_on, strict=True):
             workers[0].is_deployed = is_on
@@ -105,7 +105,7 @@ class NetworkSession(ActorSession):
     def _worker(self, *_arguments: str) -> None:
         """The actor function ``worker``: the first core of the host it runs on."""
         name = self._simgrid.this_actor.get_host().name
-        host = next(h for h, host in enumerate(self.world.platform.hosts) if host.name == name)
+        host = next(h for h, host in enumerate(self.simulated.platform.hosts) if host.name == name)
         self.guarded(self._serve, self._workers[host][0])
 
     # ------------------------------------------------------------------ the master's host
@@ -126,7 +126,7 @@ class NetworkSession(ActorSession):
                 self._decide()
 
     def _timer_is_due(self) -> bool:
-        now = self.world.clock()
+        now = self.simulated.clock()
         return self.controller.next_timer <= now + time_tolerance(now)
 
     def _decide(self) -> None:
@@ -136,7 +136,7 @@ class NetworkSession(ActorSession):
             self._results = []
             for execution in finished:
                 del self._worker_of[execution]
-            now = self.world.clock()
+            now = self.simulated.clock()
             if self._timer_is_due():
                 now = max(now, self.controller.next_timer)
             for command in self.controller.step(now, finished):
@@ -172,7 +172,7 @@ class NetworkSession(ActorSession):
 
     def _check_switch(self, command: TurnOff) -> None:
         name = self._lead_on.name
-        if self.world.hosts[command.host].name == name:
+        if self.simulated.hosts[command.host].name == name:
             raise InputError(
                 f"{self.controller.scheduler!r} switches off host {name!r}, on which the master "
                 "runs; give the master a host without a worker in the deployment file."
@@ -204,13 +204,13 @@ class NetworkSession(ActorSession):
             return
         self._reached.add(host)
         try:
-            self._lead_on.route_to(self.world.hosts[host])
+            self._lead_on.route_to(self.simulated.hosts[host])
         except ValueError as error:
-            where = f"SimGrid on {Path(self.world.platform.name).name}"
+            where = f"SimGrid on {Path(self.simulated.platform.name).name}"
             raise without_route(where, first_line(str(error))) or error from None
 
     def _make_actor(self, worker: Worker) -> None:
-        host = self.world.hosts[worker.host]
+        host = self.simulated.hosts[worker.host]
         actor = self.add_actor(host, f"worker {host.name}", self._serve, worker)
         worker.box.set_receiver(actor)  # before the first message leaves
         worker.is_deployed = True
@@ -232,7 +232,7 @@ class NetworkSession(ActorSession):
 
     def _serve(self, worker: Worker) -> None:
         """Receive a task, execute it, send the result."""
-        box, clock, master_box = worker.box, self.world.clock, self._master_box
+        box, clock, master_box = worker.box, self.simulated.clock, self._master_box
         box.set_receiver(self._simgrid.Actor.self())
         while not self._is_over:
             if self._only_mail:
@@ -282,7 +282,7 @@ class NetworkSession(ActorSession):
         """Return the error for a simulation that stopped early."""
         if self._worker_of:
             return SimulationError(
-                f"SimGrid stopped at t = {self.world.clock():g} s with tasks or results under "
+                f"SimGrid stopped at t = {self.simulated.clock():g} s with tasks or results under "
                 "way; does every worker's host have a route to the master's?"
             )
         return IncompleteRun(self.controller.what_is_left())

@@ -24,7 +24,7 @@ from gridsched.model.routes import RouteLinks
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import HOSTS, first_line, link_wattages, range_of
 from gridsched.sim.session import ActorSession
-from gridsched.sim.world import World, without_route
+from gridsched.sim.simulated_platform import SimulatedPlatform, without_route
 
 
 class LiveRoutes:
@@ -32,15 +32,15 @@ class LiveRoutes:
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     """
 
     gamma_bytes = 0.0  # SimGrid minds it
     unshared: frozenset[str] = frozenset()
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in world.engine.all_links}
+    def __init__(self, simulated: SimulatedPlatform) -> None:
+        self._simulated = simulated
+        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in simulated.engine.all_links}
         self._routes: dict[tuple[str, str], RouteLinks] = {}
 
     def route(self, source: str, target: str) -> RouteLinks:
@@ -53,11 +53,11 @@ class LiveRoutes:
         """
         route = self._routes.get((source, target))
         if route is None:
-            hosts = self._world.host_named
+            hosts = self._simulated.host_named
             try:
                 links, latency_s = hosts[source].route_to(hosts[target])
             except (ValueError, RuntimeError, IndexError) as error:
-                where = f"SimGrid on {Path(self._world.platform.name).name}"
+                where = f"SimGrid on {Path(self._simulated.platform.name).name}"
                 raise without_route(where, first_line(str(error))) or error from None
             route = self._routes[source, target] = RouteLinks(tuple(link.name for link in links), latency_s)
         return route
@@ -68,15 +68,15 @@ class ParallelTaskSession(ActorSession):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations of tasks without profile; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
-        self._steps = PlacedSteps(LiveRoutes(world), world.platform)
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
+        self._steps = PlacedSteps(LiveRoutes(simulated), simulated.platform)
         self._runs = ProfileRuns(controller.system, controller.tasks, self._flops)
         self._in_flight = self._simgrid.ActivitySet()
         #: the run of each of SimGrid's activities, by its address; kept, since a lost one is cancelled
@@ -89,7 +89,7 @@ class ParallelTaskSession(ActorSession):
         #: when the latency of a step ends, from which on hosts draw more [s]
         self._latencies: list[float] = []
         self._number = count()
-        self._has_energy = world.platform.has_energy
+        self._has_energy = simulated.platform.has_energy
 
     @property
     def sent_bytes(self) -> tuple[float, ...]:
@@ -101,7 +101,7 @@ class ParallelTaskSession(ActorSession):
         super().finish()
         links = {link.name: link for link in self._engine.all_links}
         texts = {name: range_of(link) for name, link in links.items()}
-        wattage = link_wattages(texts, self.world.platform.link_wattage, self.world.platform.name)
+        wattage = link_wattages(texts, self.simulated.platform.link_wattage, self.simulated.platform.name)
         if wattage:
             bandwidth = {name: link.bandwidth for name, link in links.items()}
             self.links_j = link_energy(wattage, bandwidth, self.link_bytes, self._engine.clock)
@@ -250,7 +250,7 @@ class ParallelTaskSession(ActorSession):
         step, hosts = placed.step, self._hosts_of(run)
         flops: list[float] = step.flops.tolist()
         if step.storage:
-            hosts = [*hosts, self.world.host_named[step.storage]]
+            hosts = [*hosts, self.simulated.host_named[step.storage]]
             flops.append(0.0)
         if not len(step.size_bytes):
             return self._exec_init(hosts, flops, [])

@@ -240,13 +240,13 @@ class Scenario(Rules):
         refuse_beside(whole, platform=self.platform, files=self.files, deployment=self.deployment)
         return self.on(LoadedScenario.of_system(whole))
 
-    def on(self, world: LoadedScenario) -> LoadedScenario:
+    def on(self, loaded: LoadedScenario) -> LoadedScenario:
         """Return what was read, with what is set here and goes before it."""
         usual = vars(Scenario(None, ""))
         names = [each.name for each in fields(Scenario) if each.name not in ("platform", "tasks", "inputs")]
         own = {name: each for name in names if (each := getattr(self, name)) is not usual[name] and each != usual[name]}
-        inputs = {**self.inputs, **world.inputs} if self.inputs else world.inputs
-        return world.changed(**own, inputs=inputs)
+        inputs = {**self.inputs, **loaded.inputs} if self.inputs else loaded.inputs
+        return loaded.changed(**own, inputs=inputs)
 
     def make_scheduler(self) -> Scheduler:
         """Return a fresh scheduler."""

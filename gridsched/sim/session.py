@@ -15,7 +15,7 @@ from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.sim.library import text_path
-from gridsched.sim.world import World
+from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 def flops_of(system: System, tasks: Tasks, run_times: RunTimes | None) -> Callable[[Execution], float]:
@@ -37,7 +37,7 @@ class Session(ABC):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations; default the estimates.
@@ -50,8 +50,8 @@ class Session(ABC):
         Joules of each metered link.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        self.world = world
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        self.simulated = simulated
         self.controller = controller
         self.energy_j: dict[str, float] = {}
         self.links_j: dict[str, float] | None = None
@@ -82,22 +82,23 @@ class Session(ABC):
         """Bring a host into a P-state."""
         if self._pstate[host] != pstate:
             self._pstate[host] = pstate
-            self.world.hosts[host].pstate = pstate
+            self.simulated.hosts[host].pstate = pstate
 
     def stuck(self) -> Exception:
         """Return the error for a simulation that stopped early."""
         return SimulationError(
-            f"SimGrid stopped at t = {self.world.clock():g} s although {self.controller.open_tasks} tasks are not done."
+            f"SimGrid stopped at t = {self.simulated.clock():g} s "
+            f"although {self.controller.open_tasks} tasks are not done."
         )
 
 
 class ActorSession(Session):
     """A run that an actor leads."""
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
-        self._simgrid = world.simgrid
-        self._engine, self._hosts = world.engine, world.hosts
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
+        self._simgrid = simulated.simgrid
+        self._engine, self._hosts = simulated.engine, simulated.hosts
         self._exec_init = self._simgrid.this_actor.exec_init
         #: when the energy plugin looked last [s] at nodes of an execution on several, at its end
         self._metered = [-1.0] * len(self._hosts)
@@ -111,7 +112,7 @@ class ActorSession(Session):
     def run(self, deployment_file: Path | None = None) -> None:
         """Simulate to the end; raise what an actor raised."""
         self.deploy(deployment_file)
-        self.world.engine.run()
+        self.simulated.engine.run()
         if self._error is not None:
             raise self._error
         if not self._is_over:
@@ -144,18 +145,18 @@ class ActorSession(Session):
     def load_deployment(self, path: Path, **functions: Callable[..., None]) -> None:
         """Let SimGrid make the actors that a deployment file names."""
         for name, function in functions.items():
-            self.world.engine.register_actor(name, function)
-        self.world.engine.load_deployment(text_path(path))
+            self.simulated.engine.register_actor(name, function)
+        self.simulated.engine.load_deployment(text_path(path))
 
     def deploy_lead(self, deployment_file: Path | None, lead: Callable[..., None]) -> None:
         """Make the leading actor of a run without messages to workers, in which a deployment's actors have no part."""
         if deployment_file is not None:
             self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
-        self.add_actor(self.world.clock_host, "lead", lead)
+        self.add_actor(self.simulated.clock_host, "lead", lead)
 
     def add_actor(self, host: Any, name: str, function: Callable[..., None], *arguments: Any) -> Any:
         """Return a new actor on `host` that calls `function`."""
-        return self.world.add_actor(host, name, self.guarded, function, *arguments)
+        return self.simulated.add_actor(host, name, self.guarded, function, *arguments)
 
     def guarded(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call a function in an actor; keep what it raises, because it would abort the process."""
@@ -171,7 +172,7 @@ class ActorSession(Session):
 
     def switch(self, command: TurnOff | TurnOn) -> None:
         """Switch a host, in an actor that lives on another."""
-        host = self.world.hosts[command.host]
+        host = self.simulated.hosts[command.host]
         if isinstance(command, TurnOff):
             host.turn_off()
         else:
@@ -181,8 +182,8 @@ class ActorSession(Session):
     def finish(self) -> None:
         """Meter hosts and links, and end all other actors."""
         self._is_over = True
-        self.energy_j = self.world.metered_energy()
-        self.links_j = self.world.metered_link_energy()
+        self.energy_j = self.simulated.metered_energy()
+        self.links_j = self.simulated.metered_link_energy()
         self._simgrid.Actor.kill_all()
 
 

@@ -14,7 +14,7 @@ from gridsched.engine.execution import Command, Transfer
 from gridsched.errors import IncompleteRun
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.session import ActorSession
-from gridsched.sim.world import World
+from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 class TransferSession(ActorSession):
@@ -22,14 +22,14 @@ class TransferSession(ActorSession):
 
     Parameters
     ----------
-    world : World
+    simulated : SimulatedPlatform
     controller : Controller
     run_times : RunTimes, optional
         True durations; default the estimates.
     """
 
-    def __init__(self, world: World, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(world, controller, run_times)
+    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+        super().__init__(simulated, controller, run_times)
         self._in_flight = self._simgrid.ActivitySet()
         #: what each of SimGrid's activities is, by its address; kept, since a lost one is cancelled
         self._named: dict[Any, tuple[Any, Execution | Transfer]] = {}

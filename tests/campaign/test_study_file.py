@@ -80,7 +80,7 @@ def test_parameters_of_schedulers_are_axes(small: str, tmp_path: Path):
     assert labels == ["wq", "wqr(max_replicas=2)", "wqr(max_replicas=3)"]
 
 
-def test_all_schedulers_of_a_replicate_meet_the_same_world(small: str, tmp_path: Path):
+def test_all_schedulers_of_a_replicate_meet_the_same_inputs(small: str, tmp_path: Path):
     """Platform and tasks differ between replicates, not between schedulers."""
     study = study_of(small, tmp_path)
     inputs = {file.sha256: file.path for file in study.inputs.values()}
@@ -88,8 +88,8 @@ def test_all_schedulers_of_a_replicate_meet_the_same_world(small: str, tmp_path:
     made: dict[int, set] = {}
     for run in study.scenarios(run_filter("heterogeneity == 1", study.axis_names)):
         scenario = maker.make(run.spec)
-        world = (scenario.platform.idle_w.tobytes(), scenario.tasks.flops.tobytes())
-        made.setdefault(run.axes["replicate"], set()).add(world)
+        inputs = (scenario.platform.idle_w.tobytes(), scenario.tasks.flops.tobytes())
+        made.setdefault(run.axes["replicate"], set()).add(inputs)
     assert [len(worlds) for worlds in made.values()] == [1, 1]
     assert not made[0] & made[1]
 

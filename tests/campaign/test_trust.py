@@ -353,8 +353,8 @@ def test_policies_of_a_rerun_are_imported_in_the_studys_order(tmp_path: Path, mo
         .replace("Patient", "Later")
         .replace('"marked_policy.py"', '"earlier_policy.py", "later_policy.py"')
     )
-    world = STUDY[STUDY.index("platform =") : STUDY.index("[[figures]]")]
-    (tmp_path / "two.toml").write_text(text + world)
+    sections = STUDY[STUDY.index("platform =") : STUDY.index("[[figures]]")]
+    (tmp_path / "two.toml").write_text(text + sections)
     store = tmp_path / "store"
     command = ["study", "run", tmp_path / "two.toml", "--store", store, "--quiet", "--workers", 1, "--trust"]
     assert main([str(word) for word in command]) == 0

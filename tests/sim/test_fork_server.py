@@ -322,14 +322,14 @@ def test_a_platform_simgrid_sees_otherwise_is_refused(tmp_path):
     """A file that changes between our reading and SimGrid's is not simulated by mistake."""
     from gridsched.platform_io.xml_reader import read_platform
     from gridsched.platform_io.xml_writer import write_platform
-    from gridsched.sim.world import World
+    from gridsched.sim.simulated_platform import SimulatedPlatform
 
     path = tmp_path / "platform.xml"
     write_platform(ex_a(), path, command="a test")
     platform = read_platform(path)
     path.write_text(path.read_text().replace('speed="50.0f"', 'speed="51.0f"'))
     with pytest.raises(SimulationError, match=r"'h2'.*51\.0"):
-        server().call(lambda: World(platform, path).clock())
+        server().call(lambda: SimulatedPlatform(platform, path).clock())
 
 
 def test_tasks_below_simgrids_precision_are_refused():

@@ -13,7 +13,7 @@ from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.client import server
 from gridsched.sim.library import load_simgrid
-from gridsched.sim.world import World
+from gridsched.sim.simulated_platform import SimulatedPlatform
 
 # SimGrid's own known energy answers (its examples energy-exec and energy-boot), by our runtime.
 
@@ -24,32 +24,32 @@ def act_alone(path: Path, text: str, on: str, act) -> dict[str, float]:
     platform = read_platform(path)
 
     def simulate() -> dict[str, float]:
-        world = World(platform, path)
-        world.host_named[on].add_actor("alone", act, world)
-        world.engine.run()
+        simulated = SimulatedPlatform(platform, path)
+        simulated.host_named[on].add_actor("alone", act, simulated)
+        simulated.engine.run()
         return {host.name: consumed_energy_j(host.name) for host in platform.hosts}
 
     return server().call(simulate, timeout_s=30.0)[0]
 
 
-def execute_and_switch(world: World) -> None:
+def execute_and_switch(simulated: SimulatedPlatform) -> None:
     """The actor of energy-exec: idle 10 s, 100 Mflop, P-state 2, 100 Mflop, idle 4 + 10 s."""
     this_actor = load_simgrid().this_actor
-    host = world.host_named["MyHost1"]
+    host = simulated.host_named["MyHost1"]
     this_actor.sleep_for(10)
     assert consumed_energy_j("MyHost1") == 1000.0
     this_actor.execute(100e6)
     host.pstate = 2
     this_actor.execute(100e6)
     this_actor.sleep_for(4)
-    world.host_named["MyHost2"].turn_off()
+    simulated.host_named["MyHost2"].turn_off()
     this_actor.sleep_for(10)
 
 
-def shut_down_and_boot(world: World) -> None:
+def shut_down_and_boot(simulated: SimulatedPlatform) -> None:
     """The actor of energy-boot: P-state 4 is the way down (7 s), P-state 3 the way up (150 s)."""
     this_actor = load_simgrid().this_actor
-    host = world.host_named["MyHost1"]
+    host = simulated.host_named["MyHost1"]
     this_actor.sleep_for(10)
     host.pstate = 4
     this_actor.sleep_for(7)

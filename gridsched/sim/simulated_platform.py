@@ -63,7 +63,7 @@ def check_clocks(clock: float, time: float) -> None:
         )
 
 
-class World:
+class SimulatedPlatform:
     """The engine, the platform's hosts by our ids, and a clock host.
 
     Parameters
