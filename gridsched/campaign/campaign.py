@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import LocalPool, usable_cpus
-from gridsched.campaign.messages import ATTEMPTS, Answer, Orders, Said
+from gridsched.campaign.messages import ATTEMPTS, Answer, Said, WorkerConfig
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import Line, SegmentWriter, is_growing, read_segment
 from gridsched.campaign.store import Store
@@ -174,8 +174,8 @@ def run_campaign(
     def pool(number: int) -> Iterator[Pool]:
         inputs = {digest: path.resolve() for digest, path in store.inputs().items()}
         with temporary_folder() as folder:
-            orders = Orders(store.root.resolve(), inputs, folder, timeout_s, options.records)
-            with LocalPool(min(options.workers or usable_cpus(), number), orders) as pool:
+            config = WorkerConfig(store.root.resolve(), inputs, folder, timeout_s, options.records)
+            with LocalPool(min(options.workers or usable_cpus(), number), config) as pool:
                 yield pool
 
     return lead_campaign(study, store, options, pool, listen)

@@ -21,7 +21,7 @@ from typing import Any
 
 from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
 from gridsched.campaign.local_pool import Performer
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, ended_row, versions
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, WorkerConfig, ended_row, versions
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
 from gridsched.extras import load
@@ -321,7 +321,7 @@ def _performer(inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None)
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
         paths[digest] = path
-    performer = Performer(Orders(None, paths, folder, timeout_s))
+    performer = Performer(WorkerConfig(None, paths, folder, timeout_s))
     atexit.register(performer.end, 1.0)
     _of_thread.performer, _of_thread.fits = performer, wanted
     return performer

@@ -11,7 +11,7 @@ from typing import Any
 
 from gridsched.campaign.kept_studies import check_programs
 from gridsched.campaign.local_pool import Performer
-from gridsched.campaign.messages import Job, Orders
+from gridsched.campaign.messages import Job, WorkerConfig
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.study import Study, StudyRun
 
@@ -90,7 +90,7 @@ def estimate(study: Study, number: int, timeout_s: float | None = None, *, trust
     timed: list[float] = []
     failures: list[tuple[StudyRun, str]] = []
     with temporary_folder() as folder:
-        performer = Performer(Orders(None, inputs, folder, timeout_s))
+        performer = Performer(WorkerConfig(None, inputs, folder, timeout_s))
         runs = sample(study, number)
         performer.row(Job(runs[0].run_id, runs[0].scenario, study.policies))  # starts all that is needed once
         began = time.perf_counter()

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, ended_row
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Said, WorkerConfig, ended_row
 from gridsched.campaign.segments import RunRow
 from gridsched.errors import EnvironmentFault, InputError
 from gridsched.runs.study import StudyRun
@@ -21,9 +21,9 @@ _CLOSING_S = 60.0
 class WorkerProcess(AnsweringProcess):
     """A process that does one job after the other; see `gridsched.campaign.worker`."""
 
-    def __init__(self, orders: Orders) -> None:
-        self._timeout_s = orders.timeout_s
-        super().__init__("gridsched.campaign.worker", "A worker process", orders, has_log=True)
+    def __init__(self, config: WorkerConfig) -> None:
+        self._timeout_s = config.timeout_s
+        super().__init__("gridsched.campaign.worker", "A worker process", config, has_log=True)
 
     def do(self, job: Job) -> Answer | None:
         """Have a job done; None if the process ends over it.
@@ -43,8 +43,8 @@ class WorkerProcess(AnsweringProcess):
 class Performer:
     """Does jobs in a worker process, which is made when needed and replaced when it dies."""
 
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
+    def __init__(self, config: WorkerConfig) -> None:
+        self._config = config
         self._worker: WorkerProcess | None = None
         self._is_stopped = False
 
@@ -91,7 +91,7 @@ class Performer:
             self._worker.end()
             self._worker = None
         if self._worker is None:
-            self._worker = WorkerProcess(self._orders)
+            self._worker = WorkerProcess(self._config)
         if self._is_stopped:
             self._worker.kill()
         return self._worker
@@ -115,7 +115,7 @@ class LocalPool:
     Parameters
     ----------
     number : int
-    orders : Orders
+    config : WorkerConfig
 
     Attributes
     ----------
@@ -128,12 +128,12 @@ class LocalPool:
     together = 64
     _GRACE_S = 3.0
 
-    def __init__(self, number: int, orders: Orders) -> None:
+    def __init__(self, number: int, config: WorkerConfig) -> None:
         self.size = number
         self._packets: queue.SimpleQueue[Sequence[StudyRun] | None] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[tuple[StudyRun, Answer]] = queue.SimpleQueue()
         self._is_ending = False
-        self._performers = [Performer(orders) for _ in range(number)]
+        self._performers = [Performer(config) for _ in range(number)]
         self._threads = [threading.Thread(target=self._lead, args=(each,), daemon=True) for each in self._performers]
 
     def __enter__(self) -> LocalPool:

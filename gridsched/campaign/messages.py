@@ -1,6 +1,6 @@
 """What the leading process of a campaign and its workers say to each other, here or on a cluster.
 
-A worker gets `Orders` once and then one `Job` after the other, and gives an `Answer` to each.
+A worker gets `WorkerConfig` once and then one `Job` after the other, and gives an `Answer` to each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class Orders:
+class WorkerConfig:
     """What a worker is told at its start.
 
     Attributes

@@ -11,7 +11,7 @@ from typing import Any
 
 from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import Performer
-from gridsched.campaign.messages import Job, Orders
+from gridsched.campaign.messages import Job, WorkerConfig
 from gridsched.campaign.segments import RunRow, encoded, with_infinities
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
@@ -77,7 +77,7 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     """
     stored, job, inputs = _admitted(store, run_id)
     with temporary_folder() as folder:
-        performer = Performer(Orders(None, inputs, folder, timeout_s))
+        performer = Performer(WorkerConfig(None, inputs, folder, timeout_s))
         row = performer.row(job)
         performer.end()
     repeated = json.loads(encoded(row))["row"]  # as a stored row has been written and read

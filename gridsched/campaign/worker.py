@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Orders, Said, ended_row
+from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Said, WorkerConfig, ended_row
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import RunRow, SegmentWriter
 from gridsched.compiled import told_of_compiling
@@ -154,12 +154,12 @@ def _insistently(scenario: Any) -> RunResult:
 class Worker:
     """Does the jobs that come in, until the other side closes."""
 
-    def __init__(self, orders: Orders, channel: Channel) -> None:
-        self._orders, self._channel = orders, channel
-        orders.folder.mkdir(0o700, parents=True, exist_ok=True)  # a policy may have removed it
-        self._folder = Path(tempfile.mkdtemp(prefix="worker", dir=orders.folder))
+    def __init__(self, config: WorkerConfig, channel: Channel) -> None:
+        self._config, self._channel = config, channel
+        config.folder.mkdir(0o700, parents=True, exist_ok=True)  # a policy may have removed it
+        self._folder = Path(tempfile.mkdtemp(prefix="worker", dir=config.folder))
         self._files: set[Path] = {self._folder}
-        self._maker = ScenarioMaker(orders.inputs, self._folder)
+        self._maker = ScenarioMaker(config.inputs, self._folder)
         self._segment: SegmentWriter | None = None
 
     def serve(self) -> None:
@@ -180,20 +180,20 @@ class Worker:
         def begin(limit_s: float | None) -> None:
             self._channel.send(Begun(limit_s))
 
-        row, result = perform(self._maker, job, self._orders.timeout_s, begin)
+        row, result = perform(self._maker, job, self._config.timeout_s, begin)
         self._files.update(self._folder.glob("*"))
         has_failed = row["status"] == FAILED
         if has_failed and not all(file.exists() for file in self._files):
             return Answer(Said.SPOILT, error=row["error"])
         is_last = has_failed and bool(job.policies)  # they may have changed this process
-        if self._orders.store is None:
+        if self._config.store is None:
             return Answer.of(row, is_last=is_last)
-        if self._orders.records and result is not None:
+        if self._config.records and result is not None:
             from gridsched.campaign.run_records import write_records
 
-            write_records(result, self._orders.store, job.run_id)
+            write_records(result, self._config.store, job.run_id)
         if self._segment is None:
-            self._segment = SegmentWriter(self._orders.store / "segments")
+            self._segment = SegmentWriter(self._config.store / "segments")
         self._segment.write(row)
         return Answer.of(row, with_row=False, is_last=is_last)
 
@@ -205,8 +205,8 @@ def main() -> None:
     status = 1
     try:
         with contextlib.suppress(BrokenPipeError):  # the leading process has gone
-            if (orders := channel.receive()) is not None:
-                Worker(orders, channel).serve()
+            if (config := channel.receive()) is not None:
+                Worker(config, channel).serve()
         status = 0
     except BaseException:  # noqa: BLE001 - sys.exit() in a policy, too
         traceback.print_exc()

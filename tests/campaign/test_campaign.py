@@ -18,7 +18,7 @@ import pytest
 from campaign_cases import ROOT, campaign, check_complete, command, comparable, outcome, write_study, write_troubled
 
 from gridsched.campaign.local_pool import Performer, WorkerProcess
-from gridsched.campaign.messages import Job, Orders, ended_row
+from gridsched.campaign.messages import Job, WorkerConfig, ended_row
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
 from gridsched.campaign.store import Store
@@ -152,7 +152,7 @@ def test_a_worker_that_dies_is_not_waited_for(tmp_path: Path):
     (run,) = study.scenarios()
     entered.touch()  # from now on who imports the file dies
     inputs = {each.sha256: each.path for each in study.inputs.values()}
-    worker = WorkerProcess(Orders(None, inputs, tmp_path))
+    worker = WorkerProcess(WorkerConfig(None, inputs, tmp_path))
     job = Job(run.run_id, run.scenario, run.policies)
     assert worker.do(job) is None
     assert not worker.is_alive
@@ -182,7 +182,7 @@ def test_a_worker_that_says_no_message_is_not_waited_for(tmp_path: Path):
     (run,) = study.scenarios()
     entered.touch()
     inputs = {each.sha256: each.path for each in study.inputs.values()}
-    performer = Performer(Orders(None, inputs, tmp_path))
+    performer = Performer(WorkerConfig(None, inputs, tmp_path))
     answer = performer.do(Job(run.run_id, run.scenario, run.policies))
     performer.end()
     assert answer.status == "failed"
