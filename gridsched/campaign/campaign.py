@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import LocalPool, usable_cpus
-from gridsched.campaign.messages import ATTEMPTS, Answer, Said, WorkerConfig
+from gridsched.campaign.messages import ATTEMPTS, Answer, AnswerKind, WorkerConfig
 from gridsched.campaign.row_table import FAILED, FINISHED
 from gridsched.campaign.segments import Line, SegmentWriter, is_growing, read_segment
 from gridsched.campaign.store import Store
@@ -259,9 +259,9 @@ class _Campaign:
 
     def _hear(self, run: StudyRun, answer: Answer, pool: Pool) -> None:
         del self._at_work[run.run_id]
-        if answer.said is Said.FATAL:
+        if answer.kind is AnswerKind.FATAL:
             raise InputError(answer.error)
-        if answer.said is Said.FAULT:
+        if answer.kind is AnswerKind.FAULT:
             self._leave_undone(run, answer.error or "", pool)
             return
         self._faulty_in_a_row.clear()

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Said, WorkerConfig, ended_row
+from gridsched.campaign.messages import ATTEMPTS, Answer, AnswerKind, Job, WorkerConfig, ended_row
 from gridsched.campaign.segments import RunRow
 from gridsched.errors import EnvironmentFault, InputError
 from gridsched.runs.study import StudyRun
@@ -55,9 +55,9 @@ class Performer:
             try:
                 worker = self._living_worker()
             except EnvironmentFault as fault:
-                return Answer(Said.FAULT, error=str(fault))
+                return Answer(AnswerKind.FAULT, error=str(fault))
             answer = worker.do(job)
-            is_done = answer is not None and answer.said is not Said.SPOILT
+            is_done = answer is not None and answer.kind is not AnswerKind.SPOILT
             if answer is not None and is_done and not answer.is_last:
                 return answer
             how = worker.end(_CLOSING_S)
@@ -67,7 +67,7 @@ class Performer:
             if answer is not None:
                 how = f"the loss of its own files: {answer.error}"
             if self._is_stopped:
-                return Answer(Said.FAULT, error="stopped.")
+                return Answer(AnswerKind.FAULT, error="stopped.")
         error = f"its worker process was lost {ATTEMPTS} times, the last time by {how}."
         return Answer.of(ended_row(job, error=error))
 
@@ -83,7 +83,7 @@ class Performer:
         """
         answer = self.do(job)
         if answer.row is None:
-            raise (EnvironmentFault if answer.said is Said.FAULT else InputError)(answer.error)
+            raise (EnvironmentFault if answer.kind is AnswerKind.FAULT else InputError)(answer.error)
         return answer.row
 
     def _living_worker(self) -> WorkerProcess:
@@ -166,7 +166,7 @@ class LocalPool:
         try:
             return performer.do(Job(run.run_id, run.scenario, run.policies))
         except Exception as error:  # noqa: BLE001 - the campaign would wait for ever for its thread
-            return Answer(Said.FATAL, error=f"{type(error).__name__}: {error}.")
+            return Answer(AnswerKind.FATAL, error=f"{type(error).__name__}: {error}.")
 
     def is_hungry(self) -> bool:
         """Whether another packet of runs should wait for the workers."""

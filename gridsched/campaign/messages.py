@@ -72,7 +72,7 @@ class Job:
     policies: tuple[str, ...] = ()
 
 
-class Said(Enum):
+class AnswerKind(Enum):
     """What an answer is about."""
 
     ENDED = auto()
@@ -90,7 +90,7 @@ class Answer:
 
     Attributes
     ----------
-    said : Said
+    kind : AnswerKind
     status : str
         Of the run's row.
     error : str or None
@@ -101,7 +101,7 @@ class Answer:
         Whether the worker is to be replaced now.
     """
 
-    said: Said
+    kind: AnswerKind
     status: str = ""
     error: str | None = None
     row: RunRow | None = None
@@ -111,7 +111,7 @@ class Answer:
     def of(cls, row: RunRow, *, with_row: bool = True, is_last: bool = False) -> Answer:
         """Return what is said of a run that has ended with a row."""
         kept = row if with_row else None
-        return cls(Said.ENDED, row["status"], row["error"], kept, is_last=is_last)
+        return cls(AnswerKind.ENDED, row["status"], row["error"], kept, is_last=is_last)
 
 
 @cache

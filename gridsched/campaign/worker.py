@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.messages import ATTEMPTS, Answer, Job, Said, WorkerConfig, ended_row
+from gridsched.campaign.messages import ATTEMPTS, Answer, AnswerKind, Job, WorkerConfig, ended_row
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import RunRow, SegmentWriter
 from gridsched.compiled import told_of_compiling
@@ -169,9 +169,9 @@ class Worker:
             try:
                 answer = self._do(job)
             except EnvironmentFault as fault:
-                answer = Answer(Said.FAULT, error=str(fault))
+                answer = Answer(AnswerKind.FAULT, error=str(fault))
             except InputError as error:  # no run is at fault: nothing can be kept, or no SimGrid
-                answer = Answer(Said.FATAL, error=str(error))
+                answer = Answer(AnswerKind.FATAL, error=str(error))
             self._channel.send(answer)
         if self._segment is not None:
             self._segment.close()
@@ -184,7 +184,7 @@ class Worker:
         self._files.update(self._folder.glob("*"))
         has_failed = row["status"] == FAILED
         if has_failed and not all(file.exists() for file in self._files):
-            return Answer(Said.SPOILT, error=row["error"])
+            return Answer(AnswerKind.SPOILT, error=row["error"])
         is_last = has_failed and bool(job.policies)  # they may have changed this process
         if self._config.store is None:
             return Answer.of(row, is_last=is_last)
