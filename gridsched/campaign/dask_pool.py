@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
-from gridsched.campaign.local_pool import Performer
+from gridsched.campaign.local_pool import JobExecutor
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, WorkerConfig, ended_row, versions
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError
@@ -300,18 +300,18 @@ def do_runs(jobs: Sequence[Job], inputs: Mapping[str, tuple[str, bytes]], timeou
 
     Each thread of the worker has a process of its own for them, which outlives the call.
     """
-    performer = _performer(inputs, timeout_s)
-    return [performer.do(job) for job in jobs]
+    executor = _executor(inputs, timeout_s)
+    return [executor.do(job) for job in jobs]
 
 
-def _performer(inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None) -> Performer:
-    """Return this thread's performer, made where there is none that fits."""
+def _executor(inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None) -> JobExecutor:
+    """Return this thread's executor, made where there is none that fits."""
     wanted = (frozenset(inputs), timeout_s)
-    performer = getattr(_of_thread, "performer", None)
-    if performer is not None and _of_thread.fits == wanted:
-        return performer
-    if performer is not None:
-        performer.end()
+    executor = getattr(_of_thread, "executor", None)
+    if executor is not None and _of_thread.fits == wanted:
+        return executor
+    if executor is not None:
+        executor.end()
         _of_thread.folder.close()
     _of_thread.folder = contextlib.ExitStack()
     folder = _of_thread.folder.enter_context(temporary_folder())
@@ -321,7 +321,7 @@ def _performer(inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None)
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
         paths[digest] = path
-    performer = Performer(WorkerConfig(None, paths, folder, timeout_s))
-    atexit.register(performer.end, 1.0)
-    _of_thread.performer, _of_thread.fits = performer, wanted
-    return performer
+    executor = JobExecutor(WorkerConfig(None, paths, folder, timeout_s))
+    atexit.register(executor.end, 1.0)
+    _of_thread.executor, _of_thread.fits = executor, wanted
+    return executor

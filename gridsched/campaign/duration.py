@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from gridsched.campaign.kept_studies import check_programs
-from gridsched.campaign.local_pool import Performer
+from gridsched.campaign.local_pool import JobExecutor
 from gridsched.campaign.messages import Job, WorkerConfig
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.study import Study, StudyRun
@@ -90,16 +90,16 @@ def estimate(study: Study, number: int, timeout_s: float | None = None, *, trust
     timed: list[float] = []
     failures: list[tuple[StudyRun, str]] = []
     with temporary_folder() as folder:
-        performer = Performer(WorkerConfig(None, inputs, folder, timeout_s))
+        executor = JobExecutor(WorkerConfig(None, inputs, folder, timeout_s))
         runs = sample(study, number)
-        performer.row(Job(runs[0].run_id, runs[0].scenario, study.policies))  # starts all that is needed once
+        executor.row(Job(runs[0].run_id, runs[0].scenario, study.policies))  # starts all that is needed once
         began = time.perf_counter()
         for run in runs:
-            row = performer.row(Job(run.run_id, run.scenario, study.policies))
+            row = executor.row(Job(run.run_id, run.scenario, study.policies))
             timed.append(float(row["timing"]["total_s"]))
             if row["error"] is not None:
                 failures.append((run, row["error"]))
             if time.perf_counter() - began > _ENOUGH_S:
                 break
-        performer.end()
+        executor.end()
     return Estimate(timed, failures)

@@ -40,7 +40,7 @@ class WorkerProcess(AnsweringProcess):
         return answer
 
 
-class Performer:
+class JobExecutor:
     """Does jobs in a worker process, which is made when needed and replaced when it dies."""
 
     def __init__(self, config: WorkerConfig) -> None:
@@ -133,8 +133,8 @@ class LocalPool:
         self._packets: queue.SimpleQueue[Sequence[StudyRun] | None] = queue.SimpleQueue()
         self._ended: queue.SimpleQueue[tuple[StudyRun, Answer]] = queue.SimpleQueue()
         self._is_ending = False
-        self._performers = [Performer(config) for _ in range(number)]
-        self._threads = [threading.Thread(target=self._lead, args=(each,), daemon=True) for each in self._performers]
+        self._executors = [JobExecutor(config) for _ in range(number)]
+        self._threads = [threading.Thread(target=self._lead, args=(each,), daemon=True) for each in self._executors]
 
     def __enter__(self) -> LocalPool:
         try:
@@ -149,22 +149,22 @@ class LocalPool:
         for _thread in self._threads:
             self._packets.put(None)
         deadline = time.monotonic() + self._GRACE_S
-        for thread, performer in zip(self._threads, self._performers, strict=True):
+        for thread, executor in zip(self._threads, self._executors, strict=True):
             if thread.ident is not None:
                 thread.join(None if kind is None else max(0.0, deadline - time.monotonic()))
-                performer.stop()
+                executor.stop()
                 thread.join()
 
-    def _lead(self, performer: Performer) -> None:
+    def _lead(self, executor: JobExecutor) -> None:
         while (packet := self._packets.get()) is not None:
             for run in packet:
                 if not self._is_ending:
-                    self._ended.put((run, self._answer(performer, run)))
-        performer.end()  # here, not elsewhere: a worker ends with the thread that started it
+                    self._ended.put((run, self._answer(executor, run)))
+        executor.end()  # here, not elsewhere: a worker ends with the thread that started it
 
-    def _answer(self, performer: Performer, run: StudyRun) -> Answer:
+    def _answer(self, executor: JobExecutor, run: StudyRun) -> Answer:
         try:
-            return performer.do(Job(run.run_id, run.scenario, run.policies))
+            return executor.do(Job(run.run_id, run.scenario, run.policies))
         except Exception as error:  # noqa: BLE001 - the campaign would wait for ever for its thread
             return Answer(AnswerKind.FATAL, error=f"{type(error).__name__}: {error}.")
 

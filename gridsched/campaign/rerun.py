@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.campaign.kept_studies import check_programs, not_trusted
-from gridsched.campaign.local_pool import Performer
+from gridsched.campaign.local_pool import JobExecutor
 from gridsched.campaign.messages import Job, WorkerConfig
 from gridsched.campaign.segments import RunRow, encoded, with_infinities
 from gridsched.campaign.store import Store
@@ -77,9 +77,9 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     """
     stored, job, inputs = _admitted(store, run_id)
     with temporary_folder() as folder:
-        performer = Performer(WorkerConfig(None, inputs, folder, timeout_s))
-        row = performer.row(job)
-        performer.end()
+        executor = JobExecutor(WorkerConfig(None, inputs, folder, timeout_s))
+        row = executor.row(job)
+        executor.end()
     repeated = json.loads(encoded(row))["row"]  # as a stored row has been written and read
     then, now = stored["provenance"], repeated["provenance"]
     versions = [

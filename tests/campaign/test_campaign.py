@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from campaign_cases import ROOT, campaign, check_complete, command, comparable, outcome, write_study, write_troubled
 
-from gridsched.campaign.local_pool import Performer, WorkerProcess
+from gridsched.campaign.local_pool import JobExecutor, WorkerProcess
 from gridsched.campaign.messages import Job, WorkerConfig, ended_row
 from gridsched.campaign.rerun import rerun
 from gridsched.campaign.run_records import read_records
@@ -182,9 +182,9 @@ def test_a_worker_that_says_no_message_is_not_waited_for(tmp_path: Path):
     (run,) = study.scenarios()
     entered.touch()
     inputs = {each.sha256: each.path for each in study.inputs.values()}
-    performer = Performer(WorkerConfig(None, inputs, tmp_path))
-    answer = performer.do(Job(run.run_id, run.scenario, run.policies))
-    performer.end()
+    executor = JobExecutor(WorkerConfig(None, inputs, tmp_path))
+    answer = executor.do(Job(run.run_id, run.scenario, run.policies))
+    executor.end()
     assert answer.status == "failed"
     assert "was no message" in answer.error
 
