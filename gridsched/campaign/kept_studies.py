@@ -25,7 +25,7 @@ from gridsched.runs.run_spec import RESULTS_VERSION, FileReference
 from gridsched.runs.study import Study
 from gridsched.runs.study_document import StudyDocument, parse_document
 from gridsched.runs.study_inputs import InputFile, file_digest
-from gridsched.runs.study_schedulers import OwnParts
+from gridsched.runs.study_schedulers import CustomDefinitions
 
 #: Larger files are no studies.
 _MOST_BYTES = 1 << 26
@@ -45,7 +45,7 @@ class _Content(BaseModel):
     inputs: dict[str, FileReference]
     results_version: int
     started_at: str
-    own: Annotated[OwnParts | None, BeforeValidator(_with_new_names)]
+    own: Annotated[CustomDefinitions | None, BeforeValidator(_with_new_names)]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class KeptStudy:
         With which it was run last.
     inputs : dict of str to InputFile
         The store's copies of the files that it reads, by the name in the study.
-    own : OwnParts or None
+    own : CustomDefinitions or None
         What its policies bring.
     started_at : str
     """
@@ -69,7 +69,7 @@ class KeptStudy:
     document: StudyDocument
     replicates: int
     inputs: dict[str, InputFile]
-    own: OwnParts | None
+    own: CustomDefinitions | None
     started_at: str
 
     @property

@@ -43,7 +43,7 @@ from gridsched.runs.study_checks import check_planners, check_results
 from gridsched.runs.study_claims import checked_claims, shipped_claims_file
 from gridsched.runs.study_document import StudyDocument, parse_study_file, read_document, shipped_study_file
 from gridsched.runs.study_inputs import InputFile, StudyInputs
-from gridsched.runs.study_schedulers import OwnParts, StudyScheduler, read_schedulers
+from gridsched.runs.study_schedulers import CustomDefinitions, StudyScheduler, read_schedulers
 from gridsched.sim.client import check_policies
 from gridsched.sim.scenario import Scenario
 
@@ -87,7 +87,7 @@ class Study:
         The parsed file.
     inputs : mapping, optional
         The files that it names, if they do not lie beside it.
-    own : OwnParts, optional
+    own : CustomDefinitions, optional
         What its policies bring; they are then not imported.
     timeout_s : float, optional
         In the place of its own time-out [s].
@@ -119,7 +119,7 @@ class Study:
         Wall time after which a run, or the import of its policies, is ended [s].
     files : StudyInputs
         The files that it reads, and those of which it does without.
-    own : OwnParts or None
+    own : CustomDefinitions or None
         What its policies bring, if it has any.
     is_imported : bool
         Whether its policies were imported, as its runs and metrics of rows of its own need.
@@ -137,7 +137,7 @@ class Study:
         self,
         document: StudyDocument,
         inputs: Mapping[str, InputFile] | None = None,
-        own: OwnParts | None = None,
+        own: CustomDefinitions | None = None,
         timeout_s: float | None = None,
         *,
         trust: bool = False,
@@ -233,7 +233,7 @@ class Study:
         policies = [file.checked() for file in files]
         check_policies(policies, self.timeout_s)
         schedulers = read_schedulers(self.document, load_policies(policies))
-        self.own = OwnParts.of(schedulers, policies) if policies else None
+        self.own = CustomDefinitions.of(schedulers, policies) if policies else None
         return schedulers
 
     @property

@@ -214,7 +214,7 @@ def _not_imported(_facts: Any) -> None:
     """Stand for the function of a metric whose file is not imported."""
 
 
-class OwnParts(_Part):
+class CustomDefinitions(_Part):
     """What the policies of a study bring.
 
     Attributes
