@@ -20,7 +20,7 @@ from gridsched.files.output_files import write_whole
 from gridsched.metrics.columns import Column
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.records import keys_of
-from gridsched.platform_io.overrides import GivenPower
+from gridsched.platform_io.overrides import PowerOverride
 from gridsched.workloads.bag import write_bag
 from gridsched.workloads.load import check_kind, read_generator
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
@@ -123,7 +123,7 @@ def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any], power: str | No
     """
     busy_w = NODE_POWER_W[1]
     if power is not None:
-        watts = GivenPower.read((power,)).of("", 1, jobs.name)
+        watts = PowerOverride.read((power,)).of("", 1, jobs.name)
         if watts is None:
             raise InputError(f"--power {power!r}: the power of a node is needed here, IDLE:EPSILON:BUSY in W.")
         busy_w = watts[0][2]

@@ -22,7 +22,7 @@ from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.hostlists import fold_hostlist
-from gridsched.platform_io.overrides import GivenPower, last_match, with_power
+from gridsched.platform_io.overrides import PowerOverride, last_match, with_power
 from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
 from gridsched.platform_io.slurm_conf import read_slurm_conf
 from gridsched.platform_io.xml_reader import read_platform
@@ -248,7 +248,7 @@ def from_slurm(
         machine = conf.platform(idle_w=idle_w, busy_w=busy_w, speed=_quantity(speed, "speed"))
     except ValueError as error:
         raise InputError(f"--speed: {error}.") from None
-    given = GivenPower.read(power or ())
+    given = PowerOverride.read(power or ())
     if given.is_none or given.clamps is not None:
         raise InputError("--power: powers of nodes in W are allowed here, as 95:110:350 or 'gpu*=180:200:900'.")
     typical = [host.name for host in machine.hosts if last_match(given.items, host.name) is None]

@@ -10,7 +10,7 @@ from gridsched.errors import InputError, counted
 from gridsched.model.platform import Host, Platform
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.overrides import GivenPower
+from gridsched.platform_io.overrides import PowerOverride
 from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import read_entries
@@ -88,7 +88,7 @@ def check_platform_file(path: str | Path) -> PlatformReport:
     """
     findings = Findings(path, strict=False)
     entries = read_entries(read_document(path), findings)
-    platform = build_platform(entries, findings, GivenPower())
+    platform = build_platform(entries, findings, PowerOverride())
     return PlatformReport(
         str(path),
         platform,

@@ -118,7 +118,7 @@ SAME_IN_ALL = "draw the same power in each of their P-states, as set by --power"
 
 
 @dataclass(frozen=True)
-class GivenPower:
+class PowerOverride:
     """What `Scenario.power` says.
 
     Attributes
@@ -138,7 +138,7 @@ class GivenPower:
     clamps: bool | None = None
 
     @classmethod
-    def read(cls, texts: Sequence[str]) -> GivenPower:
+    def read(cls, texts: Sequence[str]) -> PowerOverride:
         """Return what texts such as ``"95:100:200"`` or ``"node-*=95:100:200"`` say.
 
         Raises
@@ -146,7 +146,7 @@ class GivenPower:
         InputError
             If one of them says nothing of the kind.
         """
-        return _given_power(tuple(texts))
+        return _power_override(tuple(texts))
 
     def __bool__(self) -> bool:
         return self.is_none or bool(self.items)
@@ -175,15 +175,15 @@ class GivenPower:
 
 
 @lru_cache(64)
-def _given_power(texts: tuple[str, ...]) -> GivenPower:
+def _power_override(texts: tuple[str, ...]) -> PowerOverride:
     """Return what is given; each run of a platform asks again."""
     if NONE in texts:
         if len(texts) > 1:
             raise InputError("--power none cannot be combined: no host has energy then.")
-        return GivenPower(is_none=True)
+        return PowerOverride(is_none=True)
     measured = [text for text in texts if text in MEASURED]
     items = tuple(_power_item(text) for text in texts if text not in MEASURED)
-    return GivenPower(items, clamps=MEASURED[measured[-1]] if measured else None)
+    return PowerOverride(items, clamps=MEASURED[measured[-1]] if measured else None)
 
 
 def _power_item(text: str) -> tuple[str, tuple[Wattage, ...]]:
@@ -197,13 +197,13 @@ def _power_item(text: str) -> tuple[str, tuple[Wattage, ...]]:
         ) from None
 
 
-def with_power(platform: Platform, given: GivenPower) -> Platform:
+def with_power(platform: Platform, given: PowerOverride) -> Platform:
     """Return a platform whose hosts draw what is given.
 
     Parameters
     ----------
     platform : Platform
-    given : GivenPower
+    given : PowerOverride
         Where it says nothing of a host, the host keeps what it has.
 
     Raises

@@ -19,7 +19,7 @@ from gridsched.files.input_files import read_bytes
 from gridsched.files.output_files import write_whole
 from gridsched.model.host_profiles import Profile
 from gridsched.model.platform import Host, Platform
-from gridsched.platform_io.overrides import GivenPower, wattage_text
+from gridsched.platform_io.overrides import PowerOverride, wattage_text
 from gridsched.platform_io.simgrid_options import check_option, new_name
 from gridsched.platform_io.xml_document import MAX_BYTES, Element, parse_document
 from gridsched.platform_io.xml_profiles import HOST_FILES, HOST_KINDS, LINK_FILES, LINK_KINDS, profile_text
@@ -91,7 +91,7 @@ def add_power(source: str | Path, target: str | Path, power: Sequence[str], *, f
     InputError
         If a file cannot be read or written, or an element cannot hold what is given.
     """
-    given = GivenPower.read(power)
+    given = PowerOverride.read(power)
     if not given.items:
         raise InputError(
             f"{source}: add-power writes power into the file; give it as --power IDLE:EPSILON:BUSY, once or more."
@@ -118,7 +118,7 @@ def _names(element: Element) -> Iterator[str]:
         yield f"{prefix}{number}{suffix}"
 
 
-def _given_to(element: Element, given: GivenPower, hosts: dict[str, Host], where: str) -> str | None:
+def _given_to(element: Element, given: PowerOverride, hosts: dict[str, Host], where: str) -> str | None:
     """Return the property of an element's hosts; None where nothing is given to them."""
     made = [hosts[name] for name in _names(element) if name in hosts]
     texts = {None if given.of(host.name, len(host.pstates), where) is None else wattage_text(host) for host in made}

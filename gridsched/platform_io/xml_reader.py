@@ -18,7 +18,7 @@ from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import CORES, MEMORY
 from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, GivenPower, Wattage, parse_wattage, without_work
+from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, PowerOverride, Wattage, parse_wattage, without_work
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
 
@@ -303,7 +303,7 @@ CARBON_INTENSITY = "carbon_intensity"
 UNLIMITED_BANDWIDTH = 1e18
 
 
-def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform:
+def read_platform(path: str | Path, power: PowerOverride | None = None) -> Platform:
     """Read any platform file that SimGrid 4.1 reads.
 
     Hosts keep the order of the document, unless every computing host carries our property
@@ -316,7 +316,7 @@ def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform
     ----------
     path : str or Path
         SimGrid XML, version 4 or 4.1.
-    power : GivenPower, optional
+    power : PowerOverride, optional
         Power of hosts [W] instead of the file's, or if the file has none.
 
     Returns
@@ -331,10 +331,10 @@ def read_platform(path: str | Path, power: GivenPower | None = None) -> Platform
     """
     findings = Findings(path, strict=True)
     entries = read_entries(read_document(path), findings)
-    return build_platform(entries, findings, power or GivenPower())
+    return build_platform(entries, findings, power or PowerOverride())
 
 
-def build_platform(entries: Entries, findings: Findings, power: GivenPower) -> Platform:
+def build_platform(entries: Entries, findings: Findings, power: PowerOverride) -> Platform:
     """Return the platform that `entries` describe, with the power that is given."""
     power.check_names((entry.name for entry in entries.hosts), str(findings.path))
     masters = _masters(entries, findings)
@@ -457,7 +457,7 @@ def _uplink(zone: str, properties: dict[str, str], entries: Entries, findings: F
     return bandwidth, latency
 
 
-def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
+def _host(entry: HostEntry, findings: Findings, power: PowerOverride) -> Host:
     resources = _resources(entry, findings)
     wattages = _wattages(entry, findings, power)
     speeds = (*entry.speeds, *[0.0] * entry.n_still)
@@ -480,7 +480,7 @@ def _host(entry: HostEntry, findings: Findings, power: GivenPower) -> Host:
     )
 
 
-def _wattages(entry: HostEntry, findings: Findings, power: GivenPower) -> tuple[Wattage, ...] | None:
+def _wattages(entry: HostEntry, findings: Findings, power: PowerOverride) -> tuple[Wattage, ...] | None:
     """Return idle, epsilon and all-cores power [W] of each P-state, None without figures.
 
     Those of speed 0 are the last. Power that is given is not theirs.

@@ -245,7 +245,7 @@ def _check_energy(scenario: LoadedScenario) -> None:
             f"{scenario.tasks.name}: this workload makes its own system, whose machines have "
             f"powers by task type; leave out --power {scenario.power[0]}."
         )
-    if scenario.given_power.is_none:
+    if scenario.power_override.is_none:
         for what, is_there in (
             ("an energy budget (--energy-budget-j)", scenario.budget is not None),
             ("a power cap (--power-cap-w)", scenario.power_cap_w is not None),

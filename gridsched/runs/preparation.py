@@ -51,7 +51,7 @@ def _metered(scenario: LoadedScenario) -> LoadedScenario:
     InputError
         If nothing was measured, or what was lies outside the range of a node.
     """
-    clamps = scenario.given_power.clamps
+    clamps = scenario.power_override.clamps
     if clamps is None:
         return scenario
     if not isinstance(scenario.run_times, LoggedRunTimes):

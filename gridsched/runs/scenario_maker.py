@@ -15,7 +15,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.records import changed_fields, keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.task_types import SystemWorkload
-from gridsched.platform_io.overrides import GivenPower, one_pstate, pstates_of, with_power
+from gridsched.platform_io.overrides import PowerOverride, one_pstate, pstates_of, with_power
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
@@ -264,10 +264,10 @@ class ScenarioMaker:
         if isinstance(section, NoPlatform):
             raise InputError("Missing option '--platform FILE': the workload makes no platform of its own.")
         if isinstance(section, PlatformFile):
-            return self._platform_of_file(section.file, GivenPower.read(self._settings(spec).get("power", ())))
+            return self._platform_of_file(section.file, PowerOverride.read(self._settings(spec).get("power", ())))
         return self._generated_platform(section, **_seeds(section, spec), needs_file=needs_file)
 
-    def _read_platform(self, file: str | FileReference, power: GivenPower) -> tuple[Platform, Path]:
+    def _read_platform(self, file: str | FileReference, power: PowerOverride) -> tuple[Platform, Path]:
         path = Path(self._path(file))
         platform = read_platform(path, power)
         if self._inputs and platform.profiles.files:  # a store would not hold them
@@ -328,7 +328,7 @@ def load(scenario: Scenario) -> LoadedScenario:
         shared = scenario
     else:
         shared = scenario.on(ScenarioMaker({}, Path()).make(RunSpec.of(scenario)))
-    platform = with_power(shared.platform, shared.given_power)
+    platform = with_power(shared.platform, shared.power_override)
     return shared.changed(
         platform=platform if shared.master is None else platform.with_master(shared.master),
         maintenance=in_seconds(shared.maintenance, shared.calendar),

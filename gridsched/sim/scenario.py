@@ -27,7 +27,7 @@ from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
-from gridsched.platform_io.overrides import GivenPower, pstates_of, read_pstates, wattage_text
+from gridsched.platform_io.overrides import PowerOverride, pstates_of, read_pstates, wattage_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
 from gridsched.workloads.traces.job_table import Dropped
@@ -306,9 +306,9 @@ class LoadedScenario(Scenario):
         return replace(self, **others) if others else self
 
     @cached_property
-    def given_power(self) -> GivenPower:
+    def power_override(self) -> PowerOverride:
         """What `power` says."""
-        return GivenPower.read(self.power)
+        return PowerOverride.read(self.power)
 
     @property
     def uses_network(self) -> bool:
@@ -359,7 +359,7 @@ class LoadedScenario(Scenario):
     @property
     def wattages(self) -> dict[str, str]:
         """SimGrid's ``wattage_per_state`` of each host, where `power` says it."""
-        return {host.name: wattage_text(host) for host in self.platform.everyone} if self.given_power.items else {}
+        return {host.name: wattage_text(host) for host in self.platform.everyone} if self.power_override.items else {}
 
 
 def refuse_beside(whole: SystemWorkload, **named: object) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file
-from gridsched.platform_io.overrides import GivenPower, wattage_text, with_power
+from gridsched.platform_io.overrides import PowerOverride, wattage_text, with_power
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_edit import add_power
 from gridsched.platform_io.xml_reader import read_platform
@@ -213,14 +213,14 @@ def test_what_is_refused_in_one_line(write, text: str, part: str):
 
 def test_power_that_is_given_says_nothing_of_them(write):
     """They keep their own power, or draw what P-state 0 draws idle where nothing is known."""
-    given = GivenPower.read(["95:100:200"])
+    given = PowerOverride.read(["95:100:200"])
     for watts, boot_w, shutdown_w in ((WATTS, 60.0, 30.0), (None, 95.0, 95.0)):
         path = write("p.xml", host_xml(watts=watts, **BOTH))
         host = read_platform(path, given).hosts[0]
         assert (host.pstates[1].busy_w, host.boot_w, host.shutdown_w) == (200, boot_w, shutdown_w)
         assert with_power(read_platform(path), given).hosts == (host,)
         assert wattage_text(host).count(":") == 8
-    none = with_power(read_platform(path), GivenPower.read(["none"])).hosts[0]
+    none = with_power(read_platform(path), PowerOverride.read(["none"])).hosts[0]
     assert (none.boot_w, none.has_energy) == (0.0, False)
 
 
@@ -256,7 +256,7 @@ def platform(write) -> Path:
 
 def powers_of(path: Path, *power: str) -> dict[str, list[tuple[float, float, float]]]:
     """Return idle, epsilon and busy power of each P-state by host."""
-    found = read_platform(path, GivenPower.read(power))
+    found = read_platform(path, PowerOverride.read(power))
     return {host.name: [(s.idle_w, s.epsilon_w, s.busy_w) for s in host.pstates] for host in found.hosts}
 
 
@@ -265,7 +265,7 @@ def test_power_for_all_hosts_replaces_their_own(platform: Path):
     same = (10.0, 20.0, 30.0)
     expected = {"a": [same, same], "b": [same], "k0": [same], "k1": [same]}
     assert powers_of(platform, "10:20:30") == expected
-    warnings = read_platform(platform, GivenPower.read(["10:20:30"])).warnings
+    warnings = read_platform(platform, PowerOverride.read(["10:20:30"])).warnings
     assert [line.split(")")[0] for line in warnings if "--power" in line] == ["1 host(s", "1 host(s"]
     assert any("power of their own" in line for line in warnings)
 
