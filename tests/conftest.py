@@ -128,4 +128,4 @@ def write(tmp_path: Path) -> Callable[[str, str | bytes], Path]:
 def both_paths(request, monkeypatch):
     """Run a test with the hot path of a common queue, and again without it."""
     if request.param == "long way":
-        monkeypatch.setattr(Dispatch, "can_pass_on", property(lambda self: False))
+        monkeypatch.setattr(Dispatch, "can_start_successor", property(lambda self: False))

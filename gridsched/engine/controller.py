@@ -143,7 +143,7 @@ class Controller:
             scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, submissions, self._events
         )
         self._by_events = system.rules.mapping_events == "event"
-        self._passes_on = dispatch.can_pass_on and not self._events.exist and not self._by_events
+        self._starts_successors = dispatch.can_start_successor and not self._events.exist and not self._by_events
 
     @property
     def scheduler(self) -> Scheduler:
@@ -209,8 +209,14 @@ class Controller:
         """
         self.now = now
         run = self._run
-        if self._passes_on and len(finished) == 1 and now < self.next_timer and run.common and run.n_virtual > 1:
-            command = self._dispatch.pass_on(cast(Execution, finished[0]), now)
+        if (
+            self._starts_successors
+            and len(finished) == 1
+            and now < self.next_timer
+            and run.common
+            and run.n_virtual > 1
+        ):
+            command = self._dispatch.start_successor(cast(Execution, finished[0]), now)
             if command is not None:
                 return [command]
         if not self._by_events:

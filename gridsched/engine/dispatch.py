@@ -89,17 +89,17 @@ class Dispatch:
         self.vacant: list[int] = []
 
     @property
-    def can_pass_on(self) -> bool:
+    def can_start_successor(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
         plain = self._powers is None and not self._may_wait and self.host_pstate is None and not self._kills
         plain &= self._run.followed is None
         return resources.one_core and not resources.has_sets and plain
 
-    def pass_on(self, execution: Execution, now: float) -> Execution | None:
+    def start_successor(self, execution: Execution, now: float) -> Execution | None:
         """Give the core of an execution that ended to the next task of the common queue.
 
-        The hot path in place: `finish` and `serve_plan` of one host, where `can_pass_on` and
+        The hot path in place: `finish` and `serve_plan` of one host, where `can_start_successor` and
         nothing else happens in the instant, without a look at what cannot have changed. Most of
         a work queue's instants are such; each call that is saved here is a tenth of what a task
         costs. None, and nothing changed, where it is not as simple.

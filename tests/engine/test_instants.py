@@ -499,7 +499,7 @@ class Improvises(Scheduler):
         return Assign(task, int(host), int(self.random_.integers(self.n_pstates_[host])))
 
 
-def played(seed: int, replicates: bool, passes_on: bool):
+def played(seed: int, replicates: bool, starts_successors: bool):
     """Play a random run; return its records, what the policy was shown, and the short cuts."""
     random = np.random.default_rng(seed)
     platform = Platform(
@@ -526,17 +526,17 @@ def played(seed: int, replicates: bool, passes_on: bool):
         return made
 
     controller.step = noted
-    if passes_on:
-        short_cut = controller._dispatch.pass_on
+    if starts_successors:
+        short_cut = controller._dispatch.start_successor
 
         def counted(execution, now):
             follower = short_cut(execution, now)
             taken.append(follower is not None)
             return follower
 
-        controller._dispatch.pass_on = counted
+        controller._dispatch.start_successor = counted
     else:
-        controller._passes_on = False
+        controller._starts_successors = False
     luck = random.choice([0.5, 1.0, 1.5], n)  # many things happen at once
     speed = platform.speed
     truth = Truth(lambda task, host, k: float(luck[task] * tasks.flops[task] / speed[host, k]))
@@ -550,8 +550,8 @@ def test_the_short_cut_changes_nothing(replicates):
     """Records and what a policy sees are the same without it; it is taken, and refused."""
     taken = []
     for seed in range(80):
-        found, routes = played(seed, replicates, passes_on=True)
-        assert found == played(seed, replicates, passes_on=False)[0], seed
+        found, routes = played(seed, replicates, starts_successors=True)
+        assert found == played(seed, replicates, starts_successors=False)[0], seed
         taken += routes
     assert any(taken)
     assert not all(taken)
