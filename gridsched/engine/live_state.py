@@ -188,7 +188,7 @@ class LiveState(State):
         """
         return self._pmfs_for("ready_pmf").of(host, self.now)
 
-    def late_masses(self, task: int) -> Floats:
+    def late_probabilities(self, task: int) -> Floats:
         """Return the probability of a newly appended task to end late, shape (hosts, P-states).
 
         Raises
@@ -198,15 +198,15 @@ class LiveState(State):
         """
         deadline_s, estimates = self.tasks.deadline_s, self.estimates
         if deadline_s is None or deadline_s[task] == math.inf:
-            self._pmfs_for("late_masses")
+            self._pmfs_for("late_probabilities")
             assert isinstance(estimates, StochasticEstimates)
             in_time = np.isfinite(estimates.etc_matrix[estimates.task_type[task]])
             in_time = in_time[estimates.host_type] & self.is_on[:, None]
             return np.where(in_time, 0.0, 1.0)
-        probabilities = self._probabilities_for("late_masses")
-        return probabilities.late_masses(task, float(deadline_s[task]), self.now)
+        probabilities = self._probabilities_for("late_probabilities")
+        return probabilities.late_probabilities(task, float(deadline_s[task]), self.now)
 
-    def queued_late_masses(self) -> Floats:
+    def queued_late_probabilities(self) -> Floats:
         """Return the probability of each queued task to end late, in the order of `queue_tasks`.
 
         Raises
@@ -214,11 +214,11 @@ class LiveState(State):
         AttributeError
             If run times are not known as distributions, or a host has several cores.
         """
-        probabilities = self._probabilities_for("queued_late_masses")
+        probabilities = self._probabilities_for("queued_late_probabilities")
         deadline_s = self.tasks.deadline_s
         if deadline_s is None:
             return np.zeros(len(self.queue_tasks))
-        return probabilities.queued_late_masses(deadline_s, self.now)
+        return probabilities.queued_late_probabilities(deadline_s, self.now)
 
     def mean_ready_time(self) -> Floats:
         """Return when each host could take a new task on average [s], shape (hosts,).

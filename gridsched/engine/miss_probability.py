@@ -88,16 +88,16 @@ class ReadyPmfs(QueueFollower):
             run_time, queue = self._estimates.pmf(task, host, pstate), self._queue.get(host)
             self._queue[host] = run_time if queue is None else queue.convolved(run_time)
 
-    def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
+    def late_probabilities(self, task: int, deadline_s: float, now: float) -> Floats:
         """Return the probability to end after the deadline, shape (hosts, P-states)."""
         return np.array(
             [
-                self._estimates.late_masses(task, host, self.of(host, now), deadline_s)
+                self._estimates.late_probabilities(task, host, self.of(host, now), deadline_s)
                 for host in range(len(self._run.resources.cores))
             ]
         )
 
-    def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
+    def queued_late_probabilities(self, deadline_s: Floats, now: float) -> Floats:
         """Return the probability of each queued task to end late, host after host, (queued,).
 
         The deadlines are those of all tasks that were submitted.
@@ -108,7 +108,7 @@ class ReadyPmfs(QueueFollower):
             end = self._end[host].not_before(now)
             for task, pstate in self._run.fixed[host]:
                 end = _followed(end, self._estimates.pmf(task, host, pstate))
-                late.append(float(end.late_mass(deadline_s[task])))
+                late.append(float(end.late_probability(deadline_s[task])))
         return np.array(late, dtype=np.float64)
 
     def mean_ready(self, now: float) -> Floats:
@@ -150,21 +150,23 @@ class GridMissProbabilities(QueueFollower):
         self._host_type = estimates.host_type
         self._hosts = pmf_kernels.empty_host_table(n)
 
-    def late_masses(self, task: int, deadline_s: float, now: float) -> Floats:
+    def late_probabilities(self, task: int, deadline_s: float, now: float) -> Floats:
         """Return the probability to end after the deadline, shape (hosts, P-states)."""
         task_type = int(self._estimates.task_type[task])
         self._update()
         table = self._grid.table(task_type)
         for host in pmf_kernels.let_pass(self._hosts, table, now).tolist():
             self._add_up(host)
-        return np.asarray(pmf_kernels.late_masses(self._hosts, table, self._host_type, task_type, now, deadline_s))
+        return np.asarray(
+            pmf_kernels.late_probabilities(self._hosts, table, self._host_type, task_type, now, deadline_s)
+        )
 
-    def queued_late_masses(self, deadline_s: Floats, now: float) -> Floats:
+    def queued_late_probabilities(self, deadline_s: Floats, now: float) -> Floats:
         """Return the probability of each queued task to end late, host after host, (queued,)."""
         self._update()
         run, hosts, table = self._run, self._hosts, self._grid.any_table
         pmf_kernels.let_pass(hosts, table, now)
-        late_mass, late = pmf_kernels.late_mass_of_sum, []
+        late_probability, late = pmf_kernels.late_probability_of_sum, []
         for host in sorted(run.queued_hosts):
             begin = int(hosts.offset[host] + hosts.passed[host])
             end = int(hosts.offset[host] + hosts.length[host])
@@ -173,7 +175,7 @@ class GridMissProbabilities(QueueFollower):
                 begin, end, ready = self._grid.zero, self._grid.zero + 1, now
             runs = table.mass[begin:end], table.after[begin : end + 1]
             late += [
-                late_mass(*runs, after, ready + first * table.step, table.step, deadline_s[task])
+                late_probability(*runs, after, ready + first * table.step, table.step, deadline_s[task])
                 for (task, _), (first, after) in zip(run.fixed[host], self._until[host], strict=True)
             ]
         return np.array(late, dtype=np.float64)

@@ -75,12 +75,12 @@ class Pmf:
         """
         return np.append(np.cumsum(self.masses[::-1])[::-1], 0.0)
 
-    def late_mass(self, time: ArrayLike) -> Any:
+    def late_probability(self, time: ArrayLike) -> Any:
         """Return the probability of ending after `time` [s], the direct sum of those impulses."""
         late = self.mass_after[np.searchsorted(self.times, time, side="right")]
         return np.where(late < LEAST_MASS, 0.0, np.where(late > 1.0 - LEAST_MASS, 1.0, late))[()]
 
-    def sum_late_mass(self, other: Pmf, time: float) -> float:
+    def late_probability_of_sum(self, other: Pmf, time: float) -> float:
         """Return the probability that this time and an independent `other` end after `time` [s].
 
         One sum over the other's impulses: nothing is convolved.

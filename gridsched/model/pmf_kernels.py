@@ -173,7 +173,7 @@ def let_pass(hosts: HostTable, grid: GridTable, now: float) -> Integers:
 
 
 @inner
-def _late_mass(mass: Floats, rest: Floats, after: Floats, left: float, in_time: int) -> float:
+def _late_probability(mass: Floats, rest: Floats, after: Floats, left: float, in_time: int) -> float:
     """Mass of what takes more than `in_time` steps in a run time and a ready time together.
 
     Of the run time, `mass` has the impulses and `rest` the tail; of the ready time, `after` is the
@@ -216,7 +216,7 @@ def _steps_until(time: float, earliest: float, step: float) -> int:
 
 
 @inner
-def _late_masses(
+def _late_probabilities(
     grid: GridTable,
     task_type: int,
     host_type: int,
@@ -234,7 +234,7 @@ def _late_masses(
         offset = grid.offset[task_type, host_type, k]
         earliest = begins + grid.first[task_type, host_type, k] * grid.step
         late[k] = _rounded(
-            _late_mass(
+            _late_probability(
                 grid.mass[offset : offset + length],
                 grid.after[offset : offset + length + 1],
                 after,
@@ -245,7 +245,7 @@ def _late_masses(
 
 
 @kernel
-def late_masses(
+def late_probabilities(
     hosts: HostTable, grid: GridTable, host_type: Integers, task_type: int, now: float, deadline: float
 ) -> Floats:
     """Chance that a task, appended to each host's queue, ends late, shape (hosts, P-states).
@@ -277,15 +277,15 @@ def late_masses(
                 late[h] = late[other]
                 continue
             alike[j] = h
-            _late_masses(grid, task_type, j, at, point, 1.0, deadline, late[h])
+            _late_probabilities(grid, task_type, j, at, point, 1.0, deadline, late[h])
             continue
         passed, offset, n_queued = hosts.passed[h], hosts.offset[h], hosts.queue_length[h]
         left = grid.after[offset + passed]
         # in the order of `ready_pmf`'s sums
         if left <= 0.0 and n_queued == 0:  # it should have ended: now, as far as is known
-            _late_masses(grid, task_type, j, now, point, 1.0, deadline, late[h])
+            _late_probabilities(grid, task_type, j, now, point, 1.0, deadline, late[h])
         elif left <= 0.0:
-            _late_masses(
+            _late_probabilities(
                 grid,
                 task_type,
                 j,
@@ -296,7 +296,7 @@ def late_masses(
                 late[h],
             )
         elif n_queued == 0:
-            _late_masses(
+            _late_probabilities(
                 grid,
                 task_type,
                 j,
@@ -308,7 +308,7 @@ def late_masses(
             )
         else:
             first = hosts.first[h] + passed + hosts.queue_first[h]
-            _late_masses(
+            _late_probabilities(
                 grid,
                 task_type,
                 j,
@@ -322,13 +322,15 @@ def late_masses(
 
 
 @kernel
-def late_mass_of_sum(mass: Floats, rest: Floats, after: Floats, earliest: float, step: float, deadline: float) -> float:
+def late_probability_of_sum(
+    mass: Floats, rest: Floats, after: Floats, earliest: float, step: float, deadline: float
+) -> float:
     """Chance that two times together end after `deadline` [s].
 
     The sum begins at `earliest` [s], on a grid of `step` [s]. Of the first, `mass` has the impulses
     and `rest` the tail, not scaled; `after` is the tail of the second.
     """
-    late = _late_mass(mass, rest, after, 1.0, _steps_until(deadline, earliest, step))
+    late = _late_probability(mass, rest, after, 1.0, _steps_until(deadline, earliest, step))
     return _rounded(late / rest[0])
 
 

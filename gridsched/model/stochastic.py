@@ -203,7 +203,7 @@ class StochasticEstimates(TypedEstimates):
         """Return all distributions for compiled loops; None where they stand on no common grid."""
         return self._distributions.grid(self.etc_matrix)
 
-    def late_masses(self, task: int, host: int, ready: Pmf, time: float) -> Floats:
+    def late_probabilities(self, task: int, host: int, ready: Pmf, time: float) -> Floats:
         """Return the chance that a task ends after `time` [s], shape (P-states,).
 
         Parameters
@@ -222,7 +222,7 @@ class StochasticEstimates(TypedEstimates):
         key = (self._task_type_list[task], self._host_type_list[host])
         late = np.ones(self.etc_matrix.shape[2])
         for pstate in np.flatnonzero(np.isfinite(self.etc_matrix[key])).tolist():
-            late[pstate] = ready.sum_late_mass(self._distributions.pmf(*key, pstate), time)
+            late[pstate] = ready.late_probability_of_sum(self._distributions.pmf(*key, pstate), time)
         return late
 
 

@@ -312,7 +312,7 @@ class State(ABC):
         """
 
     @abstractmethod
-    def late_masses(self, task: int) -> Floats:
+    def late_probabilities(self, task: int) -> Floats:
         """Return the chance of a newly appended task to end late, shape (hosts, P-states).
 
         Where run times are known as distributions: the probability that the end of what
@@ -321,10 +321,10 @@ class State(ABC):
         """
 
     @abstractmethod
-    def queued_late_masses(self) -> Floats:
+    def queued_late_probabilities(self) -> Floats:
         """Return the chance of each queued task to end late, in the order of `queue_tasks`.
 
-        As `late_masses`, but where the task stands now.
+        As `late_probabilities`, but where the task stands now.
         """
 
     @abstractmethod

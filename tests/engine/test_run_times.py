@@ -270,7 +270,7 @@ def test_an_incomplete_run_names_ten_tasks_and_counts_the_rest():
         play(hosts(10), [1.0] * 13, lambda state: [])
 
 
-# `state.late_masses` and `state.mean_ready_time` against the distributions they stand for.
+# `state.late_probabilities` and `state.mean_ready_time` against the distributions they stand for.
 
 
 class LooksAtAllHosts(Scheduler):
@@ -317,7 +317,7 @@ class LooksAtAllHosts(Scheduler):
             for task in state.queue_tasks[first:last].tolist():
                 run_time = known.pmf(task, host, self.mine_[task])
                 end = run_time.shifted(end.times[0]) if len(end) == 1 else end.convolved(run_time)
-                late.append(float(end.late_mass(state.tasks.deadline_s[task])))
+                late.append(float(end.late_probability(state.tasks.deadline_s[task])))
         return late
 
     def first_of_queue(self, state, host):
@@ -331,14 +331,14 @@ class LooksAtAllHosts(Scheduler):
         hosts = range(len(state.is_on))
         ready = [state.ready_pmf(host) for host in hosts]
         assert state.mean_ready_time() == pytest.approx([pmf.mean for pmf in ready], rel=1e-12)
-        assert state.queued_late_masses() == pytest.approx(self.late_by_hand(state), abs=2e-12)
+        assert state.queued_late_probabilities() == pytest.approx(self.late_by_hand(state), abs=2e-12)
         for task in state.mappable.tolist():
-            late = state.late_masses(task)
+            late = state.late_probabilities(task)
             for (host, pstate), eet_s in np.ndenumerate(self.eet(state, task)):
                 expected = 1.0
                 if np.isfinite(eet_s):
                     run_time = state.estimates.pmf(task, host, pstate)
-                    expected = ready[host].sum_late_mass(run_time, state.tasks.deadline_s[task])
+                    expected = ready[host].late_probability_of_sum(run_time, state.tasks.deadline_s[task])
                 assert late[host, pstate] == pytest.approx(expected, abs=2e-12)
                 self.looks_ += 1
 
@@ -383,7 +383,9 @@ def test_measured_times_with_and_without_a_grid(step):
         traits = Traits(trigger="arrival", needs_distributions=True)
 
         def schedule(self, state):
-            told.append((state.late_masses(task := next(state.waiting())).item(), state.mean_ready_time().item()))
+            told.append(
+                (state.late_probabilities(task := next(state.waiting())).item(), state.mean_ready_time().item())
+            )
             yield Assign(task, 0)
 
     case = make_stochastic_case(
@@ -402,9 +404,9 @@ def test_chances_next_to_certainty_are_certain():
     for mass, expected in ((1e-13, (0.0, 1.0)), (1e-11, (1e-11, 1.0 - 1e-11))):
         rare = Pmf(np.array([1.0, 3.0]), np.array([1.0 - mass, mass]))
         often = Pmf(np.array([1.0, 3.0]), np.array([mass, 1.0 - mass]))
-        found = zero.sum_late_mass(rare, 2.0), zero.sum_late_mass(often, 2.0)
+        found = zero.late_probability_of_sum(rare, 2.0), zero.late_probability_of_sum(often, 2.0)
         assert found == pytest.approx(expected, rel=1e-12, abs=0.0)
-        assert (rare.late_mass(2.0), often.late_mass(2.0)) == pytest.approx(expected, rel=1e-4)
+        assert (rare.late_probability(2.0), often.late_probability(2.0)) == pytest.approx(expected, rel=1e-4)
 
 
 def test_equal_hosts_that_are_ready_at_other_times_have_other_chances():
@@ -412,7 +414,7 @@ def test_equal_hosts_that_are_ready_at_other_times_have_other_chances():
     hosts = pmf_kernels.empty_host_table(4)
     hosts.kind[:], hosts.at[:] = pmf_kernels.CERTAIN, [0.0, 10.0, 1.0, 10.0]
     grid = PmfGrid(1.0, np.full((1, 1, 1), 2.0), lambda *_: point_mass(2.0, 1.0))
-    late = pmf_kernels.late_masses(hosts, grid.table(0), np.zeros(4, np.int64), 0, 1.0, 5.0)
+    late = pmf_kernels.late_probabilities(hosts, grid.table(0), np.zeros(4, np.int64), 0, 1.0, 5.0)
     assert late.ravel().tolist() == [0.0, 1.0, 0.0, 1.0]
 
 
@@ -422,5 +424,5 @@ def test_an_impulse_at_the_deadline_is_in_time_whatever_division_makes_of_it():
     after = np.array([1.0, 1.0, 1.0, 1.0, 0.0])  # all mass at the third multiple
     deadlines = 3 * step, np.nextafter(3 * step, 0.0)
     assert deadlines[0] / step < 3
-    late = [pmf_kernels.late_mass_of_sum(*certain, after, 0.0, step, each) for each in deadlines]
+    late = [pmf_kernels.late_probability_of_sum(*certain, after, 0.0, step, each) for each in deadlines]
     assert late == [0.0, 1.0]

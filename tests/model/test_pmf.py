@@ -61,8 +61,8 @@ def test_completion_of_the_worked_example():
     whole = running.convolved(task)
     assert as_dict(whole) == pytest.approx({35.0: 0.4, 45.0: 7 / 15, 55.0: 2 / 15}, rel=1e-14)
     assert mass_until(whole, 45) == pytest.approx(13 / 15, rel=1e-14)
-    assert whole.late_mass(45) == pytest.approx(2 / 15, rel=1e-14)
-    assert running.sum_late_mass(task, 45) == pytest.approx(2 / 15, rel=1e-14)
+    assert whole.late_probability(45) == pytest.approx(2 / 15, rel=1e-14)
+    assert running.late_probability_of_sum(task, 45) == pytest.approx(2 / 15, rel=1e-14)
     assert whole.mean == pytest.approx(42 + 1 / 3, rel=1e-14)
     assert task.mean == pytest.approx(14, rel=1e-15)
 
@@ -87,8 +87,8 @@ def test_an_impulse_at_the_time_stays_and_at_the_deadline_counts():
     """Both comparisons include equality (algorithms D3)."""
     pmf = from_impulses([1, 2, 3], [0.25, 0.5, 0.25])
     assert as_dict(pmf.not_before(2)) == pytest.approx({2.0: 2 / 3, 3.0: 1 / 3}, rel=1e-15)
-    assert pmf.late_mass(2) == 0.25
-    assert pmf.late_mass([0.5, 1, 3, 9]).tolist() == [1.0, 0.75, 0.0, 0.0]
+    assert pmf.late_probability(2) == 0.25
+    assert pmf.late_probability([0.5, 1, 3, 9]).tolist() == [1.0, 0.75, 0.0, 0.0]
 
 
 def test_quantiles_by_hand():
@@ -183,22 +183,22 @@ def test_fft_equals_the_direct_sum(lengths: tuple[int, int]):
 
 
 @given(pmf=impulses(), deadlines=st.lists(st.floats(0, 1.2e4), min_size=2, max_size=5))
-def test_late_mass_falls_in_the_deadline(pmf: Pmf, deadlines: list[float]):
+def test_late_probability_falls_in_the_deadline(pmf: Pmf, deadlines: list[float]):
     """More time never makes lateness likelier, and both masses add to 1."""
     deadlines = sorted(deadlines)
-    late = pmf.late_mass(deadlines)
+    late = pmf.late_probability(deadlines)
     assert (np.diff(late) <= 1e-15).all()
     in_time = [mass_until(pmf, each) for each in deadlines]
     assert late + in_time == pytest.approx(np.ones(len(late)), abs=1e-11)
 
 
 @given(ready=grids(), task=grids(), deadline=st.floats(0, 2000))
-def test_one_sum_gives_the_late_mass_of_a_convolution(ready: Pmf, task: Pmf, deadline: float):
+def test_one_sum_gives_the_late_probability_of_a_convolution(ready: Pmf, task: Pmf, deadline: float):
     """A candidate's chance needs no convolution."""
     # times of both ways are rounded differently, so none may fall on the deadline
     deadline = 10.0 * np.floor(deadline / 10.0) + 5.0
     whole = ready.convolved(task)
-    assert ready.sum_late_mass(task, deadline) == pytest.approx(whole.late_mass(deadline), abs=2e-12)
+    assert ready.late_probability_of_sum(task, deadline) == pytest.approx(whole.late_probability(deadline), abs=2e-12)
 
 
 @given(pmf=impulses(), now=st.floats(0, 1.2e4))

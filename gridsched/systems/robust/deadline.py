@@ -78,7 +78,7 @@ class Candidates:
     @cached_property
     def late(self) -> Floats:
         """Chance to miss the deadline, of all pairs."""
-        return self._state.late_masses(self.task)
+        return self._state.late_probabilities(self.task)
 
 
 class DeadlineScheduler(Scheduler):
@@ -158,7 +158,7 @@ class DeadlineScheduler(Scheduler):
         they get no further task.
         """
         decisions: list[Decision] = []
-        unlikely = np.flatnonzero(~reaches(state.queued_late_masses(), LIKELY))
+        unlikely = np.flatnonzero(~reaches(state.queued_late_probabilities(), LIKELY))
         if not len(unlikely):
             return decisions
         changed = {each.host for each in decided if isinstance(each, Assign)}
@@ -379,6 +379,6 @@ def _call_once() -> None:
     hosts, host_type = pmf_kernels.empty_host_table(1), np.zeros(1, dtype=np.int64)
     pmf_kernels.let_pass(hosts, table, 0.0)
     pmf_kernels.mean_ready(hosts, table, 0.0)
-    pmf_kernels.late_masses(hosts, table, host_type, 0, 0.0, 1.0)
-    pmf_kernels.late_mass_of_sum(np.ones(1), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
+    pmf_kernels.late_probabilities(hosts, table, host_type, 0, 0.0, 1.0)
+    pmf_kernels.late_probability_of_sum(np.ones(1), np.ones(2), np.ones(2), 0.0, 1.0, 1.0)
     pmf_kernels.convolved(np.ones(1), np.ones(1))

@@ -237,7 +237,7 @@ def with_oracle(id: str):
                             "host": host,
                             "pstate": pstate,
                             "assigned": count,
-                            "late": float(ends.late_mass(state.tasks.deadline_s[task])),
+                            "late": float(ends.late_probability(state.tasks.deadline_s[task])),
                             "ect": ends.mean,
                             "eet": known.run_time(task, host, pstate),
                             "eec": known.energy(task, host, pstate),
