@@ -147,10 +147,10 @@ class Watch:
 
 def workload_of(n_tasks: int, times: int = 1):
     """Return the workload, with so many times the nodes, tasks and joules."""
-    usual = ParallelDay()
+    default = ParallelDay()
     general, special = (
         tuple((times * nodes, cores) for nodes, cores in clusters)
-        for clusters in (usual.general_clusters, usual.special_clusters)
+        for clusters in (default.general_clusters, default.special_clusters)
     )
     return generate_parallel_day(
         ParallelDay(

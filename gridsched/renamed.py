@@ -27,6 +27,7 @@ _OTHERS: dict[str, str] = {
     "by": "group_by",
     "heeds_budget": "respects_budget",
     "heeds_power_cap": "respects_power_cap",
+    "usual": "default",
 }
 _ALL = _KEYS | _OTHERS
 _STORED = {new: old for old, new in _KEYS.items()}

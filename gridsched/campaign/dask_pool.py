@@ -35,7 +35,7 @@ _PER_THREAD = 3
 _CONNECT_S = 15
 #: For so long a scheduler may be gone, or workers be missing, before it is told [s], and by default at all.
 _TOLD_AFTER_S = 30.0
-USUAL_WAIT_S = 600.0
+DEFAULT_WAIT_S = 600.0
 #: The number of threads is asked for at most so often [s].
 _ASK_S = 0.5
 
@@ -88,7 +88,7 @@ def run_dask_campaign(
     options: Options | None = None,
     listen: Listener | None = None,
     *,
-    wait_s: float = USUAL_WAIT_S,
+    wait_s: float = DEFAULT_WAIT_S,
     tell: Callable[[str], None] = lambda what: None,
 ) -> Progress:
     """Do all runs of a study that are not in the store yet, on a Dask cluster.

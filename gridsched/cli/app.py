@@ -84,8 +84,8 @@ def _processed(option: Any, process: Callable[[Any, Any], Any], context: Any, va
 
 def _is_readable(path: str, asked: Any) -> bool:
     """Whether a file is there as an option of typer's asks by default."""
-    usual = (asked.exists, asked.writable, asked.resolve_path) == (False, False, False) and asked.path_type is None
-    return usual and asked.file_okay and asked.dir_okay and os.access(path, os.R_OK)
+    default = (asked.exists, asked.writable, asked.resolve_path) == (False, False, False) and asked.path_type is None
+    return default and asked.file_okay and asked.dir_okay and os.access(path, os.R_OK)
 
 
 class Command(_PlainFlags, TyperCommand):

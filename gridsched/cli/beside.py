@@ -21,7 +21,7 @@ from gridsched.runs.run_spec import RunSpec
 from gridsched.workloads.traces.formats import format_of
 
 #: What is compared where nobody names schedulers.
-USUAL = "easy_backfilling,conservative_backfilling,slurm"
+DEFAULT_SCHEDULERS = "easy_backfilling,conservative_backfilling,slurm"
 #: More draws are refused.
 MOST_DRAWS = 1000
 _COLUMNS = (
@@ -42,7 +42,7 @@ def beside(
     parameters: SchedulerParameters,
     schedulers: Annotated[
         str, typer.Option(metavar="A,B,...", help="Ids (see 'gridsched schedulers') or FILE.py[:CLASS].")
-    ] = USUAL,
+    ] = DEFAULT_SCHEDULERS,
     draws: Annotated[
         int,
         typer.Option(

@@ -22,7 +22,7 @@ from gridsched.metrics.columns import Column, amount
 from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
-from gridsched.policy.registry import PAPER_004, entries, scheduler_class, usable, usual_ids
+from gridsched.policy.registry import PAPER_004, default_ids, entries, scheduler_class, usable
 from gridsched.runs.run import RunResult, check
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
@@ -128,7 +128,7 @@ def scenarios_of(
         parameters, base = given.of(ids), loaded(asked)
     else:
         base = loaded(asked)
-        ids = _all_ids(base) if text is not None else _usual_ids(base)
+        ids = _all_ids(base) if text is not None else _default_ids(base)
         parameters = given.of(ids)
     return {id: replace(base, scheduler=id, parameters=parameters[id], meters_carbon=meters_carbon) for id in ids}
 
@@ -138,9 +138,9 @@ def _all_ids(base: LoadedScenario) -> Sequence[str]:
     return _that_take(base, [each.id for each in entries() if not kinds.isdisjoint(each.accepts)])
 
 
-def _usual_ids(base: LoadedScenario) -> Sequence[str]:
-    usual = usual_ids(workload_kinds(base))
-    return usual if usual == PAPER_004 else _that_take(base, usual)
+def _default_ids(base: LoadedScenario) -> Sequence[str]:
+    default = default_ids(workload_kinds(base))
+    return default if default == PAPER_004 else _that_take(base, default)
 
 
 def _that_take(base: LoadedScenario, ids: Sequence[str]) -> list[str]:
@@ -161,7 +161,7 @@ def _that_take(base: LoadedScenario, ids: Sequence[str]) -> list[str]:
         except InputError as error:  # it says itself what it does not take
             refusals[id] = error
     if not takers:
-        raise next(refusals[id] for id in usual_ids(workload_kinds(base)) if id in refusals)
+        raise next(refusals[id] for id in default_ids(workload_kinds(base)) if id in refusals)
     return takers
 
 

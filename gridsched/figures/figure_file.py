@@ -94,7 +94,7 @@ def register_figure(name: str, of: Subject, sentence: str, **details: Any) -> Ca
     sentence : str
         What it draws.
     **details
-        Of a study's figures ``heading``, ``place`` and ``is_usual``, of declared ones ``needs`` and
+        Of a study's figures ``heading``, ``place`` and ``is_default``, of declared ones ``needs`` and
         ``is_of_variants``: see `FigureKind`.
 
     Raises

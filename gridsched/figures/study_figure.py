@@ -166,14 +166,14 @@ def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
     return levels_along(layout.x, layout.values[layout.x])
 
 
-@register_figure("bars", "study", "Means by scheduler.", heading="Means", place=10, is_usual=True)
+@register_figure("bars", "study", "Means by scheduler.", heading="Means", place=10, is_default=True)
 def bars(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a bar with its interval for each scheduler."""
     words = "by scheduler: mean and 95 % confidence interval."
     yield from _of_means(layout, "bars", "bars", _levels(layout, layout.looks), words)
 
 
-@register_figure("sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_usual=True)
+@register_figure("sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_default=True)
 def sweep(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a line with a band for each scheduler."""
     along = layout.values[layout.x] if layout.x else ()
@@ -194,7 +194,7 @@ def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Ite
 
 
 @register_figure(
-    "boxes", "study", "Paired differences from the baseline.", heading="Paired differences", place=30, is_usual=True
+    "boxes", "study", "Paired differences from the baseline.", heading="Paired differences", place=30, is_default=True
 )
 def boxes(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a box for each scheduler but the baseline."""
@@ -222,7 +222,7 @@ def _quantiles(results: StudyResults, pairs: Any) -> pd.DataFrame:
     return table.assign(count=groups.count()).reset_index()
 
 
-@register_figure("pareto", "study", "Energy against makespan.", place=40, is_usual=True)
+@register_figure("pareto", "study", "Energy against makespan.", place=40, is_default=True)
 def pareto(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page: a point for each scheduler and level along x."""
     metric = next((name for name in _ENERGIES if name in layout.metrics), None)
@@ -319,12 +319,12 @@ def study_figures(results: StudyResults, layout: Layout) -> Iterator[tuple[str, 
         If a declared figure asks for a level or series that the study has not, or a figure has
         a name that is none for a file, or another figure's.
     """
-    kinds, usual = figure_kinds("declared"), figure_kinds("study").values()
+    kinds, default = figure_kinds("declared"), figure_kinds("study").values()
     own = ((_DECLARED, kinds[each.kind].draw(results, each)) for each in results.study.figures)
     others = (
         (kind.heading or kind.sentence.rstrip("."), plotted)
-        for kind in usual
-        if not (kind.is_usual and results.study.figures)
+        for kind in default
+        if not (kind.is_default and results.study.figures)
         for plotted in kind.draw(results, layout)
     )
     names: set[str] = set()

@@ -10,10 +10,10 @@ import numpy as np
 
 from gridsched.metrics.table import Condition, Metric, metric, shown_metrics
 
-PLANNED = Condition("the driver `optimize`", usual=False)
+PLANNED = Condition("the driver `optimize`", default=False)
 #: Told nothing of a run: the bounds follow from its description.
 BOUNDED = Condition("bags of tasks", workload="bag")
-BOUNDED_CARBON = Condition("bags of tasks with a carbon intensity", workload="bag", usual=False)
+BOUNDED_CARBON = Condition("bags of tasks with a carbon intensity", workload="bag", default=False)
 
 Row = Mapping[str, Any]
 less = partial(metric, better="less")

@@ -14,23 +14,23 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 
 DRIVEN = Condition("", lambda run: run.driver is not None)
 METERED = Condition("SimGrid's driver", lambda run: run.plugin_j is not None)
-LINKS = Condition("links with power", lambda run: run.links_j is not None, usual=False)
-DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, usual=False)
-OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.profiles.states), usual=False)
+LINKS = Condition("links with power", lambda run: run.links_j is not None, default=False)
+DEADLINES = Condition("deadlines", lambda run: run.trace.tasks.deadline_s is not None, default=False)
+OUTAGES = Condition("hosts that go down", lambda run: bool(run.trace.platform.profiles.states), default=False)
 PARALLEL = Condition("parallel tasks", lambda run: run.is_parallel, "parallel")
-PROFILES = Condition("jobs with profiles", lambda run: bool(len(run.trace.computed)), usual=False)
-CORE_CROSSED = Condition("jobs that send under switches", lambda run: len(run.trace.sent_bytes) > 1, usual=False)
-LINKS_CROSSED = Condition("jobs that send", lambda run: bool(run.trace.link_bytes), usual=False)
+PROFILES = Condition("jobs with profiles", lambda run: bool(len(run.trace.computed)), default=False)
+CORE_CROSSED = Condition("jobs that send under switches", lambda run: len(run.trace.sent_bytes) > 1, default=False)
+LINKS_CROSSED = Condition("jobs that send", lambda run: bool(run.trace.link_bytes), default=False)
 UNIT_POWER = Condition(
     "hosts whose resources have power (`unit_power`)",
     lambda run: any(host.unit_power for host in run.trace.platform.hosts),
-    usual=False,
+    default=False,
 )
 USERS = Condition(
     "parallel tasks whose log names users",
     lambda run: run.is_parallel and "user" in run.trace.tasks.attributes,
     "parallel",
-    usual=False,
+    default=False,
 )
 
 less, more = partial(metric, better="less"), partial(metric, better="more")

@@ -58,14 +58,14 @@ class Condition:
     workload : {"any", "bag", "system", "parallel"}
         Which studies may name it: all, those of bags of tasks, those of systems with task types,
         those of parallel tasks.
-    usual : bool
+    default : bool
         Whether a study that names no metrics has it, unless it is a detail.
     """
 
     words: str = ""
     holds: Callable[[RunFacts], bool] = lambda run: True
     workload: Literal["any", "bag", "system", "parallel"] = "any"
-    usual: bool = True
+    default: bool = True
 
     def __post_init__(self) -> None:
         check_choices(self)

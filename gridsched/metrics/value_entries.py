@@ -30,35 +30,37 @@ POSTPONING = Condition(
 )
 PERIODS = Condition("an energy budget", lambda run: run.has_budget_in(JOULES))
 BUDGET = Condition("an energy budget", lambda run: run.budget is not None and run.budget.energy_j is not None)
-IN_MONEY = Condition("an energy budget in money (`money_budget`)", lambda run: run.has_budget_in(MONEY), usual=False)
-TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, usual=False)
+IN_MONEY = Condition("an energy budget in money (`money_budget`)", lambda run: run.has_budget_in(MONEY), default=False)
+TARIFF = Condition("a tariff (`price`)", lambda run: run.tariff is not None, default=False)
 PRICES = Condition(
-    "prices that vary (`prices`)", lambda run: run.tariff is not None and run.tariff.prices is not None, usual=False
+    "prices that vary (`prices`)", lambda run: run.tariff is not None and run.tariff.prices is not None, default=False
 )
 
 TOLD = Condition(
     "a carbon intensity (`carbon`)",
     lambda run: run.trace.carbon is not None and run.trace.platform.has_energy,
-    usual=False,
+    default=False,
 )
 
 EMBODIED = Condition(
     "hosts with embodied carbon (`embodied_kg`)",
     lambda run: any(host.embodied_kg for host in run.trace.platform.hosts),
-    usual=False,
+    default=False,
 )
 RESOURCES = Condition(
     "a carbon intensity and hosts whose resources have power (`unit_power`)",
     lambda run: run.trace.carbon is not None and UNIT_POWER.holds(run),
-    usual=False,
+    default=False,
 )
 WHOLE = Condition(
     "a carbon intensity, and hosts with embodied carbon or power of resources",
     lambda run: TOLD.holds(run) and (EMBODIED.holds(run) or RESOURCES.holds(run)),
-    usual=False,
+    default=False,
 )
 
-LIMITED = Condition("an energy budget in grams (`carbon_budget_g`)", lambda run: run.has_budget_in(CARBON), usual=False)
+LIMITED = Condition(
+    "an energy budget in grams (`carbon_budget_g`)", lambda run: run.has_budget_in(CARBON), default=False
+)
 
 of_carbon = partial(less, condition=TOLD)
 excess = partial(less, function=lambda run: run.budget_excess)

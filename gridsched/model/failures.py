@@ -14,7 +14,7 @@ from gridsched.model.records import check_choices
 #: Weibull shape of the times between failures in the logs of Los Alamos, 0.7 to 0.8 (B. Schroeder,
 #: G. A. Gibson, "A large-scale study of failures in high-performance computing systems", DSN 2006;
 #: not read).
-USUAL_SHAPE = 0.7
+DEFAULT_SHAPE = 0.7
 #: Shorter times are refused: a run would do nothing but fail [s].
 SHORTEST_S = 1e-3
 _KEYS = ("mtbf", "mttr", "distribution", "shape")
@@ -38,7 +38,7 @@ class Failures:
     mtbf_s: float
     mttr_s: float
     distribution: Distribution = "exponential"
-    shape: float = USUAL_SHAPE
+    shape: float = DEFAULT_SHAPE
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -76,7 +76,7 @@ class Failures:
             _number(text, texts, "mtbf", SHORTEST_S),
             _number(text, texts, "mttr", SHORTEST_S),
             typing.cast(Distribution, distribution),
-            _number(text, texts, "shape", 0.1, 100.0) if "shape" in texts else USUAL_SHAPE,
+            _number(text, texts, "shape", 0.1, 100.0) if "shape" in texts else DEFAULT_SHAPE,
         )
 
     def on(self, platform: Platform, seed: int, replicate: int) -> Platform:

@@ -222,7 +222,7 @@ class _Front:
 
 
 #: How many times the least makespan the rows of an answer last where nobody says how long.
-_USUAL = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+_DEFAULTS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def carbon_answer(
     fixed = CarbonBound(platform, tasks, signal, pstates)
     switched = CarbonBound(platform, tasks, signal, pstates, may_switch_off=True, free_pstates=True)
     least, first_s = switched.makespan_s, switched.first_s
-    within = sorted(within_s) or [least * k for k in _USUAL if first_s + least * k <= signal.end_s]
+    within = sorted(within_s) or [least * k for k in _DEFAULTS if first_s + least * k <= signal.end_s]
     if not within or within[0] < least * (1 - 1e-9):
         shortest = within[0] if within else signal.end_s - first_s
         raise InputError(

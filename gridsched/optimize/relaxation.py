@@ -49,7 +49,7 @@ ROUNDOFF = float(np.finfo(np.float64).eps)
 #: Feasibility tolerance asked of HiGHS, in the scaled variables.
 TOLERANCE = 1e-9
 #: HiGHS's own tolerance, asked of a second try.
-USUAL_TOLERANCE = 1e-7
+DEFAULT_TOLERANCE = 1e-7
 #: A pair that all tasks of a type would keep busy for so many S is left out of the programme, but
 #: not of the bound; a user may write 1e30 s for "cannot run".
 LONGEST_SHARE = 1e9
@@ -248,7 +248,7 @@ class Relaxation:
 def _highs(**programme: Any) -> Any:
     """Return HiGHS's answer: by the simplex method, or where that gives up, by interior points."""
     optimize = load("scipy.optimize", _PROGRAMMES)
-    for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", USUAL_TOLERANCE)):
+    for method, tolerance in (("highs-ds", TOLERANCE), ("highs-ipm", DEFAULT_TOLERANCE)):
         options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
         with long_work(SOLVING):
             answer = optimize.linprog(**programme, method=method, options=options)

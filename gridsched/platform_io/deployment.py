@@ -96,15 +96,15 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
 
 def _refuse_attributes(element: Element, where: str) -> None:
     """Refuse what would make an actor begin later, end early or begin again."""
-    for name, usual in _WITHOUT_EFFECT.items():
+    for name, default in _WITHOUT_EFFECT.items():
         text = element.attributes.get(name)
-        if text is None or text.strip() in usual:
+        if text is None or text.strip() in default:
             continue
         try:
-            is_usual = float(text) in usual
+            is_default = float(text) in default
         except ValueError:
-            is_usual = False
-        if not is_usual:
+            is_default = False
+        if not is_default:
             raise InputError(
                 f"{where}: the actor on {element.attributes.get('host')!r} has {name}={text!r}; "
                 "gridsched's actors are there from the begin to the end of a run. Take it out, or "

@@ -131,7 +131,7 @@ class TraitsWith:
 
     Parameters
     ----------
-    usual : Traits
+    default : Traits
         Those of the class, and of instances whose parameter has another value.
     parameter : str
     value : object
@@ -139,16 +139,16 @@ class TraitsWith:
         Traits in the place of the usual ones where the parameter is `value`.
     """
 
-    def __init__(self, usual: Traits, parameter: str, value: object = True, **more: Any) -> None:
-        self._usual = usual
+    def __init__(self, default: Traits, parameter: str, value: object = True, **more: Any) -> None:
+        self._default = default
         self._parameter = parameter
         self._value = value
-        self._with = replace(usual, **more)
+        self._with = replace(default, **more)
 
     def __get__(self, policy: Scheduler | None, owner: type[Scheduler]) -> Traits:
         """Return the traits of an instance, or those of the class."""
         if policy is None or not self._is_with(policy):
-            return self._usual
+            return self._default
         return self._with
 
     def _is_with(self, policy: Scheduler) -> bool:

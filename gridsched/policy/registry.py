@@ -52,7 +52,7 @@ def entries() -> list[SchedulerEntry]:
     return [_ENTRIES[id] for id in sorted(_ENTRIES)]
 
 
-def usual_ids(kinds: Container[str]) -> tuple[str, ...]:
+def default_ids(kinds: Container[str]) -> tuple[str, ...]:
     """Return the schedulers that a comparison is of where nobody names any.
 
     Parameters

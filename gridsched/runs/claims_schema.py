@@ -45,7 +45,7 @@ class FigureKind:
         Of a study's figures: the heading above them in the report; default the sentence.
     place : int
         Of a study's figures: the lower, the earlier in the report.
-    is_usual : bool
+    is_default : bool
         Of a study's figures: left out where the study declares figures.
     needs : tuple of str
         Of declared figures: the keys of ``[[figures]]`` without which the study is refused.
@@ -60,7 +60,7 @@ class FigureKind:
     function: Callable[..., Any] | None = None
     heading: str = ""
     place: int = 100
-    is_usual: bool = False
+    is_default: bool = False
     needs: tuple[str, ...] = ("metric", "along")
     is_of_variants: bool = False
 

@@ -70,7 +70,7 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
     return ResultKeys(
         content.metrics
         or tuple(
-            metric.id for metric in numbers if metric.of == "run" and metric.condition.usual and not metric.is_detail
+            metric.id for metric in numbers if metric.of == "run" and metric.condition.default and not metric.is_detail
         ),
         content.baseline,
         content.figures,
@@ -137,8 +137,8 @@ def check_planners(
     """
     names = [axis.name for axis in axes]
     changes = {k: [change.get(("settings", "driver")) for change in axis.changes] for k, axis in enumerate(axes)}
-    usual = document.settings.get("driver")
-    if OPTIMIZE not in (usual, *(driver for each in changes.values() for driver in each)):
+    default = document.settings.get("driver")
+    if OPTIMIZE not in (default, *(driver for each in changes.values() for driver in each)):
         return
     from gridsched.runs.optimization import is_planner, no_planner  # scipy is slow to load
 
@@ -146,7 +146,7 @@ def check_planners(
     others = {k for k, each in enumerate(schedulers) if not is_planner(each.id, each.parameters)}
     for levels, _ in runs(None) if others else ():
         drivers = [each[levels[k]] for k, each in changes.items() if each[levels[k]] is not None]
-        if levels[at] in others and OPTIMIZE in (drivers or [usual]):
+        if levels[at] in others and OPTIMIZE in (drivers or [default]):
             wrong = schedulers[levels[at]]
             document.refuse(wrong.path, f"cannot be planned: {no_planner(wrong.id)}.")
 

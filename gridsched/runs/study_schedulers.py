@@ -188,24 +188,24 @@ class _OwnMetric(_Part):
     is_detail: bool
     condition: str
     workload: Literal["any", "bag", "system", "parallel"]
-    usual: bool
+    default: bool
 
     @classmethod
     def of_metric(cls, metric: Metric) -> Self:
         """Return a metric as it is kept."""
         when = metric.condition
-        names = cls.model_fields.keys() - {"condition", "workload", "usual"}
+        names = cls.model_fields.keys() - {"condition", "workload", "default"}
         return cls(
             **{name: getattr(metric, name) for name in names},
             condition=when.words,
             workload=when.workload,
-            usual=when.usual,
+            default=when.default,
         )
 
     def metric(self) -> Metric:
         """Return it as the table of metrics has it; no run of this process computes it."""
-        when = Condition(self.condition, lambda run: False, self.workload, self.usual)
-        names = type(self).model_fields.keys() - {"condition", "workload", "usual"}
+        when = Condition(self.condition, lambda run: False, self.workload, self.default)
+        names = type(self).model_fields.keys() - {"condition", "workload", "default"}
         values = {name: getattr(self, name) for name in names}
         return Metric(function=_not_imported, condition=when, **values)
 

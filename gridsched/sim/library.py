@@ -270,7 +270,7 @@ def range_of(link: Any) -> str | None:
 
 
 def link_wattages(
-    ranges: Mapping[str, str | None], usual: tuple[float, float] | None, where: str
+    ranges: Mapping[str, str | None], default: tuple[float, float] | None, where: str
 ) -> dict[str, tuple[float, float]]:
     """Return the power of links that carry nothing, and that carry all they can [W].
 
@@ -278,7 +278,7 @@ def link_wattages(
     ----------
     ranges : mapping of str to str or None
         What each link has as its own range.
-    usual : (float, float) or None
+    default : (float, float) or None
         Power of links that have none of their own; None: they are left out.
     where : str
         The platform's name, for messages.
@@ -288,7 +288,7 @@ def link_wattages(
     InputError
         If a range cannot be read.
     """
-    own = {name: usual if text is None else _power_range(text, name, where) for name, text in ranges.items()}
+    own = {name: default if text is None else _power_range(text, name, where) for name, text in ranges.items()}
     return {name: watts for name, watts in own.items() if watts is not None and name != LOOPBACK}
 
 

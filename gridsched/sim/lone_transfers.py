@@ -123,9 +123,9 @@ def _options_of(platform_file: Path) -> dict[str, str]:
     return {name: value for name, value in named if name is not None}
 
 
-def _number(platform_file: Path, options: Mapping[str, str], name: str, usual: float) -> float:
+def _number(platform_file: Path, options: Mapping[str, str], name: str, default: float) -> float:
     try:
-        value = float(options.get(name, usual))
+        value = float(options.get(name, default))
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):

@@ -38,7 +38,7 @@ MAX_TIMEOUT_S = 1e8
 #: Heading of the options that only SimGrid's driver knows.
 _SIMGRID = {"group": "SimGrid"}
 #: A log that needs no options.
-_AS_USUAL = TraceOptions()
+_DEFAULTS = TraceOptions()
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Scenario(Rules):
     run_times: RunTimes | None = None
     estimates: Estimates | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
-    trace: TraceOptions = _AS_USUAL
+    trace: TraceOptions = _DEFAULTS
     left_out: tuple[Dropped, ...] = ()
     remarks: tuple[str, ...] = ()
     meters_carbon: bool = False
@@ -242,9 +242,11 @@ class Scenario(Rules):
 
     def on(self, loaded: LoadedScenario) -> LoadedScenario:
         """Return what was read, with what is set here and goes before it."""
-        usual = vars(Scenario(None, ""))
+        default = vars(Scenario(None, ""))
         names = [each.name for each in fields(Scenario) if each.name not in ("platform", "tasks", "inputs")]
-        own = {name: each for name in names if (each := getattr(self, name)) is not usual[name] and each != usual[name]}
+        own = {
+            name: each for name in names if (each := getattr(self, name)) is not default[name] and each != default[name]
+        }
         inputs = {**self.inputs, **loaded.inputs} if self.inputs else loaded.inputs
         return loaded.changed(**own, inputs=inputs)
 

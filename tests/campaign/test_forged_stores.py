@@ -357,7 +357,7 @@ OWN = {
             "is_detail": False,
             "condition": "",
             "workload": "any",
-            "usual": True,
+            "default": True,
         }
     ],
     "may_draw": False,

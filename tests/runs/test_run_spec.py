@@ -75,10 +75,10 @@ def test_what_is_usual_decides_no_run_id():
     text = 'name = "s"\nseed = 1\ndriver = "reference"\nschedulers = "wqr"\n' + "".join(
         f'{part} = "{section["file"]}"\n' for part, section in EX_A.items()
     )
-    usual = text.replace("seed", 'execution_mode = "auto"\nhosts_off = []\nseed').replace(
+    default = text.replace("seed", 'execution_mode = "auto"\nhosts_off = []\nseed').replace(
         '"wqr"', '{id = "wqr", max_replicas = 2}'
     )
-    (first,), (second,) = (Study.from_text(each, "s.toml").scenarios() for each in (text, usual))
+    (first,), (second,) = (Study.from_text(each, "s.toml").scenarios() for each in (text, default))
     assert first == second
     assert first.scenario["settings"] == {"driver": "reference"}
     assert first.scenario["scheduler"] == {"id": "wqr"}
@@ -173,13 +173,13 @@ def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
         "scheduler": {"id": "max_max_upe"},
     }
     maker = ScenarioMaker({}, tmp_path)
-    usual = maker.make(RunSpec(**described, settings=Settings(driver="reference")))
+    default = maker.make(RunSpec(**described, settings=Settings(driver="reference")))
     settings = Settings(driver="reference", pending_slots=0, horizon_s=600.0)
     changed = maker.make(RunSpec(**described, settings=settings))
-    assert (usual.pending_slots, usual.mapping_interval_s, usual.horizon_s) == (1, 60.0, 4320.0)
+    assert (default.pending_slots, default.mapping_interval_s, default.horizon_s) == (1, 60.0, 4320.0)
     assert (changed.pending_slots, changed.mapping_interval_s) == (0, 60.0)
     assert changed.horizon_s == 600.0
-    assert changed.tasks is usual.tasks
+    assert changed.tasks is default.tasks
 
 
 def test_a_missing_file_is_named():

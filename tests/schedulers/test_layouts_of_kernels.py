@@ -34,11 +34,11 @@ def layout(argument: object) -> object:
 )
 def test_each_loop_is_compiled_for_few_layouts(monkeypatch, module, name, expected):
     """Counted nodes and nodes one by one are two; an order, an estimate or equal widths make no more."""
-    usual, layouts = getattr(module, name), set()
+    default, layouts = getattr(module, name), set()
 
     def noted(*arguments):
         layouts.add(layout(arguments))
-        return usual(*arguments)
+        return default(*arguments)
 
     monkeypatch.setattr(module, name, noted)
     for id, parameters in POLICIES:

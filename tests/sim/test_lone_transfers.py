@@ -18,7 +18,7 @@ HOSTS = {"a": "SHARED", "b": "SHARED", "c": "SPLITDUPLEX", "d": "FATPIPE"}
 BANDWIDTH = {"a": 3e6, "b": 5e6, "c": 7e6, "d": 1e6}
 LATENCY = {"a": 1e-3, "b": 0.4, "c": 2e-3, "d": 0.0}
 MODELS = {
-    "usual": "",
+    "default": "",
     "CM02": '<prop id="network/model" value="CM02"/>',
     "CM02 alone": '<prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/>',
     "LV08 alone": '<prop id="network/crosstraffic" value="no"/>',

@@ -78,9 +78,9 @@ def test_power_over_time_by_hand():
 
 def test_the_schedule_is_the_same():
     """Watts change no start: nobody knows them."""
-    measured, usual = (run(scenario(JOBS, power=power)).trace for power in (("measured",), ()))
-    assert measured.start_time_s.tolist() == usual.start_time_s.tolist()
-    assert not len(usual.load)
+    measured, default = (run(scenario(JOBS, power=power)).trace for power in (("measured",), ()))
+    assert measured.start_time_s.tolist() == default.start_time_s.tolist()
+    assert not len(default.load)
 
 
 WATTS = st.one_of(st.floats(LEAST_W + 1e-3, MOST_W), st.just(MOST_W), st.just(math.nan))

@@ -287,8 +287,8 @@ class Backfilling(ParallelQueue):
         if self.reservations == "recomputed":
             super().prepare(system, rng)
             return
-        for name, usual in (("order", "fcfs"), ("depth", None), ("estimate", "requested"), ("backfill_order", None)):
-            if getattr(self, name) != usual:
+        for name, default in (("order", "fcfs"), ("depth", None), ("estimate", "requested"), ("backfill_order", None)):
+            if getattr(self, name) != default:
                 raise InputError(f"Parameter {name!r} of {self._id} has no effect with permanent reservations.")
         permanent = variant("reservations", "permanent", f"Parameter 'reservations' of {self._id}")
         self.permanent_ = permanent(self._id, system, self.dropping_threshold, self.cluster_choice)

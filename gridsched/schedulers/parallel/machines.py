@@ -247,9 +247,9 @@ class EachNode(CountedNodes):
         self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
     ) -> Booleans:
         """Return which jobs start as long as none overtakes, and the first of each partition that then cannot."""
-        self._reservations, usual = 0, self._reservations
+        self._reservations, default = 0, self._reservations
         decisions = self._chosen(state, queue, run_time_s, longest_s, size, end)
-        self._reservations = usual
+        self._reservations = default
         first: Booleans = np.isin(queue, [each.task for each in decisions])
         partition = self._jobs.partition[queue]
         for k in np.unique(partition[~first]).tolist():

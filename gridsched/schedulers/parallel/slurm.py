@@ -187,9 +187,9 @@ class Slurm(ParallelQueue):
             if name in LIMITS and equals:
                 given[name] = int(text) if text.isdecimal() and len(text) < 10 else text
         limits = {}
-        for name, (usual, least) in LIMITS.items():
+        for name, (default, least) in LIMITS.items():
             own = getattr(self, name)
-            limits[name] = given.get(name, usual) if own is None else own
+            limits[name] = given.get(name, default) if own is None else own
             check_whole_number(self._id, name, limits[name], least)
         return limits
 

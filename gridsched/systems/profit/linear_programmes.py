@@ -23,7 +23,7 @@ from gridsched.systems.profit.profit_lp import most_profit
 
 #: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
 #: the front (paper 003, V-B).
-USUAL_GAMMA = 1.2
+DEFAULT_GAMMA = 1.2
 #: Corners of a front that are looked at; one of more is cut evenly.
 MOST_CORNERS = 1000
 
@@ -32,7 +32,7 @@ def priced(bag: TypedBag, told: Tariff | None, gamma: float | None = None) -> Ta
     """Return what profits are counted by: what is told, or `gamma` times the least energy."""
     if told is not None and gamma is None:
         return told
-    factor = USUAL_GAMMA if gamma is None else gamma
+    factor = DEFAULT_GAMMA if gamma is None else gamma
     return (told or Tariff(price=0.0)).priced(factor, least_energy(bag).energy_j)
 
 

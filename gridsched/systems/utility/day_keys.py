@@ -87,19 +87,19 @@ class DayKeys(SystemKeys):
     def horizon_s(self) -> float:
         """Length of the simulated time [s]."""
 
-    def rules_until(self, horizon_s: float, **usual: Any) -> Rules:
+    def rules_until(self, horizon_s: float, **default: Any) -> Rules:
         """Return the rules of the run that the keys say.
 
         Parameters
         ----------
         horizon_s : float
             End of the simulated time [s].
-        **usual
+        **default
             Values of keys that are not set; of an energy budget, if there is one.
         """
         rules = {name: getattr(self, name) for name in _RULE_KEYS}
         if rules["energy_budget_j"] is not None or rules["money_budget"] is not None:
-            rules |= {name: each for name, each in usual.items() if rules[name] is None}
+            rules |= {name: each for name, each in default.items() if rules[name] is None}
         return with_keys(Rules(horizon_s=horizon_s), rules)
 
     def written(self, output: Path) -> list[Path]:

@@ -86,7 +86,7 @@ class _Graph:
         self._sizes: dict[str, tuple[str, int]] = {}  # of nodes, with the line
         self._first: dict[str, int] = {}  # line of the first mention
         self._edges: dict[tuple[str, str], float] = {}
-        self._usual: dict[str, dict[str, str]] = {word: {} for word in _WORDS}
+        self._default: dict[str, dict[str, str]] = {word: {} for word in _WORDS}
 
     def _take(self) -> _Token:
         """Return the token that is next, and go on to the one behind it."""
@@ -139,7 +139,7 @@ class _Graph:
                 f"{self._path}, line {first.line}: subgraphs cannot be read; write their nodes and edges without them."
             )
         if word in _WORDS and self._is_mark("["):
-            self._usual[word] |= self._attributes()
+            self._default[word] |= self._attributes()
             return
         if self._is_mark("="):  # of the graph
             self._take()
@@ -153,8 +153,8 @@ class _Graph:
         for node in nodes:
             self._first.setdefault(node.text, node.line)
         if len(nodes) == 1:
-            self._add_node(first, {**self._usual["node"], **given})
-        size = {**self._usual["edge"], **given}.get("size", "0")
+            self._add_node(first, {**self._default["node"], **given})
+        size = {**self._default["edge"], **given}.get("size", "0")
         for tail, head in pairwise(nodes):
             where, what = f"{self._path}, line {head.line}", f"size of {tail.text[:80]} -> {head.text[:80]}"
             pair = tail.text, head.text

@@ -82,7 +82,7 @@ def _read_1_4(path: Path, workflow: Any, lines: Mapping[str, int]) -> list[Recor
             files = task.reads if link == "input" else task.makes
             if label in files:
                 raise InputError(f"{where}: file {label[:80]!r} is {link} twice.")
-            size = _either(file, "sizeInBytes", "size", usual=0)
+            size = _either(file, "sizeInBytes", "size", default=0)
             files[label] = number(size, where, f"size of file {label[:80]!r}")
         tasks.append(task)
     return tasks
@@ -129,7 +129,7 @@ def _speeds(owner: Any, path: Path) -> dict[str, float]:
 
 def _add_machine(task: Recorded, entry: Any, speeds: Mapping[str, float], where: str) -> None:
     """Note how many cores a task had, and how fast they are; of several machines the speed must be one."""
-    cores = number(_either(entry, "coreCount", "cores", usual=1), where, "coreCount", _MOST_CORES)
+    cores = number(_either(entry, "coreCount", "cores", default=1), where, "coreCount", _MOST_CORES)
     task.cores = max(1, round(cores))
     single = entry.get("machine")
     names = [single] if isinstance(single, str) else _names(entry, "machines", where)
@@ -140,9 +140,13 @@ def _add_machine(task: Recorded, entry: Any, speeds: Mapping[str, float], where:
         task.speed = found.pop()
 
 
-def _either(entry: Any, *keys: str, usual: Any = None) -> Any:
+def _either(entry: Any, *keys: str, default: Any = None) -> Any:
     """Return the value of the first of some keys that an object has."""
-    return next((entry[key] for key in keys if entry.get(key) is not None), usual) if isinstance(entry, dict) else usual
+    return (
+        next((entry[key] for key in keys if entry.get(key) is not None), default)
+        if isinstance(entry, dict)
+        else default
+    )
 
 
 def _text(value: Any, what: str) -> str:
@@ -158,9 +162,9 @@ def _names(entry: Any, key: str, where: str) -> list[str]:
     return list(names)
 
 
-def _entry(content: Any, key: str, kind: type, where: str, usual: Any = None) -> Any:
+def _entry(content: Any, key: str, kind: type, where: str, default: Any = None) -> Any:
     """Return an entry of an object of JSON, of the type that it must have."""
-    value = content.get(key, usual) if isinstance(content, dict) else None
+    value = content.get(key, default) if isinstance(content, dict) else None
     if not isinstance(value, kind):
         words = {"str": "a text", "dict": "an object", "list": "a list"}[kind.__name__]
         raise InputError(f"{where}: {key!r} is required and must be {words}; found {type(value).__name__}.")

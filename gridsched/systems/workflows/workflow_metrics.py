@@ -19,7 +19,7 @@ WORKFLOW = Condition(
     "tasks of one core that wait for each other",
     lambda run: run.trace.tasks.dependencies is not None and run.trace.tasks.are_serial,
     "bag",
-    usual=False,
+    default=False,
 )
 
 

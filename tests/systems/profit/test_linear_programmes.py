@@ -215,9 +215,9 @@ def test_a_bag_of_sizes_runs_as_planned(driver):
 def test_unused_hosts_are_off_by_hand(driver):
     """E5 at 180 money: 12 tasks on the slow machine, 48 s; the fast one draws no idle power."""
     scenario = example(tariff=Tariff(price=180), idle_w=np.array([1.0, 0.25]), driver=driver)
-    usual = run(scenario).summary()
+    default = run(scenario).summary()
     saving = run(replace(scenario, parameters={"power_off_unused": True})).summary()
-    assert usual["energy_j"] == pytest.approx(120.0 + 48 * 1.0, rel=1e-12)
+    assert default["energy_j"] == pytest.approx(120.0 + 48 * 1.0, rel=1e-12)
     assert saving["energy_j"] == pytest.approx(120.0, rel=1e-12)
     assert saving["makespan_s"] == 48.0
     assert saving["profit"] == pytest.approx(60.0, rel=1e-12)

@@ -145,12 +145,12 @@ def test_reference_times_grow_with_priority():
 def test_the_load_factor_multiplies_all_times():
     """Times and energies twice as large, nothing else drawn anew; log's jobs have their own."""
     spec = ParallelDay(seed=2, **SMALL)
-    usual = generate_parallel_day(spec)
+    default = generate_parallel_day(spec)
     loaded = generate_parallel_day(spec.model_copy(update={"load_factor": 2.0}))
-    assert (loaded.estimates.time_s == 2.0 * usual.estimates.time_s).all()
-    assert (loaded.estimates.energy_j == 2.0 * usual.estimates.energy_j).all()
-    assert loaded.tasks.submit_time_s.tolist() == usual.tasks.submit_time_s.tolist()
-    assert loaded.tasks.width.tolist() == usual.tasks.width.tolist()
+    assert (loaded.estimates.time_s == 2.0 * default.estimates.time_s).all()
+    assert (loaded.estimates.energy_j == 2.0 * default.estimates.energy_j).all()
+    assert loaded.tasks.submit_time_s.tolist() == default.tasks.submit_time_s.tolist()
+    assert loaded.tasks.width.tolist() == default.tasks.width.tolist()
     with pytest.raises(InputError, match=r"load_factor.*jobs_swf"):
         ParallelDay(jobs_swf="log.swf", load_factor=2.0)
 
