@@ -76,7 +76,7 @@ def loaded(asked: RunSpec) -> LoadedScenario:
         missing = "options '--platform FILE' and" if isinstance(asked.platform, NoPlatform) else "option"
         raise InputError(f"Missing {missing} '--workload FILE'.")
     with _time_limit(asked.timeout_s):
-        return ScenarioMaker({}, Path()).make(asked, spelled=option_name)
+        return ScenarioMaker({}, Path()).make(asked, format_key=option_name)
 
 
 @dataclass

@@ -145,7 +145,7 @@ def generate(
         check_targets({"-o": [output]}, [generator], force=force)
         parameters = read_generator(generator)
     else:
-        parameters = checked_parameters(keys, "workload generate", spelled=option_name)
+        parameters = checked_parameters(keys, "workload generate", format_key=option_name)
     lines = _write_generated(parameters, output, generator, force=force)
     if not quiet:
         console().print("\n".join(lines))

@@ -137,13 +137,13 @@ def given_keys(record: object) -> dict[str, Any]:
     return given
 
 
-def with_keys(record: Record, values: Mapping[str, Any], spelled: Callable[[str], str] = str) -> Record:
+def with_keys(record: Record, values: Mapping[str, Any], format_key: Callable[[str], str] = str) -> Record:
     """Return a record with other values of some keys; see `changed_fields`."""
-    return replace(record, **changed_fields(type(record), values, vars(record), spelled))  # type: ignore[type-var]
+    return replace(record, **changed_fields(type(record), values, vars(record), format_key))  # type: ignore[type-var]
 
 
 def changed_fields(
-    record: type, values: Mapping[str, Any], current: Mapping[str, Any], spelled: Callable[[str], str] = str
+    record: type, values: Mapping[str, Any], current: Mapping[str, Any], format_key: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """Return the fields of a record that other values of some keys change.
 
@@ -155,7 +155,7 @@ def changed_fields(
         Key -> value. A key of an inner record that is None changes nothing.
     current : mapping
         Field -> what it is now, where that is not None.
-    spelled : callable
+    format_key : callable
         Says how a key is written where the values come from, for messages.
 
     Raises
@@ -178,7 +178,7 @@ def changed_fields(
             hint = next(info.annotation for field, info in _described(record) if field.name == outer)
             made = typing.cast(type, _inner_record(hint))
             names = {key.path[1]: key.name for key in keys.values() if key.path[0] == outer}
-            _check_needed(made, names, parts, spelled)
+            _check_needed(made, names, parts, format_key)
             changes[outer] = made(**parts)
         else:
             one_of = getattr(before, "ONE_OF", ())
@@ -389,16 +389,18 @@ def _inner_record(annotation: Any) -> type | None:
 
 
 def _check_needed(
-    inner: type, keys: Mapping[str, str], parts: Mapping[str, Any], spelled: Callable[[str], str]
+    inner: type, keys: Mapping[str, str], parts: Mapping[str, Any], format_key: Callable[[str], str]
 ) -> None:
     """Refuse parts, by their fields, of which no inner record can be made; `keys` has the name of each field."""
     one_of, first = getattr(inner, "ONE_OF", ()), next(iter(parts))
     if one_of and not any(name in parts for name in one_of):
-        needed = " or ".join(spelled(keys[name]) for name in one_of)
-        raise InputError(f"{spelled(keys[first])} has no effect without {needed}; give one of them, too.")
+        needed = " or ".join(format_key(keys[name]) for name in one_of)
+        raise InputError(f"{format_key(keys[first])} has no effect without {needed}; give one of them, too.")
     for field in fields(inner):
         if field.default is MISSING and field.name not in parts:
-            raise InputError(f"{spelled(keys[first])} has no effect without {spelled(keys[field.name])}; give it, too.")
+            raise InputError(
+                f"{format_key(keys[first])} has no effect without {format_key(keys[field.name])}; give it, too."
+            )
 
 
 def with_fields(fields: Mapping[str, Any]) -> Callable[[type[Model]], type[Model]]:

@@ -109,13 +109,13 @@ class ScenarioMaker:
             load_policies([checked_file(self._inputs[digest], digest)])
             self._imported.add(digest)
 
-    def make(self, spec: RunSpec, *, spelled: Callable[[str], str] = str) -> LoadedScenario:
+    def make(self, spec: RunSpec, *, format_key: Callable[[str], str] = str) -> LoadedScenario:
         """Return the scenario of a described run, with its files read.
 
         Parameters
         ----------
         spec : RunSpec
-        spelled : callable
+        format_key : callable
             Says how a key is written where the description comes from, for messages.
 
         Raises
@@ -132,7 +132,7 @@ class ScenarioMaker:
         rules = vars(shared.whole.rules)
         return LoadedScenario.of_system(
             shared.whole,
-            **changed_fields(LoadedScenario, self._settings(spec), rules, spelled),
+            **changed_fields(LoadedScenario, self._settings(spec), rules, format_key),
             platform_file=shared.platform_file,
             trace=shared.trace,
             left_out=shared.left_out,

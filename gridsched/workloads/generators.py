@@ -114,7 +114,7 @@ def generator_of(parameters: GeneratorKeys) -> BagGenerator | SystemGenerator:
 
 
 def checked_parameters(
-    values: Mapping[str, Any], owner: str, *, folder: str | Path | None = None, spelled: Callable[[str], str] = str
+    values: Mapping[str, Any], owner: str, *, folder: str | Path | None = None, format_key: Callable[[str], str] = str
 ) -> GeneratorKeys:
     """Return the keys of a generator, checked.
 
@@ -126,7 +126,7 @@ def checked_parameters(
         What the message begins with.
     folder : path, optional
         Where files lie that are named.
-    spelled : callable
+    format_key : callable
         Says how a key is written where the values come from.
 
     Raises
@@ -137,11 +137,11 @@ def checked_parameters(
     kind = values.get("kind", "bag")
     if not isinstance(kind, str) or kind not in GENERATORS:
         raise InputError(
-            f"{owner}: {spelled('kind')} is {kind!r}. {did_you_mean(str(kind), GENERATORS)}"
+            f"{owner}: {format_key('kind')} is {kind!r}. {did_you_mean(str(kind), GENERATORS)}"
             f"Allowed: {', '.join(GENERATORS)}."
         )
     generator = GENERATORS[kind]
-    parameters = _checked(generator, values, owner, spelled)
+    parameters = _checked(generator, values, owner, format_key)
     files = {
         name: str(Path(folder or ".") / value)
         for name in generator.file_keys
@@ -151,7 +151,7 @@ def checked_parameters(
 
 
 def _checked(
-    generator: Generator[Any, Any], values: Mapping[str, Any], owner: str, spelled: Callable[[str], str]
+    generator: Generator[Any, Any], values: Mapping[str, Any], owner: str, format_key: Callable[[str], str]
 ) -> GeneratorKeys:
     model = generator.model
     try:
@@ -159,6 +159,6 @@ def _checked(
     except ValidationError as error:
         first = gravest(error)
         reason = complaint(first, model.model_fields, generator.declared.document)
-        raise InputError(f"{owner}: {spelled(key_name(first['loc']))} {reason}") from None
+        raise InputError(f"{owner}: {format_key(key_name(first['loc']))} {reason}") from None
     except InputError as error:  # keys that contradict each other
         raise InputError(f"{owner}: {error}") from None

@@ -131,7 +131,7 @@ class OptimizeOptions:
             raise InputError(f"--gamma is {self.gamma:g}; it must be from 0 to 1e+09.")
         free = {} if self.gamma is None else {"price": 0.0}
         asked = Scenario(self.platform, self.workload or "")
-        costs = with_keys(asked, free | self.settings, spelled=option_name).tariff
+        costs = with_keys(asked, free | self.settings, format_key=option_name).tariff
         if self.gamma is None or costs is None:
             return costs
         from gridsched.optimize.pareto_front import least_energy
@@ -165,7 +165,7 @@ class CarbonOptions:
         if "carbon_forecast" in self.settings:
             raise InputError("The linear program knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
-        settings = with_keys(Scenario(self.platform, self.workload), self.settings, spelled=option_name)
+        settings = with_keys(Scenario(self.platform, self.workload), self.settings, format_key=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
             raise InputError("Missing option '--carbon': the emissions of a joule are unknown (docs/carbon.md).")
