@@ -351,9 +351,9 @@ def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
     """
     from gridsched.reproduction.claims import NO_DATA
 
-    open_ones = [finding for finding in findings if finding.complaint]
+    open_ones = [finding for finding in findings if finding.problem]
     for finding in open_ones:
-        say(f"claim {finding.claim.id}: {finding.complaint}")
+        say(f"claim {finding.claim.id}: {finding.problem}")
     run, planned = results.study.replicates, results.study.planned_replicates
     if run < planned and open_ones:
         say(f"{run} of the study's {planned} replicates: what they miss is no failure.")

@@ -296,7 +296,7 @@ class Controller:
             if run.n_executing and not progress.woken:
                 if progress.idle_wakeups:
                     progress.idle_wakeups.clear()
-            elif run.open_tasks and (why := progress.complaint(now, due[0])) is not None:
+            elif run.open_tasks and (why := progress.stall_reason(now, due[0])) is not None:
                 raise IncompleteRun(self.what_is_left(why))
         if self._parks:
             dispatch.park_idle_hosts(now)

@@ -83,7 +83,7 @@ class Progress:
         if what == "period":
             self.idle_wakeups[what] += 1
 
-    def complaint(self, now: float, event_due: bool) -> str | None:
+    def stall_reason(self, now: float, event_due: bool) -> str | None:
         """Say why a run with open tasks will never end, as it is after an instant; None if it may.
 
         Parameters

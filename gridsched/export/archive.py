@@ -31,7 +31,7 @@ from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
-from gridsched.model.records import complaint, gravest, key_name
+from gridsched.model.records import gravest, key_name, problem_of
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.staged_files import StagedFiles
@@ -195,7 +195,7 @@ def _validated(kind: type[T], record: Any, owner: str = "", *path: str) -> T:
     except ValidationError as error:
         first = gravest(error)
         where = key_name((*path, *first["loc"]))
-        raise InputError(f"{owner}{where} {complaint(first)}") from None
+        raise InputError(f"{owner}{where} {problem_of(first)}") from None
 
 
 def as_json(platform: Platform) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def checked(model: type[Model], values: Mapping[str, Any], owner: str = "") -> M
         raise InputError(f"{owner}{name} is {value_text}; {legal}.") from None
 
 
-def _legal(info: FieldInfo, unit: str, complaint: str) -> str:
+def _legal(info: FieldInfo, unit: str, problem: str) -> str:
     """Return what is allowed, all limits at once, as the end of a sentence."""
     limits = []
     for each in info.metadata:
@@ -283,7 +283,7 @@ def _legal(info: FieldInfo, unit: str, complaint: str) -> str:
             limits.append("finite")
     if limits:
         return f"it must be {' and '.join(limits)}"
-    return complaint.replace("Input should", "it must")
+    return problem.replace("Input should", "it must")
 
 
 def key_name(path: Sequence[str | int]) -> str:
@@ -315,12 +315,12 @@ def shown_value(value: Any) -> str:
 
 
 def gravest(error: ValidationError) -> ErrorDetails:
-    """Return the complaint to show first: a mistyped key explains a missing one."""
+    """Return the problem to show first: a mistyped key explains a missing one."""
     return by_gravity(error)[0]
 
 
 def by_gravity(error: ValidationError) -> list[ErrorDetails]:
-    """Return a complaint for each key that has one, mistyped keys first."""
+    """Return a problem for each key that has one, mistyped keys first."""
     of_key: dict[object, ErrorDetails] = {}
     for each in sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden"):
         of_key.setdefault(each["loc"][:1], each)
@@ -344,7 +344,7 @@ _WANTED = {
 }
 
 
-def complaint(error: ErrorDetails, legal: Collection[str] = (), document: str = "") -> str:
+def problem_of(error: ErrorDetails, legal: Collection[str] = (), document: str = "") -> str:
     """Return what is wrong with a key, as a sentence that follows the key's name.
 
     Parameters

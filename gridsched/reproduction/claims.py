@@ -49,7 +49,7 @@ class Finding:
         Why it is missed, or what decides it.
     run_ids : tuple of str
         Stored runs that support the explanation.
-    complaint : str
+    problem : str
         Why the claim counts as unsettled; empty if it is settled.
     """
 
@@ -59,7 +59,7 @@ class Finding:
     verdict: str
     explanation: str = ""
     run_ids: tuple[str, ...] = ()
-    complaint: str = ""
+    problem: str = ""
 
     @property
     def off_by_percent(self) -> float:
@@ -88,11 +88,11 @@ def _finding(results: StudyResults, claim: Claim) -> Finding:
     measured = measure_claim(results, claim)
     finding = Finding(claim, measured.interval, measured.detail, verdict_of(claim, measured.interval))
     if finding.verdict == NO_DATA:
-        return replace(finding, complaint=f"no verdict: {measured.detail}")
+        return replace(finding, problem=f"no verdict: {measured.detail}")
     if finding.verdict == REPRODUCED or (finding.verdict == NOT_DISTINGUISHABLE and not claim.explanation):
         return finding
-    ids, complaint = supporting_runs(results, claim)
-    return replace(finding, explanation=claim.explanation, run_ids=ids, complaint=complaint)
+    ids, problem = supporting_runs(results, claim)
+    return replace(finding, explanation=claim.explanation, run_ids=ids, problem=problem)
 
 
 def measure_claim(results: StudyResults, claim: Claim) -> Measured:
@@ -182,7 +182,7 @@ def supporting_runs(results: StudyResults, claim: Claim) -> tuple[tuple[str, ...
     Returns
     -------
     run_ids : tuple of str
-    complaint : str
+    problem : str
         Empty if there is an explanation and each entry of `run_ids` finds a finished run.
     """
     if not claim.explanation.strip():

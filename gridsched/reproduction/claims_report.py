@@ -164,7 +164,7 @@ def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
                 "tolerance_ground": f.claim.ground.text,
                 **_keys_of(f, "verdict", "explanation"),
                 "run_ids": " ".join(f.run_ids),
-                "complaint": f.complaint,
+                "problem": f.problem,
             }
             for f in findings
         ]
@@ -273,16 +273,16 @@ def _readings(results: StudyResults, readings: Sequence[Reading], files: ReportF
 def _claims(name: str, findings: Sequence[Finding], files: ReportFiles) -> dict[str, Any]:
     links = files.table("claims", claims_table(findings), findings_frame(findings)).files
     text = claims_markdown(findings, f"{name}: the paper's claims beside our runs")
-    complaints: dict[str, list[str]] = {}
+    problems: dict[str, list[str]] = {}
     for finding in findings:
-        if finding.complaint:
-            shown = finding.complaint[:1].upper() + finding.complaint[1:]
-            complaints.setdefault(shown, []).append(finding.claim.id)
+        if finding.problem:
+            shown = finding.problem[:1].upper() + finding.problem[1:]
+            problems.setdefault(shown, []).append(finding.claim.id)
     return {
         "counts": counts_text(findings),
         "files": [*links, files.put("claims.md", text)],
         "how": HOW.replace("*", ""),
-        "complaints": complaints,
+        "problems": problems,
         "header": HEADER,
         "rows": [(_VERDICTS[each.verdict], finding_cells(each)) for each in findings],
         "why": WHY,

@@ -116,7 +116,7 @@ def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:
 
 
 def no_planner(scheduler: str) -> str:
-    """Return the complaint about a scheduler that plans by no programme."""
+    """Return the problem about a scheduler that plans by no programme."""
     ids = [each.id for each in entries() if "typed" in each.accepts]
     planners = [id for id in usable(ids) if hasattr(scheduler_class(id), "divided")]
     return (

@@ -32,7 +32,7 @@ from pydantic import (
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_bytes, is_file_name
-from gridsched.model.records import complaint, given_keys, gravest, key_name, keys_of, number_or_text, with_fields
+from gridsched.model.records import given_keys, gravest, key_name, keys_of, number_or_text, problem_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
@@ -349,7 +349,7 @@ class RunSpec(Section):
             spec = cls.model_validate(with_tuples(sections))
         except ValidationError as error:
             first = gravest(error)
-            raise InputError(f"The description of a run: {key_name(first['loc'])} {complaint(first)}") from None
+            raise InputError(f"The description of a run: {key_name(first['loc'])} {problem_of(first)}") from None
         for key, file in spec.files():
             if isinstance(file, str):
                 raise InputError(

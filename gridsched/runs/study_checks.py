@@ -174,8 +174,8 @@ class _Checks:
 
     def metric(self, path: KeyPath, name: str | None) -> None:
         """Refuse what is no metric of these runs; None names none."""
-        if name is not None and (complaint := no_metric(name, self._metrics)):
-            self._document.refuse(path, complaint)
+        if name is not None and (problem := no_metric(name, self._metrics)):
+            self._document.refuse(path, problem)
 
     def label(self, path: KeyPath, label: str, legal: Iterable[str]) -> None:
         """Refuse what is none of some labels."""

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean, error_of_policy
-from gridsched.model.records import complaint, gravest, key_name, shown_value
+from gridsched.model.records import gravest, key_name, problem_of, shown_value
 from gridsched.runs.claims_schema import BEST_OTHER, Claim, Explanation, Ours
 from gridsched.runs.expressions import full_name
 from gridsched.runs.study_axes import Axis
@@ -89,7 +89,7 @@ def _names_in(path: Path) -> Mapping[str, Any]:
     except ValidationError as error:
         first = gravest(error)
         key = key_name(first["loc"]) if first["loc"] else "a value"
-        raise InputError(f"{path}: in a {error.title}, {key} {complaint(first)}") from None
+        raise InputError(f"{path}: in a {error.title}, {key} {problem_of(first)}") from None
     except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
         raise InputError(f"{path}: cannot be run: {error_of_policy(error)}") from None
 

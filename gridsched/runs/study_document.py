@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
-from gridsched.model.records import by_gravity, complaint, gravest, key_name, shown_value
+from gridsched.model.records import by_gravity, gravest, key_name, problem_of, shown_value
 from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
 from gridsched.renamed import with_new_names
@@ -171,9 +171,9 @@ class StudyDocument:
     settings: dict[str, Any]
     parent: str | None = None
 
-    def refuse(self, path: KeyPath, complaint: str) -> NoReturn:
+    def refuse(self, path: KeyPath, problem: str) -> NoReturn:
         """Raise the `InputError` about the key at `path`."""
-        raise InputError(f"{_label(self.path, self.parent)}: {key_name(path)} {complaint}")
+        raise InputError(f"{_label(self.path, self.parent)}: {key_name(path)} {problem}")
 
     def check(self, model: type[Model], values: Mapping[str, Any], source: Callable[[str], KeyPath]) -> Model:
         """Return `values` as a `model`.
@@ -191,7 +191,7 @@ class StudyDocument:
             first = gravest(error)
             location = first["loc"] or ("",)
             path = (*source(str(location[0])), *location[1:])
-            self.refuse(path, _complaint(first, model))
+            self.refuse(path, _problem(first, model))
 
 
 def parse_document(text: str, path: str) -> StudyDocument:
@@ -317,8 +317,8 @@ def _document(keys: dict[str, Any], text: str, path: str, parent: str | None = N
         content = Content.model_validate(keys)
     except ValidationError as error:
         first, *others = by_gravity(error)
-        told = [f"{key_name(first['loc'])} {_complaint(first, Content, extra=tuple(Settings.model_fields))}"]
-        told += [f"{key_name(each['loc'])} {complaint(each)}" for each in others[:_MOST_TOLD]]
+        told = [f"{key_name(first['loc'])} {_problem(first, Content, extra=tuple(Settings.model_fields))}"]
+        told += [f"{key_name(each['loc'])} {problem_of(each)}" for each in others[:_MOST_TOLD]]
         more = [f"{len(others) - _MOST_TOLD} more."] if len(others) > _MOST_TOLD else []
         raise InputError(f"{_label(path, parent)}: {' Then: '.join([*told, *more])}") from None
     policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
@@ -340,9 +340,9 @@ def _scheduler_files(schedulers: Any) -> Iterator[str]:
             yield named[0]
 
 
-def _complaint(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ...] = ()) -> str:
+def _problem(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ...] = ()) -> str:
     fields = _model_at(model, error["loc"]).model_fields
-    return complaint(error, (*fields, *(extra if fields is model.model_fields else ())))
+    return problem_of(error, (*fields, *(extra if fields is model.model_fields else ())))
 
 
 def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel]:

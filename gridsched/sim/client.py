@@ -211,14 +211,14 @@ def _understand(
     if outcome.payload is None or outcome.signal:
         is_refusal = outcome.signal == signal.SIGABRT or outcome.status > 0
         if set_up_line and set_up_line not in logged and is_refusal:
-            raise InputError(f"{refusal(where)}: {first_line(_complaint(lines))}.")
-        if (lost := without_route(where, _complaint(lines))) is not None:
+            raise InputError(f"{refusal(where)}: {first_line(_problem(lines))}.")
+        if (lost := without_route(where, _problem(lines))) is not None:
             raise lost
         how = f"exit status {outcome.status}"
         if outcome.signal:
             how = f"signal {outcome.signal} ({signal.Signals(outcome.signal).name})"
         kind = ProcessLost if outcome.signal == signal.SIGKILL else SimulationError
-        raise kind(f"{where} ended by {how}: {_complaint(lines)}")
+        raise kind(f"{where} ended by {how}: {_problem(lines)}")
     try:
         kind, *rest = pickle.loads(outcome.payload)
     except Exception:  # noqa: BLE001 - whatever stands there
@@ -230,7 +230,7 @@ def _understand(
         raise SimulationError(rest[0])
     if kind == "error":
         name, text = rest
-        if name == "SimulationError" and (reason := _complaint(lines, default="")):
+        if name == "SimulationError" and (reason := _problem(lines, default="")):
             text = f"{text} SimGrid printed: {reason}"
         raise getattr(errors, name)(text)
     return rest[0], "\n".join(lines), rest[1]
@@ -240,11 +240,11 @@ def _timed_out(where: str, timeout_s: float | None) -> SimulationError:
     return SimulationError(f"{where}: ended after the time-out of {timeout_s:g} s.")
 
 
-def _complaint(lines: list[str], default: str = "it printed nothing.") -> str:
+def _problem(lines: list[str], default: str = "it printed nothing.") -> str:
     """Return the line of SimGrid's log that tells what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
-    complaints = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
-    return shorten(_STAMP.sub("", complaints[0]).strip()) if complaints else default
+    problems = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
+    return shorten(_STAMP.sub("", problems[0]).strip()) if problems else default
 
 
 def check_policies(paths: Sequence[Path], timeout_s: float | None) -> None:

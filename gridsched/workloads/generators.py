@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.records import complaint, gravest, key_name
+from gridsched.model.records import gravest, key_name, problem_of
 from gridsched.plugins import Table, WorkloadKind, loaded
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _checked(
         return model.model_validate(dict(values))
     except ValidationError as error:
         first = gravest(error)
-        reason = complaint(first, model.model_fields, generator.declared.document)
+        reason = problem_of(first, model.model_fields, generator.declared.document)
         raise InputError(f"{owner}: {format_key(key_name(first['loc']))} {reason}") from None
     except InputError as error:  # keys that contradict each other
         raise InputError(f"{owner}: {error}") from None

@@ -209,7 +209,7 @@ def test_verdicts_and_explanations(tmp_path: Path, small_store: Path):
     assert verdicts.pop("wq-2") == DIRECTION
     assert verdicts.pop("mean") == NOT_DISTINGUISHABLE  # 17.5, but the interval leaves 16 to 18
     assert set(verdicts.values()) == {REPRODUCED}
-    assert not any(finding.complaint for finding in found.values())
+    assert not any(finding.problem for finding in found.values())
     assert len(found["wq-2"].run_ids) == 3
     text = claims_markdown(list(found.values()), "t")
     assert "| **direction only** |" in text
@@ -224,7 +224,7 @@ def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
 
 
 @pytest.mark.parametrize(
-    ("explanation", "complaint"),
+    ("explanation", "problem"),
     [
         ("", "missed without an explanation"),
         ('explanation="because"', "names no run"),
@@ -236,7 +236,7 @@ def test_what_failed_or_is_missing_is_told(tmp_path: Path, small_store: Path):
         ),
     ],
 )
-def test_a_miss_needs_an_explanation_with_runs(tmp_path: Path, small_store: Path, explanation: str, complaint: str):
+def test_a_miss_needs_an_explanation_with_runs(tmp_path: Path, small_store: Path, explanation: str, problem: str):
     """Without text, without runs, or with runs that are not there or failed it is unsettled."""
     text = f"""
 CLAIMS = [Claim("x", "number", "", "s", percent_more("energy_j", "lecsa", "wq", where={{"environment": "low"}}),
@@ -244,7 +244,7 @@ CLAIMS = [Claim("x", "number", "", "s", percent_more("energy_j", "lecsa", "wq", 
 """
     found = findings(tmp_path, small_store, text)["x"]
     assert found.verdict == DIRECTION
-    assert complaint in found.complaint
+    assert problem in found.problem
 
 
 def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
@@ -254,7 +254,7 @@ def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
     results.runs.loc[results.runs["environment"] == "low", "status"] = "failed"
     found = {finding.claim.id: finding for finding in judge(results)}
     assert found["wq-1"].verdict == NO_DATA
-    assert "no verdict" in found["wq-1"].complaint
+    assert "no verdict" in found["wq-1"].problem
     assert found["most"].verdict == NO_DATA
 
 

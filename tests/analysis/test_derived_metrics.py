@@ -298,7 +298,7 @@ def test_they_are_no_other_studys(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("line", "complaint"),
+    ("line", "problem"),
     [
         ('energy_j = "makespan_s"', "expressions.energy_j: is a metric already"),
         ('replicate = "makespan_s"', "expressions.replicate is a column of the results"),
@@ -309,10 +309,10 @@ def test_they_are_no_other_studys(tmp_path: Path):
         ('a = { unit = "J" }', "expressions.a.formula is missing"),
     ],
 )
-def test_a_wrong_expression_is_named(tmp_path: Path, line: str, complaint: str):
+def test_a_wrong_expression_is_named(tmp_path: Path, line: str, problem: str):
     """File and key in one line."""
     with pytest.raises(InputError) as caught:
         study_in(tmp_path, f"\n[expressions]\n{line}\n")
     assert str(caught.value).startswith(str(tmp_path / "small.toml"))
-    assert complaint in str(caught.value)
+    assert problem in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -213,16 +213,16 @@ def test_what_is_missing_gives_no_number(results: StudyResults):
 
 @pytest.mark.systems("utility")
 @pytest.mark.parametrize(
-    ("ours", "complaint"),
+    ("ours", "problem"),
     [
         (percent_of_budget_used("energy_j", "wq", (0, 1)), "series lead to window_energy_j, window_utility"),
         (spread(UTILITY, "wq", "max_replicas"), "max_replicas"),
         (spread(UTILITY, "a", "max_replicas", levels=(7, 9)), "has no 'max_replicas' from 7 to 9"),
     ],
 )
-def test_claims_of_what_a_study_lacks_are_refused(results: StudyResults, ours: Ours, complaint: str):
+def test_claims_of_what_a_study_lacks_are_refused(results: StudyResults, ours: Ours, problem: str):
     """What a statistic needs is named, with the claim."""
-    with pytest.raises(InputError, match=f"Claim 'c': .*{complaint}"):
+    with pytest.raises(InputError, match=f"Claim 'c': .*{problem}"):
         measured(results, ours)
 
 

@@ -366,7 +366,7 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
 
 @pytest.mark.systems("profit")
 @pytest.mark.parametrize(
-    ("kind", "keys", "complaint"),
+    ("kind", "keys", "problem"),
     [
         ("lines", {"more": 'names = ["a", "b"]\nwhere = { tasks = 60 }'}, "2 names for 1 variants"),
         ("lines", {"more": "where = { tasks = 61 }"}, "where.tasks is 61; .* values 30, 60"),
@@ -378,7 +378,7 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
         ),
     ],
 )
-def test_figures_that_cannot_be_drawn(store: Path, kind: str, keys: dict, complaint: str):
+def test_figures_that_cannot_be_drawn(store: Path, kind: str, keys: dict, problem: str):
     """One line that says what is allowed."""
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=problem):
         plotted(store, kind, **keys)

@@ -408,7 +408,7 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "problem"),
     [
         (("{study}", "--store", "{folder}"), "not empty"),
         (("nowhere.toml", "--store", "{folder}/s"), "nowhere.toml: cannot be read"),
@@ -421,15 +421,13 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
         (("{study}", "--store", "{folder}/s/deep", "--records", "--dask", "nowhere"), "--records"),
     ],
 )
-def test_bad_input_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture, arguments: tuple[str, ...], complaint: str
-):
+def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture, arguments: tuple[str, ...], problem: str):
     """Bad input gives one line and exit status 2; no store is begun."""
     words = {"study": write_study(tmp_path), "folder": tmp_path}
     status = main(["study", "run", *(word.format(**words) for word in arguments)])
     err = capsys.readouterr().err
     assert status == 2
-    assert complaint in err
+    assert problem in err
     assert err.count("\n") == 1
     assert not (tmp_path / "s").exists()
 

@@ -379,7 +379,7 @@ def test_a_full_device_is_told(store: Store):
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "problem"),
     [
         ('{"format": "gridsched store", "format_version": 99, "gridsched": "9.9"}', "version 99"),
         ('{"format": "gridsched store", "format_version": 1, "gridsched": "0.0"}', "version 1,"),
@@ -388,12 +388,12 @@ def test_a_full_device_is_told(store: Store):
         ("", "is damaged"),
     ],
 )
-def test_what_is_no_store_of_ours_is_refused(tmp_path: Path, content: str, complaint: str):
+def test_what_is_no_store_of_ours_is_refused(tmp_path: Path, content: str, problem: str):
     """A store of another format, or something else, is refused and left untouched."""
     marker = tmp_path / "store.json"
     marker.write_text(content)
     for open_it in (Store.open, Store.create):
-        with pytest.raises(InputError, match=complaint):
+        with pytest.raises(InputError, match=problem):
             open_it(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["store.json"]
     assert marker.read_text() == content

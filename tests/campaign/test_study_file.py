@@ -193,13 +193,13 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "complaint"), WRONG, ids=range(len(WRONG)))
-def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str, complaint: str):
+@pytest.mark.parametrize(("old", "new", "problem"), WRONG, ids=range(len(WRONG)))
+def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str, problem: str):
     """Whatever is wrong is told with the file and the key."""
     assert old in small
     with pytest.raises(InputError) as raised:
         study_of(small.replace(old, new), tmp_path)
-    assert complaint in str(raised.value)
+    assert problem in str(raised.value)
     assert "s.toml" in str(raised.value)
 
 

@@ -80,7 +80,7 @@ def test_only_reads_several_lines(tmp_path: Path):
 
 @pytest.mark.systems("utility")
 @pytest.mark.parametrize(
-    ("only", "complaint"),
+    ("only", "problem"),
     [
         ("drivers == 'simgrid'", "only is .* 'drivers' is no axis"),
         ("driver ==", "only is .* cannot be read"),
@@ -88,10 +88,10 @@ def test_only_reads_several_lines(tmp_path: Path):
         ("replicate == 7", "only leaves no run"),
     ],
 )
-def test_only_that_is_wrong_is_refused(only: str, complaint: str, tmp_path: Path):
+def test_only_that_is_wrong_is_refused(only: str, problem: str, tmp_path: Path):
     """With file, line and key."""
     line = next(line for line in TEXT.splitlines() if line.startswith("only"))
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=problem):
         study_of(TEXT.replace(line, f'only = "{only}"'), tmp_path)
 
 
@@ -119,7 +119,7 @@ def test_a_generated_system_has_no_platform_section(tmp_path: Path):
 
 @pytest.mark.systems("utility")
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("old", "new", "problem"),
     [
         ("[workload]", 'platform = "p.xml"\n[workload]', "platform is not allowed: the workload"),
         ("[workload]", "mapping_interval_s = 60\n[workload]", r"belongs into \[workload\]"),
@@ -129,10 +129,10 @@ def test_a_generated_system_has_no_platform_section(tmp_path: Path):
         ("task_types = 10", 'etc_csv = "e.csv"', "machines_csv is missing"),
     ],
 )
-def test_sections_that_contradict_are_refused(old: str, new: str, complaint: str, tmp_path: Path):
+def test_sections_that_contradict_are_refused(old: str, new: str, problem: str, tmp_path: Path):
     """A platform or interval beside a generator that brings its own, and keys that clash."""
     assert old in TEXT
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=problem):
         study_of(TEXT.replace(old, new), tmp_path)
 
 

@@ -34,7 +34,7 @@ class Outcome:
         return json.loads(self.out)
 
     @property
-    def complaints(self) -> list[str]:
+    def problems(self) -> list[str]:
         """The lines on stderr."""
         return self.err.splitlines()
 
@@ -66,8 +66,8 @@ def refused(gridsched: Callable[..., Outcome], tmp_path: Path) -> Callable[..., 
             outcome = gridsched(*words)
         assert outcome.status == status, outcome
         assert outcome.out == ""
-        assert len(outcome.complaints) == 1, outcome.err
-        line = outcome.complaints[0]
+        assert len(outcome.problems) == 1, outcome.err
+        line = outcome.problems[0]
         assert line.startswith("gridsched: ")
         assert "internal error" not in line
         assert "Traceback" not in line

@@ -147,10 +147,10 @@ def test_a_disagreement_is_a_failed_run(gridsched, ex_a, simgrid, monkeypatch):
     outcome = gridsched("compare", *ex_a, "--schedulers", "wq,mct", "--json")
     assert outcome.status == 1
     assert [row["scheduler"] for row in outcome.json["results"]] == ["mct"]
-    (complaint,) = outcome.complaints
-    assert "run failed: wq" in complaint
-    assert "host 'h2'" in complaint
-    assert "1e-06" in complaint
+    (problem,) = outcome.problems
+    assert "run failed: wq" in problem
+    assert "host 'h2'" in problem
+    assert "1e-06" in problem
     only = gridsched("compare", *ex_a, "--schedulers", "wq")
     assert (only.status, "agree" in only.out) == (1, False)
 
@@ -214,9 +214,9 @@ def test_a_failed_run_leaves_the_others(gridsched, ex_a, faulty):
     outcome = gridsched("compare", *ex_a, "--driver", "reference", "--schedulers", "wq,broken,lecsa", "--json")
     assert outcome.status == 1
     assert [row["scheduler"] for row in outcome.json["results"]] == ["wq", "lecsa"]
-    assert len(outcome.json["failures"]) == len(outcome.complaints) == 1
+    assert len(outcome.json["failures"]) == len(outcome.problems) == 1
     for word in ("run failed", "broken", "Broken", "99"):
-        assert word in outcome.complaints[0]
+        assert word in outcome.problems[0]
 
 
 def test_nothing_but_failed_runs(gridsched, ex_a, tmp_path, faulty):
@@ -234,7 +234,7 @@ def test_a_bug_in_a_scheduler_is_one_line(gridsched, ex_a, simgrid, faulty):
         command = ["run", *ex_a, "--driver", driver, "--scheduler", "buggy"]
         outcome = gridsched(*command)
         assert (outcome.status, outcome.out) == (1, "")
-        assert len(outcome.complaints) == 1
+        assert len(outcome.problems) == 1
         assert "ZeroDivisionError" in outcome.err
     outcome = gridsched("--traceback", "run", *ex_a, "--driver", "reference", "--scheduler", "buggy")
     assert "Traceback" in outcome.err
@@ -247,9 +247,9 @@ def test_warnings_about_the_platform_come_once(gridsched, write, ex_a):
     odd = zone_xml(host_xml(speed="50f,100f", watts="4:50:50,4:60:60"))
     outcome = gridsched("compare", "--platform", write("p.xml", odd), *ex_a[2:], "--driver", "reference")
     assert outcome.status == 0
-    assert len(outcome.complaints) == 1
-    assert outcome.complaints[0].startswith("gridsched: warning: ")
-    assert "faster" in outcome.complaints[0]
+    assert len(outcome.problems) == 1
+    assert outcome.problems[0].startswith("gridsched: warning: ")
+    assert "faster" in outcome.problems[0]
 
 
 @pytest.mark.parametrize("command", ["run", "compare", "validate"])

@@ -211,8 +211,8 @@ def test_provenance_tells_the_tariff(words, capsys):
 def test_refused(words, money, message, capsys):
     """One line, status 2."""
     assert main([*words, *money]) == 2
-    (complaint,) = capsys.readouterr().err.splitlines()
-    assert message in complaint
+    (problem,) = capsys.readouterr().err.splitlines()
+    assert message in problem
 
 
 @pytest.mark.systems("profit")

@@ -61,7 +61,7 @@ def test_examples_run(simgrid, gridsched, tmp_path, monkeypatch, words):
         lines.insert(0, "gridsched example copy")
     for line in lines:
         outcome = gridsched(*shlex.split(line)[1:])
-        worse = [each for each in outcome.complaints if not each.startswith("gridsched: warning: ")]
+        worse = [each for each in outcome.problems if not each.startswith("gridsched: warning: ")]
         assert (outcome.status, worse) == (0, []), line
 
 

@@ -62,7 +62,7 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def is_one_line(err: str, words: str) -> bool:
-    """Whether a complaint is one line a user can do something with."""
+    """Whether a problem is one line a user can do something with."""
     return (
         err.count("\n") == 1
         and err.startswith("gridsched: ")

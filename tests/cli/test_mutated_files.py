@@ -77,7 +77,7 @@ def wrong_answers(gridsched, folder: Path, command: str, made: tuple[str, ...] =
     }
     if outcome.status == 2:
         faults |= {
-            "not one line": (len(outcome.complaints), outcome.out) != (1, ""),
+            "not one line": (len(outcome.problems), outcome.out) != (1, ""),
             "long line": len(outcome.err) >= 2000,
             "new file": new != set(),
         }
@@ -273,4 +273,4 @@ def test_values_of_options(gridsched, ex_a, option, value):
     if outcome.status == 0:
         json.loads(outcome.out)
     elif outcome.status == 2:
-        assert len(outcome.complaints) == 1
+        assert len(outcome.problems) == 1

@@ -169,8 +169,8 @@ def without(tmp_path: Path):
 )
 def test_the_main_commands_need_none_of_the_heavy_packages(without, words):
     """Small bags and logs run with what is left: NumPy, pydantic, typer and the like."""
-    status, out, complaints = without(HEAVY, *words)
-    assert (status, "Traceback" in complaints) == (0, False), complaints
+    status, out, problems = without(HEAVY, *words)
+    assert (status, "Traceback" in problems) == (0, False), problems
     assert out
 
 
@@ -184,11 +184,11 @@ def test_the_main_commands_need_none_of_the_heavy_packages(without, words):
 )
 def test_a_missing_package_is_named_in_one_line(without, package, words):
     """Exit status 2, the package, how to install it."""
-    status, _, complaints = without(package, *words)
-    assert status in (1, 2), complaints
-    lines = [line for line in complaints.splitlines() if "Configuration change" not in line]
-    assert "Traceback" not in complaints
-    assert any(package in line and "pip install" in line for line in lines), complaints
+    status, _, problems = without(package, *words)
+    assert status in (1, 2), problems
+    lines = [line for line in problems.splitlines() if "Configuration change" not in line]
+    assert "Traceback" not in problems
+    assert any(package in line and "pip install" in line for line in lines), problems
 
 
 # How tables and numbers look.

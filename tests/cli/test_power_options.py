@@ -111,7 +111,7 @@ def test_power_upside_down_is_told(gridsched):
     command = ("run", "--platform", ROOT / "platforms/ex_a.xml", "--workload", ROOT / "examples/ex_a.csv")
     outcome = gridsched(*command, "--scheduler", "wq", "--driver", "reference", "--power", "200:100")
     assert outcome.status == 0
-    assert any("'h1'" in line and "IDLE:EPSILON:BUSY" in line for line in outcome.complaints)
+    assert any("'h1'" in line and "IDLE:EPSILON:BUSY" in line for line in outcome.problems)
 
 
 # --pstate of the commands and of studies, and the attribute pstate of platform files.
@@ -258,7 +258,7 @@ def test_what_simgrid_knows_stays_and_each_line_where_it_was(input_files):
 def test_such_a_file_runs_and_is_checked(gridsched, input_files):
     """SimGrid refuses it as it is, or crashes; energies agree, and a warning names them."""
     assert gridsched("validate", *input_files, "--schedulers", "wq,mct").status == 0
-    (warning,) = gridsched("run", *input_files, "--scheduler", "wq").complaints
+    (warning,) = gridsched("run", *input_files, "--scheduler", "wq").problems
     assert "network/coordinates, host/model, network/TCP_gamma (network/TCP-gamma)" in warning
     checked = gridsched("platform", "check", input_files[1])
     assert checked.status == 0

@@ -63,7 +63,7 @@ def test_a_shifted_wattage_is_found(gridsched, export, host, column):
     shift_wattage(export, host, column)
     outcome = gridsched("validate", export)
     assert outcome.status == 1
-    assert {line.split("host '")[1].split("'")[0] for line in outcome.complaints} == {host, "total"}
+    assert {line.split("host '")[1].split("'")[0] for line in outcome.problems} == {host, "total"}
     assert "agree" not in outcome.out
     assert gridsched("validate", export, "--json").json["differences"] == 2
 
@@ -74,9 +74,9 @@ def test_a_shifted_start_time_is_found(gridsched, export):
     outcome = gridsched("validate", export, "--quiet")
     assert outcome.status == 1
     assert outcome.out == ""
-    assert "host 'h1'" in outcome.complaints[0]
-    assert not any("host 'h2'" in line or "host 'h3'" in line for line in outcome.complaints)
-    assert "1469.99" in outcome.complaints[0]  # (50 - 4) W * 1e-5 s less
+    assert "host 'h1'" in outcome.problems[0]
+    assert not any("host 'h2'" in line or "host 'h3'" in line for line in outcome.problems)
+    assert "1469.99" in outcome.problems[0]  # (50 - 4) W * 1e-5 s less
 
 
 def test_an_export_of_the_reference_driver_has_no_plugin(gridsched, refused, ex_a, tmp_path):

@@ -38,8 +38,8 @@ def test_a_log_runs_as_it_is(gridsched, tmp_path):
         "--json",
     )
     assert outcome.status == 0
-    assert len(outcome.complaints) == 3
-    assert outcome.complaints[0].endswith("(status 2 to 4) (line 10)")
+    assert len(outcome.problems) == 3
+    assert outcome.problems[0].endswith("(status 2 to 4) (line 10)")
     assert outcome.json["energy_model_j"] == 77 * 150 + (4 * 35 - 77) * 50
     told = json.loads((folder / "provenance.json").read_text())
     assert told["left_out"] == outcome.json["provenance"]["left_out"]

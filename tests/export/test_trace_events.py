@@ -184,7 +184,7 @@ def with_member(folder, name, size, *, shape=None, compression=zipfile.ZIP_DEFLA
 
 
 def peak_of_reading(folder):
-    """Return what reading an export takes at its peak [byte], and the complaint or None."""
+    """Return what reading an export takes at its peak [byte], and the problem or None."""
     tracemalloc.start()
     try:
         read_export(folder)
@@ -200,8 +200,8 @@ def test_arrays_that_no_run_has_are_not_unpacked(folder, name):
     """A small file that holds 300 MB of zeros is read in no time, without them."""
     before = peak_of_reading(folder)[0]
     with_member(folder, name, 300 << 20)
-    peak, complaint = peak_of_reading(folder)
-    assert complaint is None
+    peak, problem = peak_of_reading(folder)
+    assert problem is None
     assert peak < before + (16 << 20)
 
 
@@ -209,8 +209,8 @@ def test_arrays_that_no_run_has_are_not_unpacked(folder, name):
 def test_an_archive_that_unpacks_to_far_too_much_is_refused(folder, name):
     """Before it is unpacked, by what it says of itself."""
     with_member(folder, name, 300 << 20)
-    peak, complaint = peak_of_reading(folder)
-    assert "trace.npz: unpacks to 300 MB" in complaint
+    peak, problem = peak_of_reading(folder)
+    assert "trace.npz: unpacks to 300 MB" in problem
     assert peak < 16 << 20
 
 
@@ -229,8 +229,8 @@ def test_an_archive_that_unpacks_to_far_too_much_is_refused(folder, name):
 def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, options):
     """Nothing is put aside for it."""
     with_member(folder, "notes.own", 64, **options)
-    peak, complaint = peak_of_reading(folder)
-    assert "is no whole archive of a run" in complaint
+    peak, problem = peak_of_reading(folder)
+    assert "is no whole archive of a run" in problem
     assert peak < 16 << 20
 
 
@@ -283,8 +283,8 @@ def test_a_size_that_the_archive_understates_is_refused(folder):
     content = path.read_bytes()
     assert content.count(size.to_bytes(4, "little")) >= 1
     path.write_bytes(content.replace(size.to_bytes(4, "little"), (1000).to_bytes(4, "little")))
-    peak, complaint = peak_of_reading(folder)
-    assert complaint is not None
+    peak, problem = peak_of_reading(folder)
+    assert problem is not None
     assert peak < 16 << 20
 
 
@@ -292,6 +292,6 @@ def test_a_description_of_endless_values_is_refused(folder):
     """Each of 30 million empty lists would take 72 bytes."""
     text = np.frombuffer(b"[" + b"[]," * 30_000_000 + b"0]", np.uint8)
     np.savez_compressed(folder / "trace.npz", description=text)
-    peak, complaint = peak_of_reading(folder)
-    assert "20,000,000 values" in complaint
+    peak, problem = peak_of_reading(folder)
+    assert "20,000,000 values" in problem
     assert peak < 512 << 20

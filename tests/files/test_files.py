@@ -278,12 +278,12 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "problem"),
     [(b"ab\xff", "no text in UTF-8 \\(byte 2\\)"), (b"a\0b", "NUL"), (b"abcdefg", "at most 0 MB")],
 )
-def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, complaint: str):
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, problem: str):
     """Other bytes, NUL and files that are too large are told in one line."""
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=problem):
         read_text(path, 6)

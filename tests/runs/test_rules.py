@@ -251,7 +251,7 @@ def test_formulas_by_hand(text: str, value: float | None):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "problem"),
     [
         ("energy", "'energy' is no metric to compute with. Did you mean 'energy_j'?"),
         ("energy_j +", "cannot be read. Write metrics"),
@@ -276,11 +276,11 @@ def test_formulas_by_hand(text: str, value: float | None):
         ("", "cannot be read"),
     ],
 )
-def test_what_a_formula_refuses(text: str, complaint: str):
+def test_what_a_formula_refuses(text: str, problem: str):
     """In one line, with what is allowed."""
     with pytest.raises(InputError) as caught:
         formula("own", text, KNOWN, called="expressions.own")
-    assert complaint in str(caught.value)
+    assert problem in str(caught.value)
     assert str(caught.value).startswith("expressions.own")
 
 

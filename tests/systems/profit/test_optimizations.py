@@ -331,7 +331,7 @@ def test_bags_of_any_kind_are_planned(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("old", "new", "problem"),
     [
         ('"lp_pareto_profit",', '"lp_pareto_profit", "mct",', r"schedulers\[4\].*'mct' follows no"),
         ("price = 300", "price = 300\nhorizon_s = 9", "horizon_s has no effect with the driver"),
@@ -339,10 +339,10 @@ def test_bags_of_any_kind_are_planned(tmp_path: Path):
         ('["optimize", "reference"]', '"optimise"', "'simgrid', 'reference' or 'optimize'"),
     ],
 )
-def test_what_means_nothing_without_execution_is_refused(old, new, complaint, tmp_path: Path):
+def test_what_means_nothing_without_execution_is_refused(old, new, problem, tmp_path: Path):
     """Before the first run, with the key."""
     path = study_file(tmp_path, TEXT.replace(old, new))
-    with pytest.raises(InputError, match=complaint):
+    with pytest.raises(InputError, match=problem):
         Study.from_file(path)
 
 
