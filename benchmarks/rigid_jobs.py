@@ -73,14 +73,14 @@ def on_reference(system, tasks, truth, scheduler: str = "easy_backfilling") -> t
 def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") -> tuple[float, float]:
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.sim.child import PARALLEL_TASKS
-    from gridsched.sim.lead import LeadSession
+    from gridsched.sim.coordinator import CoordinatorSession
     from gridsched.sim.simulated_platform import SimulatedPlatform
 
     gc.disable()
     began = time.process_time()
     controller = controller_of(system, tasks, scheduler)
     simulated = SimulatedPlatform(system.platform, path, cfg=(PARALLEL_TASKS,), log=("root.thresh:error",))
-    session = LeadSession(simulated, controller, truth)
+    session = CoordinatorSession(simulated, controller, truth)
     session.run()
     return time.process_time() - began, controller.now
 

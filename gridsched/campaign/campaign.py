@@ -178,10 +178,10 @@ def run_campaign(
             with LocalPool(min(options.workers or usable_cpus(), number), config) as pool:
                 yield pool
 
-    return lead_campaign(study, store, options, pool, listen)
+    return coordinate_campaign(study, store, options, pool, listen)
 
 
-def lead_campaign(
+def coordinate_campaign(
     study: Study,
     store: Store,
     options: Options,

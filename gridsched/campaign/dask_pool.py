@@ -19,7 +19,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
-from gridsched.campaign.campaign import Listener, Options, Progress, lead_campaign
+from gridsched.campaign.campaign import Listener, Options, Progress, coordinate_campaign
 from gridsched.campaign.local_pool import JobExecutor
 from gridsched.campaign.messages import ATTEMPTS, Answer, Job, WorkerConfig, ended_row, versions
 from gridsched.campaign.store import Store
@@ -120,7 +120,7 @@ def run_dask_campaign(
     timeout_s = study.timeout_s if options.timeout_s is None else options.timeout_s
 
     patience = Patience(wait_s, tell)
-    return lead_campaign(
+    return coordinate_campaign(
         study, store, options, lambda number: DaskPool(address, store.inputs(), timeout_s, patience), listen
     )
 

@@ -134,7 +134,9 @@ class LocalPool:
         self._ended: queue.SimpleQueue[tuple[StudyRun, Answer]] = queue.SimpleQueue()
         self._is_ending = False
         self._executors = [JobExecutor(config) for _ in range(number)]
-        self._threads = [threading.Thread(target=self._lead, args=(each,), daemon=True) for each in self._executors]
+        self._threads = [
+            threading.Thread(target=self._coordinate, args=(each,), daemon=True) for each in self._executors
+        ]
 
     def __enter__(self) -> LocalPool:
         try:
@@ -155,7 +157,7 @@ class LocalPool:
                 executor.stop()
                 thread.join()
 
-    def _lead(self, executor: JobExecutor) -> None:
+    def _coordinate(self, executor: JobExecutor) -> None:
         while (packet := self._packets.get()) is not None:
             for run in packet:
                 if not self._is_ending:

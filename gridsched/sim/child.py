@@ -28,7 +28,7 @@ PARALLEL_TASKS = "host/model:ptask_L07"
 
 
 def choose_execution_mode(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> str:
-    """Choose how to run: ``"parallel tasks"``, ``"transfers"``, ``"network"``, ``"lead"`` or ``"maestro"``.
+    """Choose how to run: ``"parallel tasks"``, ``"transfers"``, ``"network"``, ``"coordinator"`` or ``"maestro"``.
 
     Jobs with profiles, and tasks that make data for others, have a mode each. Messages
     need worker actors. Sets of nodes, cancellation, switched hosts, deployment files and
@@ -58,7 +58,7 @@ def choose_execution_mode(scenario: LoadedScenario, traits: Traits, *, has_sets:
             f"{scenario.tasks.name}: tasks that draw what was measured have no messages; leave these out by "
             "--network none."
         )
-    needs_lead = (
+    needs_coordinator = (
         scenario.deployment is not None
         or bool(scenario.hosts_off)
         or bool(scenario.platform.profiles.states)
@@ -69,14 +69,14 @@ def choose_execution_mode(scenario: LoadedScenario, traits: Traits, *, has_sets:
         or traits.powers_hosts
         or any(item.startswith("tracing") for item in scenario.cfg)
     )
-    if scenario.execution_mode == "maestro" and (needs_lead or scenario.uses_network):
+    if scenario.execution_mode == "maestro" and (needs_coordinator or scenario.uses_network):
         raise InputError(
             "execution_mode='maestro' has no messages, deployment, cancellation, hosts that are switched or "
             "go down, sets of nodes or tracing, which this scenario needs; use execution_mode='auto'."
         )
     if scenario.uses_network:
         return "network"
-    return "lead" if needs_lead or scenario.execution_mode == "actors" else "maestro"
+    return "coordinator" if needs_coordinator or scenario.execution_mode == "actors" else "maestro"
 
 
 def check_precision(scenario: LoadedScenario) -> None:
@@ -203,7 +203,7 @@ def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
         "network": "network:NetworkSession",
         "transfers": "transfers:TransferSession",
         "parallel tasks": "parallel_tasks:ParallelTaskSession",
-        "lead": "metered_session:MeteredSession" if is_metered else "lead:LeadSession",
+        "coordinator": "metered_session:MeteredSession" if is_metered else "lead:LeadSession",
         "maestro": "maestro:MaestroSession",
     }
     module, _, name = kinds[execution_mode].partition(":")

@@ -12,7 +12,7 @@ from ctypes import c_char_p, c_double, c_void_p
 
 from gridsched.engine import Controller, Execution
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.lead import LeadSession
+from gridsched.sim.coordinator import CoordinatorSession
 from gridsched.sim.library import c_function
 from gridsched.sim.simulated_platform import SimulatedPlatform
 
@@ -61,7 +61,7 @@ class BoundExecutions:
             cancel(execution)
 
 
-class MeteredSession(LeadSession):
+class MeteredSession(CoordinatorSession):
     """A run whose jobs have loads of their own (`RunTimes.load`).
 
     Parameters

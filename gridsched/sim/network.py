@@ -92,7 +92,7 @@ class NetworkSession(ActorSession):
         if deployment_file is None:
             master = self.simulated.platform.master
             assert master is not None  # `network="platform"` is refused without
-            self.add_actor(self.simulated.host_named[master.name], "master", self._lead)
+            self.add_actor(self.simulated.host_named[master.name], "master", self._coordinate)
             return
         for workers, is_on in zip(self._workers, self.controller.is_on, strict=True):
             workers[0].is_deployed = is_on
@@ -100,7 +100,7 @@ class NetworkSession(ActorSession):
 
     def _master(self, *_arguments: str) -> None:
         """The actor function ``master``."""
-        self.guarded(self._lead)
+        self.guarded(self._coordinate)
 
     def _worker(self, *_arguments: str) -> None:
         """The actor function ``worker``: the first core of the host it runs on."""
@@ -110,14 +110,14 @@ class NetworkSession(ActorSession):
 
     # ------------------------------------------------------------------ the master's host
 
-    def _lead(self) -> None:
+    def _coordinate(self) -> None:
         """The master: decide at time 0, then whenever there is news.
 
         As the receiver of its mailbox it need not call `get`: results cross the network when they
         are sent, and each is news when it is there. `get` returns them in the order in which they
         were sent, so that a short message would wait for a long one from elsewhere.
         """
-        self._lead_on: Any = self._simgrid.this_actor.get_host()
+        self._coordinator_host: Any = self._simgrid.this_actor.get_host()
         self._master_box.set_receiver(self._simgrid.Actor.self())
         self._decide()
         while not self._is_over:
@@ -149,7 +149,7 @@ class NetworkSession(ActorSession):
         timer = self.controller.next_timer
         if timer < float("inf") and timer not in self._alarms:
             self._alarms.add(timer)
-            self.add_actor(self._lead_on, "alarm", self._ring, timer)
+            self.add_actor(self._coordinator_host, "alarm", self._ring, timer)
 
     def _ring(self, time: float) -> None:
         """An actor that wakes the master at `time` [s]."""
@@ -171,7 +171,7 @@ class NetworkSession(ActorSession):
             self.switch(command)  # at once: no message can be sent to a host that is off
 
     def _check_switch(self, command: TurnOff) -> None:
-        name = self._lead_on.name
+        name = self._coordinator_host.name
         if self.simulated.hosts[command.host].name == name:
             raise InputError(
                 f"{self.controller.scheduler!r} switches off host {name!r}, on which the master "
@@ -204,7 +204,7 @@ class NetworkSession(ActorSession):
             return
         self._reached.add(host)
         try:
-            self._lead_on.route_to(self.simulated.hosts[host])
+            self._coordinator_host.route_to(self.simulated.hosts[host])
         except ValueError as error:
             where = f"SimGrid on {Path(self.simulated.platform.name).name}"
             raise without_route(where, first_line(str(error))) or error from None

@@ -113,9 +113,9 @@ class ParallelTaskSession(ActorSession):
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; a deployment's actors have no part in it."""
-        self.deploy_lead(deployment_file, self._lead)
+        self.deploy_coordinator(deployment_file, self._coordinate)
 
-    def _lead(self) -> None:
+    def _coordinate(self) -> None:
         """Step the controller whenever an execution has ended or something is due."""
         controller = self.controller
         while not controller.done:

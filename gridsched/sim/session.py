@@ -148,11 +148,11 @@ class ActorSession(Session):
             self.simulated.engine.register_actor(name, function)
         self.simulated.engine.load_deployment(text_path(path))
 
-    def deploy_lead(self, deployment_file: Path | None, lead: Callable[..., None]) -> None:
+    def deploy_coordinator(self, deployment_file: Path | None, coordinator: Callable[..., None]) -> None:
         """Make the leading actor of a run without messages to workers, in which a deployment's actors have no part."""
         if deployment_file is not None:
             self.load_deployment(deployment_file, master=_take_no_part, worker=_take_no_part)
-        self.add_actor(self.simulated.clock_host, "lead", lead)
+        self.add_actor(self.simulated.clock_host, "coordinator", coordinator)
 
     def add_actor(self, host: Any, name: str, function: Callable[..., None], *arguments: Any) -> Any:
         """Return a new actor on `host` that calls `function`."""

@@ -37,9 +37,9 @@ class TransferSession(ActorSession):
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor."""
-        self.deploy_lead(deployment_file, self._lead)
+        self.deploy_coordinator(deployment_file, self._coordinate)
 
-    def _lead(self) -> None:
+    def _coordinate(self) -> None:
         """Step the controller whenever something has ended or is due."""
         controller = self.controller
         while True:

@@ -23,7 +23,7 @@ from gridsched.sim.session import ActorSession
 from gridsched.sim.simulated_platform import SimulatedPlatform, check_clocks
 
 
-class LeadSession(ActorSession):
+class CoordinatorSession(ActorSession):
     """A run on executions that one actor starts, awaits and cancels.
 
     Parameters
@@ -54,9 +54,9 @@ class LeadSession(ActorSession):
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; where no message is sent, a deployment's actors have no part."""
-        self.deploy_lead(deployment_file, self._lead)
+        self.deploy_coordinator(deployment_file, self._coordinate)
 
-    def _lead(self) -> None:
+    def _coordinate(self) -> None:
         """Step the controller at each instant; what ends in it, SimGrid has ended before."""
         controller, calendar = self.controller, self._calendar
         while not controller.done:
