@@ -18,8 +18,8 @@ from gridsched.analysis.texts import is_number, value_text
 from gridsched.arrays import Floats
 from gridsched.figures.axes import axis_scale, finish_bars_axis, plain_numbers, share_limits, write_at
 from gridsched.figures.figure_style import legend_below, new_figure
-from gridsched.figures.looks import Look
 from gridsched.figures.marks import KINDS, MOST_LABELS, Series, name_series
+from gridsched.figures.series_styles import SeriesStyle
 
 Direction = Literal["x", "y"]
 _LIMIT = "#a5371b"
@@ -117,7 +117,7 @@ def chart(
     kind: str,
     x: Scale,
     y: Scale,
-    looks: Mapping[Any, Look],
+    styles: Mapping[Any, SeriesStyle],
     *,
     hue: str = "scheduler",
     panels: Sequence[Panel] = (Panel(),),
@@ -137,7 +137,7 @@ def chart(
     kind : str
         One of `KINDS`.
     x, y : Scale
-    looks : mapping
+    styles : mapping
         Value of `hue` -> how the series looks.
     hue : str
         The column of the series; empty if there is one series.
@@ -164,25 +164,25 @@ def chart(
     figure = new_figure(*size)
     grid = figure.add_gridspec(max(panel.row for panel in panels) + 1, max(panel.column for panel in panels) + 1)
     all_axes = [figure.add_subplot(grid[panel.row, panel.column]) for panel in panels]
-    slots = slots or {value: k - (len(looks) - 1) / 2 for k, value in enumerate(looks)}
+    slots = slots or {value: k - (len(styles) - 1) / 2 for k, value in enumerate(styles)}
     width = 0.84 / (max(slots.values()) - min(slots.values()) + 1)
     is_apart = marks.is_apart and (x.levels is not None or y.levels is not None)
-    is_direct = is_direct and len(looks) <= MOST_LABELS
+    is_direct = is_direct and len(styles) <= MOST_LABELS
     plotted: list[tuple[Axes, Series]] = []
     for axes, panel in zip(all_axes, panels, strict=True):
         axes.set_title(panel.title, loc="left")
         rows = panel.chosen(table)
-        for value, look in looks.items():
+        for value, series_style in styles.items():
             part = rows[rows[hue] == value] if hue else rows
             if len(part):
                 shift = slots[value] * width if is_apart else 0.0
                 series = Series(
                     *_numbers(part, x, y, shift),
                     part[filled].to_numpy(dtype=bool) if filled else np.ones(len(part), bool),
-                    look,
-                    look.stroke() | (marks.stroke or {}),
+                    series_style,
+                    series_style.stroke() | (marks.stroke or {}),
                     width,
-                    len(looks),
+                    len(styles),
                     is_flat=y.levels is not None,
                 )
                 marks.draw(axes, series)
@@ -193,7 +193,10 @@ def chart(
     _finish(all_axes, panels, "y", y)
     if is_direct:
         name_series(plotted)
-    entries = [*(marks.handle(look) for look in looks.values() if look.label and not is_direct), *handles]
+    entries = [
+        *(marks.handle(series_style) for series_style in styles.values() if series_style.label and not is_direct),
+        *handles,
+    ]
     legend_below(figure, entries, title=legend or None, handlelength=2.0 if marks.stroke is None else 3.0)
     return figure
 

@@ -16,7 +16,7 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import decimals, is_steep, log_bottom, plain_numbers
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
-from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, Look
+from gridsched.figures.series_styles import BOOT, BUSY, IDLE, OFF, PLAIN, SHUTDOWN, WASTED, SeriesStyle
 from gridsched.metrics import Metric, compared_metrics
 from gridsched.metrics.places import PLOTTED
 
@@ -105,12 +105,12 @@ def _others(table: pd.DataFrame) -> list[Metric]:
     return [each for each in metrics if each.id in (*PLOTTED[place], *ALSO)]
 
 
-def _parts(table: pd.DataFrame) -> list[tuple[pd.Series, Look]]:
+def _parts(table: pd.DataFrame) -> list[tuple[pd.Series, SeriesStyle]]:
     """Return the parts of the energy, of which the legend leaves out what is hardly seen."""
     least = LEAST_SEEN * table["energy_model_j"].max()
     return [
-        (table[name], look if table[name].max() >= least else replace(look, label="_unseen"))
-        for name, look in PARTS
+        (table[name], series_style if table[name].max() >= least else replace(series_style, label="_unseen"))
+        for name, series_style in PARTS
         if table[name].any() or name == "energy_useful_j"
     ]
 
@@ -122,7 +122,7 @@ def _draw_bars(
     label: str,
     unit: str = "",
     best: Best = min,
-    parts: Sequence[tuple[pd.Series, Look]] = (),
+    parts: Sequence[tuple[pd.Series, SeriesStyle]] = (),
 ) -> None:
     """Draw one bar for each scheduler, of parts if there are some; `unit` gets a prefix, `best` tells the best."""
     values = totals.to_numpy()
@@ -132,9 +132,17 @@ def _draw_bars(
         axes.set_xscale("log", nonpositive="clip")
         label, parts = f"{label}, logarithmic", ()
     left = np.zeros(len(values))
-    for part, look in parts or [(totals, PLAIN)]:
+    for part, series_style in parts or [(totals, PLAIN)]:
         widths = np.nan_to_num(part.to_numpy()) / factor
-        axes.barh(range(len(left)), widths, left=left, height=0.68, linewidth=0.6, label=look.label, **look.patch())
+        axes.barh(
+            range(len(left)),
+            widths,
+            left=left,
+            height=0.68,
+            linewidth=0.6,
+            label=series_style.label,
+            **series_style.patch(),
+        )
         left += widths
     _finish(axes, values / factor, idled, label, best)
 

@@ -21,15 +21,15 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of, write_at
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
 from gridsched.figures.figure_file import PlottedFigure, register_figure
-from gridsched.figures.looks import BAR, BOX, LineLook, Look, series_looks
+from gridsched.figures.series_styles import BAR, BOX, LineStyle, SeriesStyle, series_styles
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import DeclaredFigure
 
-_LAST = Look("#d6e2ee", "///", "")
+_LAST = SeriesStyle("#d6e2ee", "///", "")
 #: A box at the largest value must not look cut off by the end of the axis.
 _ROOM = 1.12
-_SINGLE = Look("#8a8a8a", None, "")
-_PAPER: LineLook = {"marker": "D", "markersize": 6, "color": "#a5371b", "linestyle": "none"}
+_SINGLE = SeriesStyle("#8a8a8a", None, "")
+_PAPER: LineStyle = {"marker": "D", "markersize": 6, "color": "#a5371b", "linestyle": "none"}
 #: Quantiles that are kept of a distribution.
 _SHARES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -170,14 +170,14 @@ def best(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     data = pd.concat([_best_and_last(results, declared, family) for family in families], ignore_index=True)
     bests = data[data["bar"] == "best"]
     texts = levels_along(declared.along, [*bests[declared.along], math.inf], declared.infinite).levels or {}
-    looks = {
+    styles = {
         "last": replace(_LAST, label=texts[math.inf]),
         "best": replace(BAR, label=f"best {axis_name(declared.along)} (written in the bar)"),
         "only": _SINGLE,
     }
     x, y = _folded({each: each for each in families}), metric_scale(declared, float(data["mean"].max()))
     slots, size = {"last": -0.5, "only": 0.0, "best": 0.5}, (1.6 + 1.25 * len(families), 4.0)
-    figure = chart(data, "bars", x, y, looks, hue="bar", slots=slots, size=size)
+    figure = chart(data, "bars", x, y, styles, hue="bar", slots=slots, size=size)
     for row in bests.to_dict("records"):
         at, style = (families.index(row["scheduler"]) + 0.21, 0), {"color": "#ffffff", "fontweight": "bold"}
         text = texts[row[declared.along]]
@@ -219,8 +219,8 @@ def lines(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     y = metric_scale(declared, float(data["mean"].abs().max()))
     if data["mean"].min() < 0 < data["mean"].max():
         y = replace(y, origin=0.0)
-    looks, x = series_looks(names_of(declared, families)), numbers_along(declared.along, data[declared.along])
-    figure = chart(data, "lines", x, y, looks, size=(6.4, 4.0 if len(families) <= 4 else 5.0))
+    styles, x = series_styles(names_of(declared, families)), numbers_along(declared.along, data[declared.along])
+    figure = chart(data, "lines", x, y, styles, size=(6.4, 4.0 if len(families) <= 4 else 5.0))
     return plotted_as_declared(declared, figure, data)
 
 
@@ -233,8 +233,8 @@ def points(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     data = data[data[declared.along].isin(rows)].reset_index(drop=True)
     y = replace(levels_along(declared.along, rows, declared.infinite), label=axis_title(declared.along))
     x = metric_scale(declared, float(data["mean"].abs().max()), is_log=True)
-    looks = series_looks(names_of(declared, labels))
-    figure = chart(data, "points", x, y, looks, size=(6.4, 1.4 + 0.55 * len(rows)))
+    styles = series_styles(names_of(declared, labels))
+    figure = chart(data, "points", x, y, styles, size=(6.4, 1.4 + 0.55 * len(rows)))
     for edge in np.arange(0.5, len(rows) - 1):
         figure.axes[0].axhline(edge, color="#c0c0c0", linewidth=0.6)
     return plotted_as_declared(declared, figure, data)
@@ -326,5 +326,5 @@ def violins(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     numbers = [_long(by_level, declared.along).assign(scheduler=label) for label, by_level in samples.items()]
     x = levels_along(declared.along, samples[labels[0]], declared.infinite)
     y = metric_scale(declared, float(data["mean"].abs().max()), "value", least=0.0)
-    figure = chart(pd.concat(numbers), "violins", x, y, series_looks(names_of(declared, labels)))
+    figure = chart(pd.concat(numbers), "violins", x, y, series_styles(names_of(declared, labels)))
     return plotted_as_declared(declared, figure, data)

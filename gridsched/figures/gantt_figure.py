@@ -17,7 +17,7 @@ from gridsched.arrays import Booleans, Floats
 from gridsched.figures.axes import time_axis
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
-from gridsched.figures.looks import BOOT, OFF, SHUTDOWN, Look
+from gridsched.figures.series_styles import BOOT, OFF, SHUTDOWN, SeriesStyle
 from gridsched.model.dependencies import After
 from gridsched.model.timeline import Bars, bars_of, host_timeline
 from gridsched.model.trace import ExecutionEnd, Trace
@@ -33,12 +33,12 @@ MOST_WAITS = 200
 MANY_BARS = 4000
 
 SENT = "#a5371b"
-FINISHED = Look("#a9c6de", None, "finished")
+FINISHED = SeriesStyle("#a9c6de", None, "finished")
 ENDED = {
-    ExecutionEnd.CANCELLED: Look("#fff3dc", "/////", "cancelled copy"),
-    ExecutionEnd.KILLED: Look("#f3c7b8", "xxxxx", "killed"),
-    ExecutionEnd.FAILED: Look("#ffffff", "ooo", "failed"),
-    ExecutionEnd.TIMEOUT: Look("#d9cbe6", "....", "killed at its requested time"),
+    ExecutionEnd.CANCELLED: SeriesStyle("#fff3dc", "/////", "cancelled copy"),
+    ExecutionEnd.KILLED: SeriesStyle("#f3c7b8", "xxxxx", "killed"),
+    ExecutionEnd.FAILED: SeriesStyle("#ffffff", "ooo", "failed"),
+    ExecutionEnd.TIMEOUT: SeriesStyle("#d9cbe6", "....", "killed at its requested time"),
 }
 _CROWDED = ("#8a4b00", "#000000", "#b00000", "#7a7acc")
 CROWDED_ENDED = {end: replace(ENDED[end], face=face, hatch=None) for end, face in zip(ENDED, _CROWDED, strict=True)}
@@ -49,17 +49,19 @@ def _rectangles(left: Floats, right: Floats, top: Floats, bottom: Floats) -> Flo
     return np.stack([np.stack(corner, axis=1) for corner in corners], axis=1)
 
 
-def _draw_areas(axes: Axes, corners: Floats, kinds: dict[Look, Booleans], crowded: bool, **options: Any) -> list[Patch]:
+def _draw_areas(
+    axes: Axes, corners: Floats, kinds: dict[SeriesStyle, Booleans], crowded: bool, **options: Any
+) -> list[Patch]:
     """Draw areas, of corners of shape (areas, corners, 2), by their kinds; return what to say in the legend."""
     legend = []
-    for look, rows in kinds.items():
+    for series_style, rows in kinds.items():
         if rows.any():
-            hatch = None if crowded else look.hatch
+            hatch = None if crowded else series_style.hatch
             some: Any = corners[rows]  # the stubs do not know that it takes arrays (faster)
-            areas = PolyCollection(some, facecolor=look.face, hatch=hatch, rasterized=crowded, **options)
+            areas = PolyCollection(some, facecolor=series_style.face, hatch=hatch, rasterized=crowded, **options)
             areas.set_in_layout(False)  # they lie inside the axes; measuring them takes time
             axes.add_collection(areas, autolim=False)
-            legend.append(Patch(label=look.label, **look.patch()))
+            legend.append(Patch(label=series_style.label, **series_style.patch()))
     return legend
 
 
@@ -107,7 +109,7 @@ def _draw_switching(axes: Axes, trace: Trace) -> list[Patch]:
     """Draw when hosts are off, boot or shut down; return what to say in the legend."""
     timeline = host_timeline(trace)
     states = {OFF: timeline.is_off, BOOT: timeline.is_booting, SHUTDOWN: timeline.is_shutting_down}
-    kinds = {look: rows & (timeline.duration_s > 0) for look, rows in states.items()}
+    kinds = {series_style: rows & (timeline.duration_s > 0) for series_style, rows in states.items()}
     host = timeline.host.astype(np.float64)
     box = _rectangles(timeline.time, timeline.end, host - 0.46, host + 0.46)
     crowded = max(int(rows.sum()) for rows in kinds.values()) > MANY_BARS
@@ -123,8 +125,8 @@ def _draw_executions(axes: Axes, trace: Trace, bars: Bars) -> list[Patch]:
     height = np.where(bars.rows > 1, bars.rows - 1 + share, bars.cores * (share / cores))
     top = bars.top - share / 2 + bars.core * (share / cores)
     box = _rectangles(runs["start"], runs["end"], top, top + height)
-    looks = {ExecutionEnd.FINISHED: FINISHED, **(CROWDED_ENDED if crowded else ENDED)}
-    kinds = {look: runs["outcome"] == end for end, look in looks.items()}
+    styles = {ExecutionEnd.FINISHED: FINISHED, **(CROWDED_ENDED if crowded else ENDED)}
+    kinds = {series_style: runs["outcome"] == end for end, series_style in styles.items()}
     style = {"linewidth": 0 if crowded else 0.4, "edgecolor": "#303030"}
     order = {"zorder": 2.5} if trace.is_parallel else {}  # above the lines between hosts
     legend = _draw_areas(axes, box, kinds, crowded, **style, **order)

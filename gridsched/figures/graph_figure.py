@@ -13,7 +13,7 @@ from gridsched.analysis.graph_layout import RunGraph, run_graph
 from gridsched.arrays import Booleans, Floats
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
-from gridsched.figures.looks import Look, series_looks
+from gridsched.figures.series_styles import SeriesStyle, series_styles
 from gridsched.model.trace import Trace
 
 #: Tasks of up to so many hosts have the host's colour.
@@ -64,12 +64,15 @@ def graph(trace: Trace) -> PlottedFigure:
     axes.set_ylim(bottom + 0.6, top - 0.6)
     width = (_WIDE if max(len(str(label)) for label in trace.tasks.labels.tolist()) > 3 else _SQUARE) * is_named
     legend: list[Artist] = [*_draw_edges(axes, shown, width)]
-    names, looks = [host.name for host in trace.platform.hosts], _host_looks(trace, shown)
+    names, styles = [host.name for host in trace.platform.hosts], _host_styles(trace, shown)
     if is_named:
-        _draw_boxes(axes, trace, shown, looks, min(room, _LONGEST), width)
+        _draw_boxes(axes, trace, shown, styles, min(room, _LONGEST), width)
     else:
-        _draw_dots(axes, shown, looks)
-    legend += [Patch(facecolor=look.face, edgecolor="#303030", label=look.label) for look in looks.values()]
+        _draw_dots(axes, shown, styles)
+    legend += [
+        Patch(facecolor=series_style.face, edgecolor="#303030", label=series_style.label)
+        for series_style in styles.values()
+    ]
     legend_below(figure, [each for each in legend if not str(each.get_label()).startswith("_")])
     return PlottedFigure(
         figure,
@@ -84,16 +87,16 @@ def graph(trace: Trace) -> PlottedFigure:
     )
 
 
-def _host_looks(trace: Trace, shown: RunGraph) -> dict[int, Look]:
+def _host_styles(trace: Trace, shown: RunGraph) -> dict[int, SeriesStyle]:
     """Return how the tasks of each host look; -1 are those that did not finish, and all alike of many hosts."""
     used = np.unique(shown.host).tolist()
     ran = [host for host in used if host >= 0]
-    looks = (
-        series_looks({host: trace.platform.hosts[host].name for host in ran})
+    styles = (
+        series_styles({host: trace.platform.hosts[host].name for host in ran})
         if len(ran) <= MOST_HOSTS
-        else dict.fromkeys(ran, Look("#cfdeed", None, "_a host of many"))
+        else dict.fromkeys(ran, SeriesStyle("#cfdeed", None, "_a host of many"))
     )
-    return looks | ({-1: Look("#ffffff", None, "not finished")} if -1 in used else {})
+    return styles | ({-1: SeriesStyle("#ffffff", None, "not finished")} if -1 in used else {})
 
 
 def _draw_edges(axes: Axes, shown: RunGraph, width: float) -> list[Line2D]:
@@ -123,16 +126,18 @@ def _draw_edges(axes: Axes, shown: RunGraph, width: float) -> list[Line2D]:
     return legend
 
 
-def _draw_boxes(axes: Axes, trace: Trace, shown: RunGraph, looks: dict[int, Look], room: int, width: float) -> None:
+def _draw_boxes(
+    axes: Axes, trace: Trace, shown: RunGraph, styles: dict[int, SeriesStyle], room: int, width: float
+) -> None:
     layout, names = shown.layout, [str(label) for label in trace.tasks.labels.tolist()]
     for k, name in enumerate(names):
-        look, x, y = looks[int(shown.host[k])], float(layout.x[k]), float(layout.y[k])
+        series_style, x, y = styles[int(shown.host[k])], float(layout.x[k]), float(layout.y[k])
         box = FancyBboxPatch(
             (x - width / 2, y - 0.32),
             width,
             0.64,
             boxstyle="round,pad=0,rounding_size=0.08",
-            facecolor=look.face,
+            facecolor=series_style.face,
             edgecolor=_DARK if shown.is_critical[k] else "#303030",
             linewidth=1.8 if shown.is_critical[k] else 0.5,
             zorder=2.2,
@@ -149,9 +154,9 @@ def shortened(name: str, room: int) -> str:
     return name[: max(room - 1 - last, 0)] + "\N{HORIZONTAL ELLIPSIS}" + name[-last:]
 
 
-def _draw_dots(axes: Axes, shown: RunGraph, looks: dict[int, Look]) -> None:
+def _draw_dots(axes: Axes, shown: RunGraph, styles: dict[int, SeriesStyle]) -> None:
     layout = shown.layout
-    faces = np.array([looks[host].face for host in shown.host.tolist()])
+    faces = np.array([styles[host].face for host in shown.host.tolist()])
     size: Floats = np.where(shown.is_critical, 26.0, 14.0) if len(faces) <= 1_000 else np.full(len(faces), 5.0)
     axes.scatter(
         layout.x,

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 
 from gridsched.analysis.statistics import without_falls
 from gridsched.arrays import Booleans, Floats
-from gridsched.figures.looks import LineLook, Look
+from gridsched.figures.series_styles import LineStyle, SeriesStyle
 
 #: From here on lines and areas of steps are stored as pixels, also in SVG and PDF.
 MANY_STEPS = 4000
@@ -37,8 +37,8 @@ class Series:
         How far intervals reach below and above the numbers.
     is_filled : ndarray of bool
         How markers are drawn.
-    look : Look
-    stroke : LineLook
+    series_style : SeriesStyle
+    stroke : LineStyle
         Keyword arguments of its lines and markers.
     width : float
         Of bars, boxes and violins.
@@ -52,8 +52,8 @@ class Series:
     value: Floats
     ends: Floats | None
     is_filled: Booleans
-    look: Look
-    stroke: LineLook
+    series_style: SeriesStyle
+    stroke: LineStyle
     width: float
     count: int
     is_flat: bool
@@ -66,7 +66,7 @@ class Series:
 
 
 def _draw_bars(axes: Axes, series: Series) -> None:
-    axes.bar(series.at, np.nan_to_num(series.value), series.width, linewidth=0.6, **series.look.patch())
+    axes.bar(series.at, np.nan_to_num(series.value), series.width, linewidth=0.6, **series.series_style.patch())
     axes.errorbar(
         series.at,
         series.value,
@@ -87,7 +87,7 @@ def _draw_lines(axes: Axes, series: Series) -> None:
             at,
             value - below,
             value + above,
-            color=series.look.dark,
+            color=series.series_style.dark,
             linewidth=0,
             alpha=0.22 if series.count <= _MANY else 0.08,
         )
@@ -100,13 +100,13 @@ def _draw_points(axes: Axes, series: Series) -> None:
         ends = None if series.ends is None else series.ends[:, some]
         along, across = (series.at[some], None), (series.value[some], ends)
         (x, x_ends), (y, y_ends) = (across, along) if series.is_flat else (along, across)
-        look = series.stroke | {"markerfacecolor": series.look.dark if is_filled else "none"}
-        axes.errorbar(x, y, y_ends, x_ends, elinewidth=1.0, capsize=2.5, **look)
+        series_style = series.stroke | {"markerfacecolor": series.series_style.dark if is_filled else "none"}
+        axes.errorbar(x, y, y_ends, x_ends, elinewidth=1.0, capsize=2.5, **series_style)
 
 
 def _draw_paths(axes: Axes, series: Series) -> None:
     """Draw points, and a thin line from each to the next."""
-    axes.plot(series.at, series.value, color=series.look.dark, linewidth=0.8, alpha=0.6)
+    axes.plot(series.at, series.value, color=series.series_style.dark, linewidth=0.8, alpha=0.6)
     _draw_points(axes, series)
 
 
@@ -119,7 +119,7 @@ def _draw_boxes(axes: Axes, series: Series) -> None:
         widths=0.86 * series.width,
         patch_artist=True,
         manage_ticks=False,
-        boxprops={"linewidth": 0.6, **series.look.patch()},
+        boxprops={"linewidth": 0.6, **series.series_style.patch()},
         medianprops={"color": "#000000"},
         whiskerprops={"linewidth": 0.7},
         capprops={"linewidth": 0.7},
@@ -136,7 +136,7 @@ def _draw_violins(axes: Axes, series: Series) -> None:
             bodies: Any = axes.violinplot([sample], [place], widths=0.9 * series.width, showextrema=False, points=200)[
                 "bodies"
             ]
-            bodies[0].set(alpha=1.0, linewidth=0.6, **series.look.patch())
+            bodies[0].set(alpha=1.0, linewidth=0.6, **series.series_style.patch())
     axes.plot(
         places,
         [float(np.median(sample)) for sample in samples],
@@ -161,21 +161,21 @@ class ChartKind:
     ----------
     draw : callable
         Draws a `Series` in axes.
-    stroke : LineLook or None
+    stroke : LineStyle or None
         What its lines and markers have of their own; None if the legend shows areas.
     is_apart : bool
         Series stand side by side at each level.
     """
 
     draw: Callable[[Axes, Series], None]
-    stroke: LineLook | None = None
+    stroke: LineStyle | None = None
     is_apart: bool = True
 
-    def handle(self, look: Look) -> Artist:
+    def handle(self, series_style: SeriesStyle) -> Artist:
         """Return what stands for a series in the legend."""
         if self.stroke is None:
-            return Patch(label=look.label, **look.patch())
-        return Line2D([], [], **(look.stroke() | self.stroke | {"label": look.label}))
+            return Patch(label=series_style.label, **series_style.patch())
+        return Line2D([], [], **(series_style.stroke() | self.stroke | {"label": series_style.label}))
 
 
 #: All kinds of charts.
@@ -207,9 +207,9 @@ def name_series(plotted: Iterable[tuple[Axes, Series]]) -> None:
         heights = into.transform(ends)[:, 1]
         order = np.argsort(heights, kind="stable")
         for k, height in zip(order.tolist(), spread(heights[order], _GAP), strict=True):
-            colour = several[k].look.dark
+            colour = several[k].series_style.dark
             axes.annotate(
-                several[k].look.label,
+                several[k].series_style.label,
                 ends[k],
                 (1.03, height),
                 textcoords="axes fraction",

@@ -19,8 +19,8 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import hours_axis, quantity_axis, time_axis, write_at
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
-from gridsched.figures.looks import BOOT, BUSY, IDLE, OFF, SHUTDOWN, series_looks
 from gridsched.figures.marks import MANY_STEPS
+from gridsched.figures.series_styles import BOOT, BUSY, IDLE, OFF, SHUTDOWN, series_styles
 from gridsched.metrics.varying_prices import bags_of, payments, prices_of
 from gridsched.model.series import site_names
 from gridsched.model.signals import J_PER_KWH, Signal, begins_of_lines
@@ -139,22 +139,22 @@ def draw_power(axes: Axes, series: GridPower) -> list[Patch]:
     factor, unit = prefixed("W", float(series.total_w.max(initial=0.0)))
     below = np.zeros(len(time))
     many, legend = len(time) > MANY_STEPS, []
-    for values, look in zip(parts, PARTS.values(), strict=True):
+    for values, series_style in zip(parts, PARTS.values(), strict=True):
         if values.any():
             area = axes.fill_between(
                 time,
                 below,
                 below + values / factor,
                 step="post",
-                facecolor=look.face,
+                facecolor=series_style.face,
                 linewidth=0,
                 edgecolor="#6a6a6a",
-                hatch=look.hatch,
+                hatch=series_style.hatch,
                 rasterized=many,
             )
             area.set_hatch_linewidth(0.5)
             below = below + values / factor
-            legend.append(Patch(label=look.label, **look.patch()))
+            legend.append(Patch(label=series_style.label, **series_style.patch()))
     axes.step(time, below, where="post", color="black", linewidth=0.8, rasterized=many)
     quantity_axis(axes, f"Power [{unit}]", 1.08 * float(below.max(initial=0.0)))
     return legend
@@ -286,10 +286,13 @@ def carbon(trace: Trace) -> PlottedFigure:
     """
     if trace.carbon is None or not trace.platform.has_energy:
         raise InputError("This run has no carbon intensity; run it with --carbon FILE.")
-    steps, looks = carbon_steps(trace), series_looks(dict(enumerate(site_names(trace.carbon, trace.platform))))
+    steps, styles = carbon_steps(trace), series_styles(dict(enumerate(site_names(trace.carbon, trace.platform))))
     figure, panels = stacked_panels(6.4, 3, 2, 2)
     legend = draw_power(panels[0], grid_power(trace))
-    sites = [Curve(steps[f"g_per_kwh_{k}"], look.label, look.dark, look.line, True) for k, look in looks.items()]
+    sites = [
+        Curve(steps[f"g_per_kwh_{k}"], series_style.label, series_style.dark, series_style.line, True)
+        for k, series_style in styles.items()
+    ]
     draw_curves(panels[1], steps["time_s"], "Intensity", "g/kWh", sites)
     if len(sites) > 1:
         panels[1].set_ylim(0.0, 1.4 * panels[1].get_ylim()[1])  # room for the names of the sites above the curves

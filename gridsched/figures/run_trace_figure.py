@@ -12,8 +12,8 @@ from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.figures.axes import quantity_axis
 from gridsched.figures.figure_file import PlottedFigure, register_figure
-from gridsched.figures.looks import BUSY, IDLE
 from gridsched.figures.power_figure import Curve, draw_curves, finish_panels, stacked_panels
+from gridsched.figures.series_styles import BUSY, IDLE
 from gridsched.metrics.window_metrics import MOST_STEPS, utility_between
 from gridsched.model.trace import ExecutionEnd, Trace
 

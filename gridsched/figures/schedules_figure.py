@@ -15,7 +15,7 @@ from gridsched.metrics.run_metrics import waiting_time_s
 from gridsched.model.trace import Trace
 
 #: Colour, line and width of each schedule; they differ in grey, too.
-_LOOKS = (("#000000", "-", 2.4), ("#c44e00", "-", 1.5), ("#2f6396", "--", 1.5), ("#6d9e3f", "-.", 1.5),
+_STYLES = (("#000000", "-", 2.4), ("#c44e00", "-", 1.5), ("#2f6396", "--", 1.5), ("#6d9e3f", "-.", 1.5),
           ("#8a5a9e", ":", 1.9), ("#777777", (0, (5, 1, 1, 1, 1, 1)), 1.3))  # fmt: skip
 #: Stretches over which busy cores are averaged.
 _STRETCHES = 120
@@ -37,13 +37,13 @@ def waits_and_use(schedules: Mapping[str, Trace]) -> PlottedFigure:
     longest_s = max(float(waiting_time_s(trace).max(initial=0.0)) for trace in schedules.values())
     edges = np.linspace(0.0, end_s, _STRETCHES + 1)
     handles = []
-    for (name, trace), (color, line, width) in zip(schedules.items(), itertools.cycle(_LOOKS)):
+    for (name, trace), (color, line, width) in zip(schedules.items(), itertools.cycle(_STYLES)):
         wait_s = np.sort(waiting_time_s(trace))
         share = np.arange(1, len(wait_s) + 1) / max(len(wait_s), 1)
-        look = {"color": color, "linestyle": line, "linewidth": width, "label": name}
-        handles += left.step(np.r_[0.0, wait_s], np.r_[0.0, share], where="post", **look)
+        series_style = {"color": color, "linestyle": line, "linewidth": width, "label": name}
+        handles += left.step(np.r_[0.0, wait_s], np.r_[0.0, share], where="post", **series_style)
         use = _use(trace, edges)
-        right.stairs(use, edges, baseline=None, **look)
+        right.stairs(use, edges, baseline=None, **series_style)
         rows += [("waits", name, x, y) for x, y in zip(wait_s.tolist(), share.tolist(), strict=True)]
         rows += [("use", name, x, y) for x, y in zip(edges[:-1].tolist(), use.tolist(), strict=True)]
     for axes, last in ((left, longest_s), (right, end_s)):

@@ -26,7 +26,7 @@ from gridsched.figures.declared_figure import (
     plotted_levels,
 )
 from gridsched.figures.figure_file import PlottedFigure, register_figure
-from gridsched.figures.looks import BAR, level_looks
+from gridsched.figures.series_styles import BAR, level_styles
 from gridsched.runs.claims_schema import DeclaredFigure
 
 _COUNTS = ("chance_tasks", "chance_sum", "chance_in_time")
@@ -53,9 +53,9 @@ def series(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
     levels = levels_along(declared.along, data[declared.along], declared.infinite).levels or {}
     x = Scale("time_h", "Time since the window's begin [h]", least=0.0, most=float(data["time_h"].max()))
     y = metric_scale(declared, float(data["mean"].max()), limit=limit, least=0.0, shared_up_to=math.inf)
-    looks, legend = level_looks(list(levels), levels.values()), axis_title(declared.along)
+    styles, legend = level_styles(list(levels), levels.values()), axis_title(declared.along)
     panels = family_panels({each: each for each in families}, 5.2, 3.6)
-    figure = chart(data, "lines", x, y, looks, hue=declared.along, legend=legend, **panels)
+    figure = chart(data, "lines", x, y, styles, hue=declared.along, legend=legend, **panels)
     for axes in figure.axes:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 3, 6, 10]))
     return plotted_as_declared(declared, figure, data)

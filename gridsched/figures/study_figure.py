@@ -20,7 +20,7 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import axes_words, scale_of
 from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_along
 from gridsched.figures.figure_file import PlottedFigure, register_figure
-from gridsched.figures.looks import Look, series_looks
+from gridsched.figures.series_styles import SeriesStyle, series_styles
 from gridsched.metrics import METRICS
 from gridsched.runs.claims_schema import figure_kinds
 
@@ -43,7 +43,7 @@ class Layout:
         Axes of the panels.
     pages : tuple of str
         Further axes: one figure for each of their combinations, up to `MAX_PAGES`.
-    looks : dict
+    styles : dict
         Label of a scheduler -> how it is drawn in every figure.
     values : dict
         Values of the varying axes, in order.
@@ -56,7 +56,7 @@ class Layout:
     rows: str | None
     columns: str | None
     pages: tuple[str, ...]
-    looks: dict[str, Look]
+    styles: dict[str, SeriesStyle]
     values: dict[str, tuple[Any, ...]]
     metrics: tuple[str, ...]
     results: StudyResults
@@ -121,9 +121,9 @@ def layout_of(
     numeric = [axis for axis in by_length if all(map(is_number, values[axis]))]
     x = next(iter(numeric or by_length), None)
     columns, rows, *pages = [*(axis for axis in by_length if axis != x), None, None]
-    looks = series_looks(results.labels, baseline=results.baseline)
+    styles = series_styles(results.labels, baseline=results.baseline)
     several = (*fixed, *filter(None, pages))
-    return Layout(x, rows, columns, several, looks, values, tuple(metrics), results)
+    return Layout(x, rows, columns, several, styles, values, tuple(metrics), results)
 
 
 def _check(what: str, name: Any, legal: Sequence[Any]) -> None:
@@ -147,11 +147,11 @@ def _plotted(
     """Draw a panel for each combination of two axes; the caption says so, and of their axes."""
     columns = max(panel.column for panel in panels) + 1
     size = max(6.4, 4.1 * columns) if layout.x else 6.4, 1.0 + 2.5 * len(panels) / columns
-    looks = options.pop("looks", layout.looks)
+    styles = options.pop("styles", layout.styles)
     if x.column == "scheduler":  # each stands at its name
-        looks = {label: replace(look, label="") for label, look in looks.items()}
-        options["slots"] = dict.fromkeys(looks, 0.0)
-    figure = chart(table, kind, x, y, looks, panels=panels, size=size, **options)
+        styles = {label: replace(series_style, label="") for label, series_style in styles.items()}
+        options["slots"] = dict.fromkeys(styles, 0.0)
+    figure = chart(table, kind, x, y, styles, panels=panels, size=size, **options)
     axes = [axis for axis in (layout.rows, layout.columns) if axis]
     names = " and ".join(axis_name(axis) for axis in axes)
     by = f" One panel for each combination of {names}." if axes else ""
@@ -159,10 +159,10 @@ def _plotted(
     return PlottedFigure(figure, data, name, caption + by + axes_words(figure))
 
 
-def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
+def _levels(layout: Layout, styles: Mapping[str, SeriesStyle]) -> Scale:
     """Return the axis of the values along x; of the schedulers where nothing else varies."""
     if layout.x is None:
-        return Scale("scheduler", "", levels={label: label for label in looks})
+        return Scale("scheduler", "", levels={label: label for label in styles})
     return levels_along(layout.x, layout.values[layout.x])
 
 
@@ -170,7 +170,7 @@ def _levels(layout: Layout, looks: Mapping[str, Look]) -> Scale:
 def bars(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a bar with its interval for each scheduler."""
     words = "by scheduler: mean and 95 % confidence interval."
-    yield from _of_means(layout, "bars", "bars", _levels(layout, layout.looks), words)
+    yield from _of_means(layout, "bars", "bars", _levels(layout, layout.styles), words)
 
 
 @register_figure("sweep", "study", "Means along an axis of numbers.", heading="Sweeps", place=20, is_default=True)
@@ -198,19 +198,19 @@ def _of_means(layout: Layout, name: str, kind: str, x: Scale, words: str) -> Ite
 )
 def boxes(results: StudyResults, layout: Layout) -> Iterator[PlottedFigure]:
     """Yield a figure for each page and metric: a box for each scheduler but the baseline."""
-    looks = {name: look for name, look in layout.looks.items() if not look.is_baseline}
-    for panels, suffix in layout.numbered_pages() if looks else ():
+    styles = {name: series_style for name, series_style in layout.styles.items() if not series_style.is_baseline}
+    for panels, suffix in layout.numbered_pages() if styles else ():
         for metric in (name for name in layout.metrics if not METRICS[name].is_share):
             pairs = paired_differences(results.shown, results.cell_axes, metric, results.baseline)
             if not pairs["difference_percent"].notna().any():
                 continue  # nothing is above a baseline of 0 by a share
-            x, name = _levels(layout, looks), METRICS[metric].name
+            x, name = _levels(layout, styles), METRICS[metric].name
             y = Scale("difference_percent", f"{name}:\nmore than {results.baseline} [%]", origin=0.0)
             caption = (
                 f"{name} above that of {results.baseline}, paired over replicates [%]: median, quartiles, "
                 "whiskers to 1.5 interquartile ranges, and what lies outside."
             )
-            plotted = _plotted(layout, panels, pairs, "boxes", x, y, f"boxes-{metric}{suffix}", caption, looks=looks)
+            plotted = _plotted(layout, panels, pairs, "boxes", x, y, f"boxes-{metric}{suffix}", caption, styles=styles)
             yield replace(plotted, data=_quantiles(results, plotted.data))
 
 
@@ -285,14 +285,14 @@ def finished_tasks(results: StudyResults, layout: Layout) -> Iterator[PlottedFig
     groups = itertools.islice(recorded.groupby(keys, sort=False), MAX_FIGURES)
     for number, (key, group) in enumerate(groups, start=1):
         ids = dict(zip(group["scheduler"], group["run_id"], strict=True))
-        looks = {label: look for label, look in layout.looks.items() if label in ids}
+        styles = {label: series_style for label, series_style in layout.styles.items() if label in ids}
         curves = [
             finished_over_time(read_records(store, ids[label])).assign(scheduler=label, run_id=ids[label])
-            for label in looks
+            for label in styles
         ]
         data = pd.concat(curves, ignore_index=True)
         x, y = Scale("time_s", "Time [s]"), Scale("tasks_finished", "Finished tasks")
-        figure = chart(data, "steps", x, y, looks, size=(7.0, 4.0))
+        figure = chart(data, "steps", x, y, styles, size=(7.0, 4.0))
         of = axis_text(dict(zip(keys, key, strict=True)))
         yield PlottedFigure(figure, data, f"trace-{number}", f"Finished tasks over time: {of}.")
 

@@ -17,8 +17,8 @@ from gridsched.errors import InputError
 from gridsched.figures.axes import bin_edges, counts_in, plain_numbers, quantity_axis, time_axis
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import new_figure
-from gridsched.figures.looks import PLAIN
 from gridsched.figures.power_figure import Curve, draw_curves
+from gridsched.figures.series_styles import PLAIN
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
 from gridsched.model.utility import UtilityFunctions
@@ -65,10 +65,10 @@ def _draw_histogram(
 ) -> list[Floats]:
     """Draw how many values of each group, or what share of them [%], lie in each bin; return that."""
     heights = []
-    for values, look in groups:
+    for values, series_style in groups:
         counts = counts_in(values, edges)
         heights.append(100 * counts / len(values) if as_shares else counts.astype(np.float64))
-        axes.stairs(heights[-1], edges, **look)
+        axes.stairs(heights[-1], edges, **series_style)
     if is_log:
         axes.set_xscale("log")
     plain_numbers(axes.xaxis)
@@ -216,8 +216,8 @@ def _draw_arrivals(axes: Axes, tasks: Tasks, types: TaskTypes, horizon_s: float 
     for kind, rows in ((GENERAL, ~special), (SPECIAL, special)):
         if rows.any():
             rate = np.histogram(tasks.submit_time_s[rows], edges)[0] * 3600.0 / np.diff(edges)
-            look = AREAS[kind] | {"linewidth": 0.4, "label": f"{kind} task types"}
-            axes.stairs(below + rate, edges / 3600, baseline=below, **look)
+            series_style = AREAS[kind] | {"linewidth": 0.4, "label": f"{kind} task types"}
+            axes.stairs(below + rate, edges / 3600, baseline=below, **series_style)
             points += [("arrivals_per_h_over_h", kind, *p) for p in zip(_middles(edges) / 3600, rate, strict=True)]
             below = below + rate
     axes.set_title(f"Arrivals, per {_interval_name(step)}")
@@ -249,7 +249,7 @@ def _draw_entries(axes: Axes, types: TaskTypes, matrix: Floats, name: str, unit:
     every = np.concatenate([values for _, values in groups]) if groups else np.ones(1)
     edges, is_log = bin_edges(every, len(every), most=MAX_BINS, wide=10.0)
     factor, shown_unit = prefixed(unit, float(edges[-1])) if unit == "J" else (1.0, unit)
-    looks = (
+    styles = (
         AREAS[kind]
         | {
             "linestyle": "-" if kind == GENERAL else "--",
@@ -258,7 +258,7 @@ def _draw_entries(axes: Axes, types: TaskTypes, matrix: Floats, name: str, unit:
         }
         for kind, values in groups
     )
-    bars = [(values / factor, look) for (_, values), look in zip(groups, looks, strict=True)]
+    bars = [(values / factor, series_style) for (_, values), series_style in zip(groups, styles, strict=True)]
     label, panel = f"{name} [{shown_unit}]", f"share_percent_over_{name.lower()}_{unit.lower()}"
     shares = _draw_histogram(axes, edges / factor, is_log, label, *bars, as_shares=True)
     axes.set_title(f"{name} entries in P-state 0")

@@ -27,8 +27,8 @@ from gridsched.figures.chart import KINDS, Panel, Scale, chart
 from gridsched.figures.comparison_figure import comparison_bars
 from gridsched.figures.figure_file import PlottedFigure, file_contents
 from gridsched.figures.figure_style import new_figure, style
-from gridsched.figures.looks import series_looks
 from gridsched.figures.marks import MOST_LABELS, spread
+from gridsched.figures.series_styles import series_styles
 from gridsched.figures.study_figure import bars, layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.runs import claims_schema
@@ -50,7 +50,7 @@ PANELS = [Panel(0, k, name, {"system": name}) for k, name in enumerate(("small",
 def plotted(kind: str, x: Scale, y: Scale, **options) -> Figure:
     """Draw the table as it is saved."""
     with style():
-        figure = chart(TABLE, kind, x, y, series_looks(NAMES), **options)
+        figure = chart(TABLE, kind, x, y, series_styles(NAMES), **options)
         file_contents(PlottedFigure(figure, TABLE), [])
     return figure
 
@@ -106,7 +106,7 @@ def test_series_are_named_beside_their_points_once_each():
         assert sorted(boxes) == NAMES
         places = sorted((box.y0, box.y1) for box in boxes.values())
         assert all(below[1] <= above[0] for below, above in pairwise(places))
-    many = series_looks([f"s{k}" for k in range(MOST_LABELS + 1)])
+    many = series_styles([f"s{k}" for k in range(MOST_LABELS + 1)])
     with style():
         figure = chart(TABLE, "paths", Scale("tasks", "Tasks"), Scale("mean", "Energy"), many, is_direct=True)
     assert len(figure.legends[0].get_texts()) == MOST_LABELS + 1
@@ -124,13 +124,13 @@ def test_names_are_apart_and_within_the_panel(heights: list[float]):
     assert places == pytest.approx(isotonic_regression(level).x + steps)  # the nearest such places, in squares
 
 
-def test_looks_of_series_differ():
+def test_styles_of_series_differ():
     """Ten in colour and in shape, the baseline among them or apart."""
-    for looks in (series_looks(NAMES), series_looks(NAMES, baseline="s3")):
-        values = list(looks.values())
-        assert len({look.dark for look in values}) >= 9
-        assert len({(look.marker, look.line) for look in values}) == 10
-    assert [name for name, look in looks.items() if look.is_baseline] == ["s3"]
+    for styles in (series_styles(NAMES), series_styles(NAMES, baseline="s3")):
+        values = list(styles.values())
+        assert len({series_style.dark for series_style in values}) >= 9
+        assert len({(series_style.marker, series_style.line) for series_style in values}) == 10
+    assert [name for name, series_style in styles.items() if series_style.is_baseline] == ["s3"]
 
 
 # Axes of figures: number formats, ticks that do not collide, limits of panels, long bars.

@@ -396,8 +396,8 @@ def test_layout_of_the_small_study(small_store: Path):
     layout = layout_of(read_results(str(small_store)))
     assert (layout.x, layout.columns) == ("workload.heterogeneity", "environment")
     assert layout.rows is None
-    assert [label for label, look in layout.looks.items() if look.is_baseline] == ["lecsa"]
-    assert len({(look.marker, look.line) for look in layout.looks.values()}) == 3
+    assert [label for label, series_style in layout.styles.items() if series_style.is_baseline] == ["lecsa"]
+    assert len({(series_style.marker, series_style.line) for series_style in layout.styles.values()}) == 3
     panels = layout.panels({})
     assert [panel.title for panel in panels] == ["low", "high"]
 

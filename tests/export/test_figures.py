@@ -22,7 +22,7 @@ from gridsched.export.export import write_export
 from gridsched.figures import comparison_figure, gantt_figure
 from gridsched.figures.figure_file import PlottedFigure, draw_figure, register_figure
 from gridsched.figures.figure_style import new_figure
-from gridsched.figures.looks import IDLE, WASTED
+from gridsched.figures.series_styles import IDLE, WASTED
 from gridsched.metrics import summary
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
@@ -182,7 +182,7 @@ def test_a_comparison_of_failures_only_still_draws(tmp_path):
     assert (tmp_path / "c.svg").exists()
 
 
-def test_looks_differ_in_brightness_or_hatching():
+def test_styles_differ_in_brightness_or_hatching():
     """In grey no two areas of one figure look alike."""
 
     def brightness(colour):
@@ -190,17 +190,17 @@ def test_looks_differ_in_brightness_or_hatching():
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
     groups = [
-        [look for _, look in comparison_figure.PARTS],
+        [series_style for _, series_style in comparison_figure.PARTS],
         [gantt_figure.FINISHED, *gantt_figure.ENDED.values()],
         [gantt_figure.FINISHED, *gantt_figure.CROWDED_ENDED.values()],
     ]
-    assert IDLE in [looks[2].__class__(IDLE.face, IDLE.hatch, IDLE.label) for looks in groups]
+    assert IDLE in [styles[2].__class__(IDLE.face, IDLE.hatch, IDLE.label) for styles in groups]
     assert WASTED.hatch
-    for looks in groups:
-        for k, look in enumerate(looks):
-            for other in looks[k + 1 :]:
-                apart = abs(brightness(look.face) - brightness(other.face))
-                assert apart > 0.05 or look.hatch != other.hatch
+    for styles in groups:
+        for k, series_style in enumerate(styles):
+            for other in styles[k + 1 :]:
+                apart = abs(brightness(series_style.face) - brightness(other.face))
+                assert apart > 0.05 or series_style.hatch != other.hatch
 
 
 @pytest.mark.parametrize(

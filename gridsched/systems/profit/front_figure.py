@@ -21,7 +21,7 @@ from gridsched.figures.chart import levels_along
 from gridsched.figures.declared_figure import families_of, names_of, plotted_as_declared, plotted_levels
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.figure_style import legend_below, new_figure
-from gridsched.figures.looks import LineLook
+from gridsched.figures.series_styles import LineStyle
 from gridsched.metrics import METRICS
 from gridsched.model.tariff import Tariff
 from gridsched.runs.claims_schema import DeclaredFigure
@@ -39,10 +39,10 @@ CONTOURS = 9
 GRID = 200
 #: Energies above the largest drawn one that are shown, as a share of the range of the drawn ones.
 FURTHER = 0.6
-_FRONT: LineLook = {"linewidth": 1.8, "color": "#2f6396", "label": "front of divided tasks"}
+_FRONT: LineStyle = {"linewidth": 1.8, "color": "#2f6396", "label": "front of divided tasks"}
 
 
-def _points(marker: str, size: float, color: str, width: float, label: str = "", fill: str = "none") -> LineLook:
+def _points(marker: str, size: float, color: str, width: float, label: str = "", fill: str = "none") -> LineStyle:
     return {
         "linestyle": "",
         "marker": marker,
@@ -55,7 +55,7 @@ def _points(marker: str, size: float, color: str, width: float, label: str = "",
 
 
 #: How the series of the data are drawn, but for the edges of what is possible.
-_LOOKS: dict[str, LineLook] = {
+_STYLES: dict[str, LineStyle] = {
     "front": {**_FRONT, "marker": "o", "markersize": 3.5},
     "schedules": _points("D", 3.5, "#606060", 0.7, "schedules of whole tasks"),
     "largest profit, divided": _points("s", 11, "#c0392b", 2, "largest profit, divided tasks"),
@@ -118,10 +118,10 @@ def _draw_landscape(axes: Axes, subject: Landscape) -> pd.DataFrame:
         linewidth=0.8,
         label="possible with divided tasks",
     )
-    points = {name: table[table["series"] == name] for name in _LOOKS}
+    points = {name: table[table["series"] == name] for name in _STYLES}
     for (name, part), order in zip(points.items(), (3, 3, 4, 4), strict=True):
         if len(part):
-            axes.plot(part["energy_j"] / factor, part["makespan_s"], zorder=order, **_LOOKS[name])
+            axes.plot(part["energy_j"] / factor, part["makespan_s"], zorder=order, **_STYLES[name])
     _set_limits(axes, subject, pd.concat(points.values())["energy_j"] / factor)
     if subject.tariff is not None:
         _draw_contours(axes, subject, subject.tariff, factor)
@@ -303,9 +303,11 @@ def _plans(results: StudyResults, declared: DeclaredFigure, family: str, is_swep
     return pd.DataFrame(rows)
 
 
-def _plot(axes: Axes, table: pd.DataFrame, columns: tuple[str, str], factor: float, order: int, look: LineLook) -> None:
+def _plot(
+    axes: Axes, table: pd.DataFrame, columns: tuple[str, str], factor: float, order: int, series_style: LineStyle
+) -> None:
     energy, makespan = columns
-    axes.plot(table[energy] / factor, table[makespan], zorder=order, **look)
+    axes.plot(table[energy] / factor, table[makespan], zorder=order, **series_style)
 
 
 def _draw_bars(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.typing import LineStyleType, MarkerType
 
 
-class PatchLook(TypedDict, total=False):
+class PatchStyle(TypedDict, total=False):
     """Keyword arguments of a matplotlib patch, or of bars."""
 
     facecolor: str
@@ -26,7 +26,7 @@ class PatchLook(TypedDict, total=False):
     hatch: str | None
 
 
-class LineLook(TypedDict, total=False):
+class LineStyle(TypedDict, total=False):
     """Keyword arguments of a matplotlib line and its markers."""
 
     color: str
@@ -41,7 +41,7 @@ class LineLook(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Look:
+class SeriesStyle:
     """How a series, or a kind of area, is drawn.
 
     Attributes
@@ -70,11 +70,11 @@ class Look:
     is_baseline: bool = False
     width: float = 1.3
 
-    def patch(self) -> PatchLook:
+    def patch(self) -> PatchStyle:
         """Return keyword arguments for a matplotlib patch or collection."""
         return {"facecolor": self.face, "hatch": self.hatch, "edgecolor": "#303030"}
 
-    def stroke(self) -> LineLook:
+    def stroke(self) -> LineStyle:
         """Return keyword arguments for a line with markers."""
         return {
             "color": self.dark,
@@ -85,16 +85,16 @@ class Look:
         }
 
 
-BUSY = Look("#2f6396", None, "busy")
-WASTED = Look("#f0b65a", "xxx", "wasted")
-IDLE = Look("#d6e2ee", "///", "idle")
-BOOT = Look("#ffffff", "+++", "booting")
-SHUTDOWN = Look("#c9c9c9", "---", "shutting down")
-OFF = Look("#8a8a8a", "...", "off")
+BUSY = SeriesStyle("#2f6396", None, "busy")
+WASTED = SeriesStyle("#f0b65a", "xxx", "wasted")
+IDLE = SeriesStyle("#d6e2ee", "///", "idle")
+BOOT = SeriesStyle("#ffffff", "+++", "booting")
+SHUTDOWN = SeriesStyle("#c9c9c9", "---", "shutting down")
+OFF = SeriesStyle("#8a8a8a", "...", "off")
 
 #: Bars that are not told apart; the same of charts, and their boxes.
-PLAIN = Look("#7d97b2", None, "_plain")
-BAR, BOX = Look("#2f6396", None, ""), Look("#a9c1d9", None, "")
+PLAIN = SeriesStyle("#7d97b2", None, "_plain")
+BAR, BOX = SeriesStyle("#2f6396", None, ""), SeriesStyle("#a9c1d9", None, "")
 
 #: Fill, hatching, line colour, marker and line of the series of a chart, in order.
 _SERIES: tuple[tuple[str, str | None, str, MarkerType, LineStyleType], ...] = (
@@ -108,12 +108,12 @@ _SERIES: tuple[tuple[str, str | None, str, MarkerType, LineStyleType], ...] = (
     ("#f3c7df", "ooo", "#c9499a", "<", "--"),
     ("#e3e3a0", "|||", "#8c8c00", ">", "-."),
 )
-_BASELINE = Look("#1b3a5c", None, "", "#1b3a5c", "*", "-", is_baseline=True, width=1.8)
+_BASELINE = SeriesStyle("#1b3a5c", None, "", "#1b3a5c", "*", "-", is_baseline=True, width=1.8)
 _LINES: tuple[LineStyleType, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 _MARKERS = "osv^DXP<>*"
 
 
-def series_looks(names: Mapping[Any, str] | Iterable[str], *, baseline: Any = None) -> dict[Any, Look]:
+def series_styles(names: Mapping[Any, str] | Iterable[str], *, baseline: Any = None) -> dict[Any, SeriesStyle]:
     """Return how each series of a chart looks.
 
     Parameters
@@ -125,19 +125,21 @@ def series_looks(names: Mapping[Any, str] | Iterable[str], *, baseline: Any = No
     """
     named = names if isinstance(names, Mapping) else {name: name for name in names}
     ours = [  # a later line leaves an earlier one visible
-        Look(face, hatch, "", dark, marker, line, width=max(1.2, 2.4 - 0.3 * k))
+        SeriesStyle(face, hatch, "", dark, marker, line, width=max(1.2, 2.4 - 0.3 * k))
         for k, (face, hatch, dark, marker, line) in enumerate(_SERIES)
     ]
-    looks = itertools.cycle(ours if baseline in named else [*ours, _BASELINE])
+    styles = itertools.cycle(ours if baseline in named else [*ours, _BASELINE])
     return {
-        value: replace(_BASELINE if value == baseline else next(looks), label=name) for value, name in named.items()
+        value: replace(_BASELINE if value == baseline else next(styles), label=name) for value, name in named.items()
     }
 
 
-def level_looks(levels: Sequence[Any], names: Iterable[str]) -> dict[Any, Look]:
+def level_styles(levels: Sequence[Any], names: Iterable[str]) -> dict[Any, SeriesStyle]:
     """Return how each level of something that varies looks: the later, the darker."""
     colours = matplotlib.colormaps["cividis"](np.linspace(0.78, 0.0, max(len(levels), 2)))
     return {
-        level: Look(to_hex(colour), None, name, to_hex(colour), _MARKERS[k % len(_MARKERS)], _LINES[k % len(_LINES)])
+        level: SeriesStyle(
+            to_hex(colour), None, name, to_hex(colour), _MARKERS[k % len(_MARKERS)], _LINES[k % len(_LINES)]
+        )
         for k, (level, name, colour) in enumerate(zip(levels, names, colours, strict=False))
     }
