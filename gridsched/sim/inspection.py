@@ -16,7 +16,7 @@ from gridsched.platform_io.simgrid_view import Inspection
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.client import server
 from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
-from gridsched.sim.platform_look import LOOKS, look_at
+from gridsched.sim.platform_look import LOOKUP, look_at
 from gridsched.sim.processes import Outcome
 
 _LOG_LINE = re.compile(r"\[(?P<category>[\w.]+)/(?P<level>WARNING|ERROR|CRITICAL)\] (?P<text>.*)")
@@ -60,12 +60,12 @@ def _inspected(path: Path, folder: Path, pairs: Sequence[tuple[str, str]], timeo
     """Inspect a file from a folder, in which SimGrid looks for profiles as it does beside it."""
     look = partial(look_at, str(path), str(folder), tuple(pairs))
     outcome = server().outcome(look, timeout_s, f"SimGrid on {path.name}")
-    looks = re.findall(f"^{LOOKS}(\\d+)$", outcome.log, re.MULTILINE)
-    if outcome.payload is not None or outcome.timed_out or not looks:
+    lookups = re.findall(f"^{LOOKUP}(\\d+)$", outcome.log, re.MULTILINE)
+    if outcome.payload is not None or outcome.timed_out or not lookups:
         return _interpret(outcome, timeout_s)
-    source, target = pairs[int(looks[-1])]
+    source, target = pairs[int(lookups[-1])]
     died = f"it ends where it looks for a route from {source!r} to {target!r}: {_why_it_died(outcome)}"
-    before = _inspected(path, folder, pairs[: int(looks[-1])], timeout_s)
+    before = _inspected(path, folder, pairs[: int(lookups[-1])], timeout_s)
     return replace(before, warnings=(*before.warnings, died))
 
 

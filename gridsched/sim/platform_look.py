@@ -11,7 +11,7 @@ from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, S
 from gridsched.sim.library import HOSTS, LOOPBACK, first_line, load_simgrid, range_of, refusals
 
 #: Said before SimGrid looks for the route between two hosts: it may abort where there is none.
-LOOKS = "gridsched: looks for route "
+LOOKUP = "gridsched: looks for route "
 
 
 def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspection:
@@ -43,7 +43,7 @@ def look_at(path: str, folder: str, pairs: Sequence[tuple[str, str]]) -> Inspect
     routes = []
     for k, (source, target) in enumerate(pairs):
         if source in hosts and target in hosts:
-            sys.stderr.write(f"{LOOKS}{k}\n")
+            sys.stderr.write(f"{LOOKUP}{k}\n")
             sys.stderr.flush()
             routes.append(_route(engine.host_by_name(source), engine.host_by_name(target)))
     return Inspection("loaded", "", tuple(hosts.values()), (), links, tuple(routes))

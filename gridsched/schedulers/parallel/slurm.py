@@ -251,13 +251,13 @@ class Slurm(ParallelQueue):
             return []
         if queue.item(-1) >= self.known_:
             self._learn(queue.item(-1) + 1, state)
-        looks_fully = self.full_look_is_due_ and now >= self.next_full_look_s_
+        is_full_pass = self.full_look_is_due_ and now >= self.next_full_look_s_
         backfills = self.backfills_ and self.backfill_is_due_ and now >= self.next_backfill_s_
         decisions: list[Decision] = []
         is_main = now >= self.main_s_
-        if is_main or looks_fully or backfills:
+        if is_main or is_full_pass or backfills:
             queue = self._ordered(queue, state)
-            decisions += self._passes(state, queue, is_main, looks_fully, backfills)
+            decisions += self._passes(state, queue, is_main, is_full_pass, backfills)
         started = np.array([each.task for each in decisions if isinstance(each, Allocate)], dtype=np.int64)
         if len(started):
             self._note_starts(now, started)
@@ -271,16 +271,16 @@ class Slurm(ParallelQueue):
         return decisions
 
     def _passes(
-        self, state: State, queue: Integers, is_main: bool, looks_fully: bool, backfills: bool
+        self, state: State, queue: Integers, is_main: bool, is_full_pass: bool, backfills: bool
     ) -> list[Allocate]:
         """Return what the schedulers start whose turn it is."""
         now, machine, limits = float(state.now), self.machine_, self.limits_
         machine.look(state, self.requested_)
         started: list[Allocate] = []
-        if is_main or looks_fully:
+        if is_main or is_full_pass:
             self.main_s_ = math.inf
-            started += machine.start_by_main(now, queue if looks_fully else queue[: limits["default_queue_depth"]])
-        if looks_fully:
+            started += machine.start_by_main(now, queue if is_full_pass else queue[: limits["default_queue_depth"]])
+        if is_full_pass:
             self.full_look_is_due_ = False
             self.next_full_look_s_ = _next_multiple(now, limits["sched_interval"])
         if backfills:
