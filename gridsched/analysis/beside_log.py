@@ -131,9 +131,9 @@ def trace_of_log(trace: Trace, logged: LoggedSchedule, run_s: Floats | None = No
             each = np.full(len(here), total // len(here), dtype=np.int64)
             each[: total % len(here)] += 1
         else:
-            stretch = slice(trace.host_offsets[k], trace.host_offsets[k + 1])
-            here = trace.host_ids[stretch]
-            each = trace.host_cores[stretch] if len(trace.host_cores) else np.ones(len(here), dtype=np.int64)
+            span = slice(trace.host_offsets[k], trace.host_offsets[k + 1])
+            here = trace.host_ids[span]
+            each = trace.host_cores[span] if len(trace.host_cores) else np.ones(len(here), dtype=np.int64)
         pstate = int(trace.executions["pstate"][k])
         took = (end - start) if run_s is None else run_s[task]
         runs[place] = task, here[0], pstate, began, began + took, ExecutionEnd.FINISHED

@@ -210,9 +210,9 @@ def consumed_energy_table(trace: Trace, power: TracePower) -> Columns:
     time, kind = time[order], kind[order]
     if len(time) and time[-1] < trace.horizon_s:
         time, kind = np.append(time, trace.horizon_s), np.append(kind, "p")
-    stretch = np.searchsorted(grid.time, time, side="right") - 1
-    energy = grid.energy_j[stretch] + grid.total_w[stretch] * (time - grid.time[stretch])
-    before = np.where(time == grid.time[stretch], np.maximum(stretch - 1, 0), stretch)
+    step = np.searchsorted(grid.time, time, side="right") - 1
+    energy = grid.energy_j[step] + grid.total_w[step] * (time - grid.time[step])
+    before = np.where(time == grid.time[step], np.maximum(step - 1, 0), step)
     timeline = power.timeline
     least = np.nan_to_num(np.where(timeline.is_busy, power.idle_w, power.watts))
     _, (wattmin,) = running_total(lambda: [(timeline, [least], timeline.settled)])
@@ -220,7 +220,7 @@ def consumed_energy_table(trace: Trace, power: TracePower) -> Columns:
         "time": time,
         "energy": energy,
         "event_type": kind,
-        "wattmin": wattmin[stretch],
+        "wattmin": wattmin[step],
         "epower": grid.total_w[before],
     }
 

@@ -1,7 +1,7 @@
 """The least possible carbon of a bag of tasks on a platform, by the time within which it ends.
 
 The relaxation of `gridsched.optimize.bag_bounds` by time and site. Let the run end at F, let the
-intensities be constant in the stretches k of [0, F], and let host j have the power curve g_j. In
+intensities be constant in the intervals k of [0, F], and let host j have the power curve g_j. In
 stretch k host j draws at least ``g_j(its mean useful rate)``, and a joule there weighs the grams
 ``w_jk``. So the least grams are those of the linear programme over ``y_jks >= 0``, the flops that
 host j executes in stretch k on segment s of its curve::
@@ -13,7 +13,7 @@ with the work W of all tasks and the length l_k of the stretch after the first s
 ascend along a curve, so the programme is a fractional knapsack: the cheapest next flop is always
 that of the least ``w_jk slope_js`` which is left. It is solved by sorting, because a solver's
 tolerance could put its answer above the optimum, where it would be no bound; the tests compare it
-with HiGHS. As a function of F the optimum is convex within a stretch (F stands on the right-hand
+with HiGHS. As a function of F the optimum is convex within a interval (F stands on the right-hand
 side only), so its least value up to a time is found by the sign of its slope.
 """
 
@@ -35,7 +35,7 @@ from gridsched.model.signals import Signal
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import least_makespan_s, power_segments, usable_hosts
 
-#: Halvings of a stretch in which the best end lies: it is then known to the last digit.
+#: Halvings of a interval in which the best end lies: it is then known to the last digit.
 _HALVINGS = 60
 
 
@@ -122,7 +122,7 @@ class CarbonBound:
         return self._best(makespan_s)[1]
 
     def shares(self, makespan_s: float) -> list[WorkShare]:
-        """Return what a best schedule of divisible tasks does, by stretch and site.
+        """Return what a best schedule of divisible tasks does, by interval and site.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class CarbonBound:
             That it may have at most [s].
         """
         front, _, end = self._best(makespan_s)
-        flops = front.flops_by_stretch(end)
-        grams = front.grams_by_stretch(end, flops)
+        flops = front.flops_by_interval(end)
+        grams = front.grams_by_interval(end, flops)
         of_site = np.zeros((2, len(self.signals), len(front.begin_s)))
         np.add.at(of_site[0], self.site, flops)
         of_site[1] = grams
@@ -144,7 +144,7 @@ class CarbonBound:
         ]
 
     def _best(self, makespan_s: float) -> tuple[_Front, float, float]:
-        """Return the stretches, the least grams [g], and the end of the run that has them [s]."""
+        """Return the intervals, the least grams [g], and the end of the run that has them [s]."""
         soonest = self.first_s + self.makespan_s
         latest = max(soonest, self.first_s + makespan_s)
         front = _Front(self, latest)
@@ -157,19 +157,19 @@ class _Front:
     def __init__(self, bound: CarbonBound, latest: float) -> None:
         self._bound = bound
         edges = np.unique(np.concatenate([each.stretches(0.0, latest)[0] for each in bound.signals]))
-        #: when each stretch begins [s]
+        #: when each interval begins [s]
         self.begin_s: Floats = edges[:-1] if len(edges) > 1 else edges
         self._weights: Floats = np.stack([each.at(self.begin_s) for each in bound.signals])
-        #: what a flop costs on each segment in each stretch [g/flop], and in ascending order
+        #: what a flop costs on each segment in each interval [g/flop], and in ascending order
         self._cost: Floats = bound.slope[:, None] * self._weights[bound.site]
         self._order = np.argsort(self._cost, axis=None, kind="stable")
         self._sorted = self._cost.ravel()[self._order]
         self._base_rate: Floats = bound.base_w @ self._weights
-        #: beyond that, until the first submission [g], shape (sites, stretches)
+        #: beyond that, until the first submission [g], shape (sites, intervals)
         self._before: Floats = bound.rest_w[:, None] * self._weights * self._lengths(bound.first_s, 0.0)
 
     def _lengths(self, end: float, begin: float) -> Floats:
-        """How long each stretch lasts between two times [s]."""
+        """How long each interval lasts between two times [s]."""
         ends = np.append(self.begin_s[1:], np.inf)
         return np.clip(np.minimum(ends, end) - np.maximum(self.begin_s, begin), 0.0, None)
 
@@ -186,37 +186,37 @@ class _Front:
         taken, _ = self._filled(end)
         return float(taken @ self._sorted + self._base_rate @ self._lengths(end, 0.0) + self._before.sum())
 
-    def flops_by_stretch(self, end: float) -> Floats:
-        """Return what each segment of the curves executes in each stretch [flop]."""
+    def flops_by_interval(self, end: float) -> Floats:
+        """Return what each segment of the curves executes in each interval [flop]."""
         flops = np.empty(self._cost.size)
         flops[self._order] = self._filled(end)[0]
         return flops.reshape(self._cost.shape)
 
-    def grams_by_stretch(self, end: float, flops: Floats) -> Floats:
-        """Return what each site emits in each stretch [g]."""
+    def grams_by_interval(self, end: float, flops: Floats) -> Floats:
+        """Return what each site emits in each interval [g]."""
         grams = self._before + self._bound.base_w[:, None] * self._weights * self._lengths(end, 0.0)
         np.add.at(grams, self._bound.site, flops * self._cost)
         return grams
 
-    def _slope_at(self, end: float, stretch: int) -> float:
-        """Return what a later end costs [g/s], where it lies in a stretch."""
+    def _slope_at(self, end: float, interval: int) -> float:
+        """Return what a later end costs [g/s], where it lies in a interval."""
         _, last = self._filled(end)
-        saved = self._bound.width * np.minimum(self._cost[:, stretch] - last, 0.0)
-        return float(saved.sum() + self._base_rate[stretch])
+        saved = self._bound.width * np.minimum(self._cost[:, interval] - last, 0.0)
+        return float(saved.sum() + self._base_rate[interval])
 
     def least(self, soonest: float, latest: float) -> tuple[float, float]:
         """Return the least grams of a run that ends between two times [g], and that end [s]."""
         inner = self.begin_s[(self.begin_s > soonest) & (self.begin_s < latest)]
         best = (self.grams(latest), latest)
         for begin, end in pairwise(np.concatenate([[soonest], inner, [latest]]).tolist()):
-            stretch = int(np.searchsorted(self.begin_s, begin, side="right")) - 1
+            interval = int(np.searchsorted(self.begin_s, begin, side="right")) - 1
             low, high = begin, end
-            if self._slope_at(low, stretch) >= 0:
+            if self._slope_at(low, interval) >= 0:
                 high = low
-            elif self._slope_at(high, stretch) > 0:
+            elif self._slope_at(high, interval) > 0:
                 for _ in range(_HALVINGS):
                     middle = (low + high) / 2
-                    low, high = (low, middle) if self._slope_at(middle, stretch) >= 0 else (middle, high)
+                    low, high = (low, middle) if self._slope_at(middle, interval) >= 0 else (middle, high)
             best = min(best, (self.grams(high), high))
         return best
 
