@@ -61,7 +61,7 @@ _OF_MACHINE: dict[type[GridschedError], type[GridschedError]] = {
     ProcessLost: SimulationError,
 }
 #: A line is told up to here [character], of which so many are its end.
-_MOST_TOLD, _END_TOLD = 500, 150
+_MOST_SHOWN, _END_SHOWN = 500, 150
 #: What the system says when processes, threads, memory, open files or disk space run out.
 _EXHAUSTED = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT}
 
@@ -84,9 +84,9 @@ def text_of(error: BaseException) -> str:
 
 def shorten(line: str) -> str:
     """Return a line, without its middle if it does not fit a screen."""
-    if len(line) <= _MOST_TOLD:
+    if len(line) <= _MOST_SHOWN:
         return line
-    return f"{line[: _MOST_TOLD - _END_TOLD]} ... {line[-_END_TOLD:]}"
+    return f"{line[: _MOST_SHOWN - _END_SHOWN]} ... {line[-_END_SHOWN:]}"
 
 
 def error_of_policy(error: BaseException) -> GridschedError:

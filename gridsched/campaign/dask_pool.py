@@ -34,7 +34,7 @@ from gridsched.version import __version__
 _PER_THREAD = 3
 _CONNECT_S = 15
 #: For so long a scheduler may be gone, or workers be missing, before it is told [s], and by default at all.
-_TOLD_AFTER_S = 30.0
+_REPORTED_AFTER_S = 30.0
 DEFAULT_WAIT_S = 600.0
 #: The number of threads is asked for at most so often [s].
 _ASK_S = 0.5
@@ -58,7 +58,7 @@ class Patience:
     def end(self) -> None:
         """Forget the waiting: the cluster is there."""
         self._since: float | None = None
-        self._is_told = False
+        self._is_reported = False
 
     def wait(self, what: str) -> None:
         """Take note that something is missing.
@@ -76,9 +76,9 @@ class Patience:
                 f"{what} for {self._limit_s:g} s (--dask-wait-s). Runs stored so far are safe; the same command "
                 "continues."
             )
-        if waited_s >= min(_TOLD_AFTER_S, self._limit_s / 2) and not self._is_told:
+        if waited_s >= min(_REPORTED_AFTER_S, self._limit_s / 2) and not self._is_reported:
             self._tell(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
-            self._is_told = True
+            self._is_reported = True
 
 
 def run_dask_campaign(

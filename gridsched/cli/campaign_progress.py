@@ -50,15 +50,15 @@ class JsonLines(Quiet):
     """One JSON object a line on standard output, for batch jobs and programs."""
 
     def __init__(self) -> None:
-        self._told = 0.0
+        self._reported_s = 0.0
 
     def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
         """Tell failures at once, and the progress once a second."""
         super().tell(progress, ended)
         if ended is not None and ended.error is not None:
             self._say("failed", run_id=ended.run.run_id, axes=ended.run.axes, error=ended.error)
-        if time.monotonic() - self._told >= 1.0:
-            self._told = time.monotonic()
+        if time.monotonic() - self._reported_s >= 1.0:
+            self._reported_s = time.monotonic()
             self._say("progress", **_numbers(progress))
 
     def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
@@ -95,7 +95,7 @@ class Screen(Quiet):
             transient=True,
         )
         self._task = self._bar.add_task("", total=None)
-        self._told = time.monotonic()
+        self._reported_s = time.monotonic()
 
     def __enter__(self) -> Screen:
         self._bar.start()
@@ -110,8 +110,8 @@ class Screen(Quiet):
             done = progress.found + progress.done
             self._bar.update(self._task, total=progress.total, completed=done, description=_words(progress))
             self._bar.refresh()
-        elif time.monotonic() - self._told >= _PLAIN_EVERY_S:
-            self._told = time.monotonic()
+        elif time.monotonic() - self._reported_s >= _PLAIN_EVERY_S:
+            self._reported_s = time.monotonic()
             sys.stderr.write(f"{_words(progress)}\n")
 
     def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:

@@ -34,14 +34,14 @@ def canonical_text(value: object) -> str:
 
 def stored_text(value: object) -> str:
     """Return JSON in one line: nan is null, infinities are the texts ``inf`` and ``-inf``."""
-    return json.dumps(plain(value, lacking=_told), separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(plain(value, lacking=_infinity_text), separators=(",", ":"), ensure_ascii=False)
 
 
 def _null(number: float) -> None:
     return None
 
 
-def _told(number: float) -> str | None:
+def _infinity_text(number: float) -> str | None:
     return None if math.isnan(number) else "inf" if number > 0 else "-inf"
 
 

@@ -36,7 +36,7 @@ PRICES = Condition(
     "prices that vary (`prices`)", lambda run: run.tariff is not None and run.tariff.prices is not None, default=False
 )
 
-TOLD = Condition(
+CARBON_KNOWN = Condition(
     "a carbon intensity (`carbon`)",
     lambda run: run.trace.carbon is not None and run.trace.platform.has_energy,
     default=False,
@@ -54,7 +54,7 @@ RESOURCES = Condition(
 )
 WHOLE = Condition(
     "a carbon intensity, and hosts with embodied carbon or power of resources",
-    lambda run: TOLD.holds(run) and (EMBODIED.holds(run) or RESOURCES.holds(run)),
+    lambda run: CARBON_KNOWN.holds(run) and (EMBODIED.holds(run) or RESOURCES.holds(run)),
     default=False,
 )
 
@@ -62,7 +62,7 @@ LIMITED = Condition(
     "an energy budget in grams (`carbon_budget_g`)", lambda run: run.has_budget_in(CARBON), default=False
 )
 
-of_carbon = partial(less, condition=TOLD)
+of_carbon = partial(less, condition=CARBON_KNOWN)
 excess = partial(less, function=lambda run: run.budget_excess)
 
 _UTILITY = (

@@ -29,7 +29,7 @@ Model = TypeVar("Model", bound=BaseModel)
 #: Keys and indices that lead to a value.
 KeyPath = tuple[str | int, ...]
 #: Complaints beside the first.
-_MOST_TOLD = 4
+_MOST_SHOWN = 4
 #: Lists of tables that a study changes entry by entry, and the key that tells their entries apart.
 _NAMED_ENTRIES = {"figures": "name"}
 
@@ -318,8 +318,8 @@ def _document(keys: dict[str, Any], text: str, path: str, parent: str | None = N
     except ValidationError as error:
         first, *others = by_gravity(error)
         told = [f"{key_name(first['loc'])} {_problem(first, Content, extra=tuple(Settings.model_fields))}"]
-        told += [f"{key_name(each['loc'])} {problem_of(each)}" for each in others[:_MOST_TOLD]]
-        more = [f"{len(others) - _MOST_TOLD} more."] if len(others) > _MOST_TOLD else []
+        told += [f"{key_name(each['loc'])} {problem_of(each)}" for each in others[:_MOST_SHOWN]]
+        more = [f"{len(others) - _MOST_SHOWN} more."] if len(others) > _MOST_SHOWN else []
         raise InputError(f"{_label(path, parent)}: {' Then: '.join([*told, *more])}") from None
     policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
     content = content.model_copy(update={"policies": policies})

@@ -269,7 +269,7 @@ _READERS |= dict.fromkeys(("parallel_homogeneous_total", "msg_par_hg_tot"), _Pro
 
 
 #: What is told of jobs that are simulated in part, by what is counted.
-_TOLD = {
+_REPORTED = {
     "bytes": "what jobs send or store is not simulated",
     "sequence": "a sequence of profiles runs as one delay of its whole length",
     "unequal": "unequal work of nodes runs as a delay of the longest, on all nodes",
@@ -277,7 +277,7 @@ _TOLD = {
 
 
 def _notes(told: Counter[str]) -> tuple[str, ...]:
-    return tuple(f"{words} ({counted(told[each], 'job')})" for each, words in _TOLD.items() if told[each])
+    return tuple(f"{words} ({counted(told[each], 'job')})" for each, words in _REPORTED.items() if told[each])
 
 
 def write_batsim(jobs: JobTable, path: str | Path, *, n_nodes: int | None = None, force: bool = False) -> None:
