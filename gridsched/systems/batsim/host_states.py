@@ -61,7 +61,7 @@ class HostStates:
             each = self._hosts[host]
             n = len(each.pstates)
             if not text.isascii() or not text.isdigit() or int(text[:9]) > n:
-                raise request.nonsense(
+                raise request.protocol_error(
                     f"state is {text[:40]!r}; host {each.name!r} has P-states 0 to {n - 1}, and {n} is off"
                 )
             if int(text) == n:

@@ -103,13 +103,13 @@ class JobBook:
         """Return the tasks that a request names."""
         ids = request.data.get("job_ids")
         if not isinstance(ids, list):
-            raise request.nonsense("job_ids is no list")
+            raise request.protocol_error("job_ids is no list")
         return [self._known(request, each) for each in ids]
 
     def _known(self, request: Request, id: object) -> int:
         task = self._task_of.get(id) if isinstance(id, str) else None
         if task is None or self._id_of[task] != id:
-            raise request.nonsense(f"job {str(id)[:60]!r} was not submitted")
+            raise request.protocol_error(f"job {str(id)[:60]!r} was not submitted")
         return task
 
     def start(self, task: int, hosts: Integers, now: float) -> None:
@@ -124,5 +124,5 @@ class JobBook:
         id, wait_s = reply.get("job_id"), reply.get("estimated_waiting_time")
         task = self._queries.get(id) if isinstance(id, str) else None
         if task is None or not isinstance(wait_s, int | float) or not math.isfinite(wait_s):
-            raise request.nonsense(f"{_ESTIMATE} names no job that was asked about, or no number")
+            raise request.protocol_error(f"{_ESTIMATE} names no job that was asked about, or no number")
         return task, float(wait_s)

@@ -42,7 +42,7 @@ _INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 Event = dict[str, Any]
 
 
-class Nonsense(Exception):
+class ProtocolError(Exception):
     """A message, or something in it, that the protocol does not know."""
 
 
@@ -64,15 +64,15 @@ class Request:
     data: dict[str, Any]
 
     def text(self, key: str) -> str:
-        """Return a text that `data` has, or raise `Nonsense`."""
+        """Return a text that `data` has, or raise `ProtocolError`."""
         value = self.data.get(key)
         if not isinstance(value, str):
-            raise self.nonsense(f"{key} is {_shown(value)}; a text is allowed")
+            raise self.protocol_error(f"{key} is {_shown(value)}; a text is allowed")
         return value
 
-    def nonsense(self, why: str) -> Nonsense:
-        """Return the complaint about the request."""
-        return Nonsense(f"{self.kind}: {why}")
+    def protocol_error(self, why: str) -> ProtocolError:
+        """Return the error about the request."""
+        return ProtocolError(f"{self.kind}: {why}")
 
     def hosts(self, key: str, n_hosts: int) -> list[int]:
         """Return the hosts of an interval set that `data` has, as ``0-3 7``, ascending."""
@@ -82,10 +82,10 @@ class Request:
             first = n_hosts if match is None else int(match[1])
             last = first if match is None or match[2] is None else int(match[2])
             if not first <= last < n_hosts:
-                raise self.nonsense(f"{key} is {_shown(text)}; an interval set of 0 to {n_hosts - 1} is allowed")
+                raise self.protocol_error(f"{key} is {_shown(text)}; an interval set of 0 to {n_hosts - 1} is allowed")
             hosts.update(range(first, last + 1))
         if not hosts:
-            raise self.nonsense(f"{key} is empty")
+            raise self.protocol_error(f"{key} is empty")
         return sorted(hosts)
 
 
@@ -110,21 +110,21 @@ def read_reply(text: bytes, now: float) -> tuple[float, list[Request]]:
 
     Raises
     ------
-    Nonsense
+    ProtocolError
         If the text is no message of the protocol, or would change the past.
     """
     try:
         reply = json.loads(text)
     except (ValueError, RecursionError):
-        raise Nonsense(f"{_shown(text[:200].decode(errors='replace'))} is no JSON") from None
+        raise ProtocolError(f"{_shown(text[:200].decode(errors='replace'))} is no JSON") from None
     if not isinstance(reply, dict) or not isinstance(reply.get("events"), list):
-        raise Nonsense(f"{_shown(reply)} is no message; an object with 'now' and 'events' is allowed")
+        raise ProtocolError(f"{_shown(reply)} is no message; an object with 'now' and 'events' is allowed")
     until = _time(reply.get("now"), now, math.inf, "now")
     requests, before = [], now
     for each in reply["events"]:
         data = each.get("data", {}) if isinstance(each, dict) else None
         if not isinstance(data, dict) or not isinstance(each.get("type"), str):
-            raise Nonsense(f"{_shown(each)} is no event; an object with 'timestamp', 'type' and 'data' is allowed")
+            raise ProtocolError(f"{_shown(each)} is no event; an object with 'timestamp', 'type' and 'data' is allowed")
         before = _time(each.get("timestamp"), before, until, f"timestamp of {each['type'][:40]}")
         requests.append(Request(before, each["type"][:40], data))
     return until, requests
@@ -143,7 +143,7 @@ def _time(value: object, least: float, most: float, what: str) -> float:
         time = math.inf
     if not (least <= time <= most and time < math.inf):
         legal = f"at least {least!r} s" if most == math.inf else f"from {least!r} s to {most!r} s"
-        raise Nonsense(f"{what} is {_shown(value)}; a time {legal} is allowed")
+        raise ProtocolError(f"{what} is {_shown(value)}; a time {legal} is allowed")
     return time
 
 
@@ -299,16 +299,16 @@ class Peer:
         Raises
         ------
         SimulationError
-            If it ends, is silent, or answers nonsense.
+            If it ends, is silent, or answers what the protocol does not know.
         """
         self._socket.send_string(message(now, events))
         answer = self._answer()
         try:
             return read_reply(answer, now)
-        except Nonsense as error:
-            raise self.complaint(error) from None
+        except ProtocolError as error:
+            raise self.simulation_error(error) from None
 
-    def complaint(self, error: Nonsense) -> SimulationError:
+    def simulation_error(self, error: ProtocolError) -> SimulationError:
         """Return the error about something that it has said."""
         return SimulationError(f"{self} answers what Batsim's protocol does not know: {error}.")
 

@@ -25,8 +25,8 @@ from gridsched.systems.batsim.protocol import (
     BEGIN,
     HOW_TO_START,
     Event,
-    Nonsense,
     Peer,
+    ProtocolError,
     Request,
     beginning,
     event,
@@ -161,16 +161,16 @@ class Batsim(Scheduler):
         Raises
         ------
         SimulationError
-            If it ends, is silent, or answers nonsense.
+            If it ends, is silent, or answers what the protocol does not know.
         """
         if self.peer_ is None:
             self.peer_ = self._open(state)
         peer = self.peer_
         try:
             return self._decided(peer, state)
-        except Nonsense as error:
+        except ProtocolError as error:
             peer.kill()
-            raise peer.complaint(error) from None
+            raise peer.simulation_error(error) from None
         except BaseException:
             peer.kill()
             raise
@@ -230,7 +230,7 @@ class Batsim(Scheduler):
                 continue
             handler = self._HANDLERS.get(request.kind)
             if handler is None:
-                raise request.nonsense(f"is none of {', '.join([*self._HANDLERS, *_NO_EFFECT])}")
+                raise request.protocol_error(f"is none of {', '.join([*self._HANDLERS, *_NO_EFFECT])}")
             yield from handler(self, request, state)
             self.news_ += self.hosts_.done(state)
 
@@ -252,9 +252,9 @@ class Batsim(Scheduler):
         hosts = request.hosts("alloc", self.system_.n_hosts)
         pstates = {self.hosts_.pstate[host] for host in hosts}
         if len(pstates) > 1:
-            raise request.nonsense(f"alloc has hosts in P-states {sorted(pstates)}; a job needs one for all")
+            raise request.protocol_error(f"alloc has hosts in P-states {sorted(pstates)}; a job needs one for all")
         if request.data.get("additional_io_job"):
-            raise request.nonsense("additional_io_job: nothing is sent here, so it cannot be simulated")
+            raise request.protocol_error("additional_io_job: nothing is sent here, so it cannot be simulated")
         array = np.array(hosts, dtype=np.int64)
         self.jobs_.start(task, array, state.now)
         yield Allocate(task, array, pstates.pop())
@@ -283,10 +283,10 @@ class Batsim(Scheduler):
     def _query(self, request: Request, state: State) -> Iterable[Decision]:
         queries = request.data.get("requests")
         if not isinstance(queries, dict) or list(queries) != ["consumed_energy"]:
-            raise request.nonsense("only consumed_energy is known")
+            raise request.protocol_error("only consumed_energy is known")
         consumed_j = state.consumed_j()
         if math.isnan(consumed_j):
-            raise request.nonsense(f"{self.system_.platform.name} has no power, so consumed_energy is unknown")
+            raise request.protocol_error(f"{self.system_.platform.name} has no power, so consumed_energy is unknown")
         self.news_.append(event(state.now, "ANSWER", consumed_energy=consumed_j))
         return ()
 
