@@ -126,8 +126,9 @@ def _check_place(scenario: LoadedScenario) -> None:
     """Refuse `locality` where nothing tells which switches there are."""
     if scenario.placement == "locality" and not len(scenario.platform.switch_of):
         raise InputError(
-            f"{scenario.platform.name}: --placement locality needs switches below the cluster: one of topology FAT_TREE, "
-            "DRAGONFLY or TORUS, or hosts with the property switches (docs/parallel_tasks.md). Use pack, or add them."
+            f"{scenario.platform.name}: --placement locality needs switches below the cluster: one of topology "
+            "FAT_TREE, DRAGONFLY or TORUS, or hosts with the property switches (docs/parallel_tasks.md). Use pack, or "
+            "add them."
         )
 
 

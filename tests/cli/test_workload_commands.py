@@ -397,7 +397,8 @@ def test_options_go_before_the_generators_file(gridsched, write):
     """Each option replaces its key; the other keys stay."""
     path = write(
         "day.toml",
-        DAY + 'energy_budget_j = 5e6\non_exhaustion = "stop"\nbudget_period_s = 10800\nfirst_period_start_s = 60\n',
+        DAY + 'energy_budget_j = 5e6\nbudget_enforcement = "stop"\n'
+        "budget_period_s = 10800\nfirst_period_start_s = 60\n",
     )
     words = ("run", "--workload", path, *REFERENCE, "--json")
     told = budget_of(gridsched(*words))

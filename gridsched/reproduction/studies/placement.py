@@ -25,8 +25,8 @@ def _claim(
     ground: Ground = SIGN,
 ) -> Claim:
     """Return the claim on the ratio of a metric under one place to that under another."""
-    where = {"network": network, "communication": sends, "place": place}
-    measured = ratio(metric, "easy_backfilling", where=where, against_where={"place": against})
+    where = {"network": network, "communication": sends, "placement": place}
+    measured = ratio(metric, "easy_backfilling", where=where, against_where={"placement": against})
     words = f"{text} ({network}, {sends} communication): {place} over {against}"
     return Claim(name, "driver", words, "not in a paper", measured, range_, ground)
 

@@ -33,7 +33,7 @@ _RULE_KEYS: dict[str, Any] = {
     name: (key.annotation, key.info)
     for name, key in keys_of(Rules).items()
     # the tasks of a day take whole nodes, and ask for no time
-    if name not in ("horizon_s", "place", "max_idle_wakeups", "walltime", "mapping_events")
+    if name not in ("horizon_s", "placement", "max_idle_wakeups", "walltime", "mapping_events")
 }
 
 
