@@ -198,12 +198,12 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
 
 
 def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
-    """Return the session of a way; its module is imported where it is used."""
+    """Return the session of an execution mode; its module is imported where it is used."""
     kinds = {
         "network": "network:NetworkSession",
         "transfers": "transfers:TransferSession",
         "parallel tasks": "parallel_tasks:ParallelTaskSession",
-        "coordinator": "metered_session:MeteredSession" if is_metered else "lead:LeadSession",
+        "coordinator": "metered_session:MeteredSession" if is_metered else "coordinator:CoordinatorSession",
         "maestro": "maestro:MaestroSession",
     }
     module, _, name = kinds[execution_mode].partition(":")
