@@ -11,9 +11,9 @@ from gridsched.metrics.columns import prefix
 from gridsched.metrics.table import unit_of, without_unit
 
 #: Units that get an SI prefix; times stay in seconds.
-_PREFIXED = ("", "J", "J s", "W", "flop", "g")
+_PREFIXED = ("", "J", "J s", "W", "flop", "g", "byte")
 #: What is never written with its prefix.
-_OWN_NAMES = {"Mg": "t", "Gg": "kt"}
+_OWN_NAMES = {"Mg": "t", "Gg": "kt"} | {f"{letter}byte": f"{letter}B" for letter in "kMGTPE"}
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,8 @@ def chart(
         *(marks.handle(series_style) for series_style in styles.values() if series_style.label and not is_direct),
         *handles,
     ]
-    legend_below(figure, entries, title=legend or None, handlelength=2.0 if marks.stroke is None else 3.0)
+    if len(entries) > 1 or legend:  # one series needs no name: the caption has it
+        legend_below(figure, entries, title=legend or None, handlelength=2.0 if marks.stroke is None else 3.0)
     return figure
 
 

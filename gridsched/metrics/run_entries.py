@@ -347,7 +347,7 @@ _PROFILES = (
         is_detail=True,
     ),
     less(
-        "sent_bytes_core",
+        "sent_over_core_bytes",
         "of these, bytes between nodes under different switches of the highest level: over the core of a fat tree, or "
         "between groups of a dragonfly",
         lambda run: run.trace.sent_bytes[-1],
@@ -356,7 +356,7 @@ _PROFILES = (
         is_detail=True,
     ),
     less(
-        "sent_bytes_busiest_link",
+        "sent_over_busiest_link_bytes",
         "bytes over the link that carried most of what parts of jobs sent each other",
         lambda run: max(run.trace.link_bytes.values()),
         condition=LINKS_CROSSED,

@@ -220,6 +220,7 @@ def test_units_with_prefixes(largest, expected):
         ("s", 4 * 86_400.0, (86_400, "d")),
         ("g", 85_000.0, (1e3, "kg")),
         ("g", 3e6, (1e6, "t")),
+        ("byte", 2e15, (1e15, "PB")),
         ("J", 8e9, (1e9, "GJ")),
     ],
 )

@@ -71,7 +71,7 @@ def test_bytes_and_joules_by_hand(tmp_path: Path, driver: str, nodes, sent, cros
     summary = result.summary()
     assert summary["energy_links_j"] == pytest.approx(240.0 + crossed * 50.0)
     assert summary["sent_bytes"] == pytest.approx(sent[0])
-    assert summary["sent_bytes_core"] == pytest.approx(sent[1])
+    assert summary["sent_over_core_bytes"] == pytest.approx(sent[1])
     write_export(result.trace, None, {}, tmp_path / "out", workload_name="jobs")
     assert read_archive(tmp_path / "out" / "trace.npz").trace.sent_bytes == result.trace.sent_bytes
 

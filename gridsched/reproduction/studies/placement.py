@@ -33,9 +33,9 @@ def _claim(
 
 #: What is expected of each network and each share of communication above none.
 _EXPECTED = (
-    ("core-locality", "Fewer bytes over the core", "sent_bytes_core", "locality", "pack", LESS),
-    ("core-contiguous", "Fewer bytes over the core", "sent_bytes_core", "contiguous", "pack", LESS),
-    ("core-spread", "More bytes over the core", "sent_bytes_core", "spread", "pack", MORE),
+    ("core-locality", "Fewer bytes over the core", "sent_over_core_bytes", "locality", "pack", LESS),
+    ("core-contiguous", "Fewer bytes over the core", "sent_over_core_bytes", "contiguous", "pack", LESS),
+    ("core-spread", "More bytes over the core", "sent_over_core_bytes", "spread", "pack", MORE),
     ("lost-locality", "Less time lost", "not_computing_time_s", "locality", "pack", LESS),
     ("lost-spread", "More time lost", "not_computing_time_s", "spread", "pack", MORE),
     ("waits-locality", "Jobs wait less", "mean_waiting_time_s", "locality", "pack", LESS),

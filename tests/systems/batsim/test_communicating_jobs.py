@@ -214,5 +214,5 @@ def test_metrics_by_hand(tmp_path: Path):
     file = workload(tmp_path, {"one": profile}, [("1", 0, 10, 2, "one")])
     metrics = run(Scenario(nodes(tmp_path, 3), file, "fcfs", driver="reference")).metrics()
     assert metrics["not_computing_time_s"] == pytest.approx(3 + 2 * ROUTE_S)
-    assert metrics["sent_bytes_busiest_link"] == 2e9
+    assert metrics["sent_over_busiest_link_bytes"] == 2e9
     assert metrics["busiest_link"] in {"A_link_0_UP", "A_backbone", "A_link_1_DOWN"}
