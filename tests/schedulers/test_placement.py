@@ -37,7 +37,7 @@ def ran(platform: Platform, jobs, place: str, scheduler: str = "fcfs", driver: s
     """Run jobs (submission [s], run time [s], nodes); return the nodes of each, and the trace."""
     submit, length, width = (np.array(column) for column in zip(*jobs, strict=True))
     tasks = make_tasks(length, submit, width=width, requested_time_s=length, **columns)
-    trace = run(LoadedScenario(platform, tasks, scheduler=scheduler, driver=driver, place=place)).trace
+    trace = run(LoadedScenario(platform, tasks, scheduler=scheduler, driver=driver, placement=place)).trace
     nodes: dict[int, list[int]] = {}
     execution, host = trace.placed()
     for k, h in zip(trace.executions["task"][execution].tolist(), host.tolist(), strict=True):
@@ -212,7 +212,7 @@ def test_locality_needs_switches():
     tasks = make_tasks(1.0, 0.0, width=1, requested_time_s=1.0)
     plain = homogeneous_cluster(2, idle_w=1.0, busy_w=2.0, speed=1.0, name="plain")
     with pytest.raises(InputError, match="FAT_TREE"):
-        run(Scenario(plain, tasks, scheduler="fcfs", driver="reference", place="locality"))
+        run(Scenario(plain, tasks, scheduler="fcfs", driver="reference", placement="locality"))
 
 
 @pytest.mark.parametrize(("name", "switches"), [("fat_tree", [64, 4]), ("dragonfly", [64, 16, 4])])

@@ -342,7 +342,7 @@ def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: I
         return fill_neighbours(hosts, left, need, anywhere, width, out, at)
     if nodes.place == SPREAD:
         return spread(hosts, left, need, anywhere, width, nodes.switch, out, at)
-    if nodes.place == LOCALITY:
+    if nodes.place == LOCALITY and len(nodes.switch):  # without switches as packed
         return gather(hosts, left, need, anywhere, width, nodes.switch, out, at)
     return fill(hosts, left, need, anywhere, width, out, at)
 

@@ -44,7 +44,7 @@ def diamond(folder, id: str, **rules) -> tuple[LoadedScenario, Path]:
         f'value="{",".join(f"{p.idle_w}:{p.epsilon_w}:{p.busy_w}" for p in h.pstates)}"/></host>'
         for h in hosts
     )
-    routes = "".join(
+    links = "".join(
         f'<link id="{a}{b}" bandwidth="2Bps" latency="0s" sharing_policy="FATPIPE"/>'
         for a in range(3)
         for b in range(a)
@@ -56,7 +56,7 @@ def diamond(folder, id: str, **rules) -> tuple[LoadedScenario, Path]:
     file.write_text(
         '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
         '<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>'
-        f'<zone id="z" routing="Full">{named}{routes}{routes}</zone></platform>'
+        f'<zone id="z" routing="Full">{named}{links}{routes}</zone></platform>'
     )
     return LoadedScenario(Platform(hosts), tasks, id, network="platform", between_hosts=network, **rules), file
 
