@@ -41,7 +41,7 @@ def words_of(page: Path) -> str:
     """Return the text of a page without code and bad examples; of the changes, only the unreleased ones."""
     text = re.sub(r"^ *- Before: .*$", "", prose_of(page), flags=re.MULTILINE)
     if page.name == "CHANGES.md":
-        text = text.partition("## Unreleased")[2].partition("\n## ")[0]
+        text = text.partition("\n## ")[2].partition("\n## ")[0]
     return re.sub(r"`[^`]+`", "`code`", text)
 
 
