@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Integers
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.input_files import read_text
+from gridsched.files.input_files import in_blocks, read_text
 from gridsched.model.limits import LARGEST, MAX_NAME, SMALLEST
 
 _INT64 = 2**63 - 1
-#: Rows that are read together.
-_TOGETHER = 500
 #: Longer cells are cut in messages.
 _SHOWN = 80
 T = TypeVar("T")
@@ -308,7 +306,7 @@ def _read(path: Path, columns: Mapping[str, Column], text: str | None, *, traili
         header.pop()
     _check_header(table.path, line, header, columns)
     plan = [(name, columns[name]) for name in header]
-    for block in _blocks(rows):
+    for block in in_blocks(rows):
         try:  # by columns, where nothing is wrong
             by_column = [
                 column.read_all(texts)
@@ -341,21 +339,6 @@ def _read_row(
         except ValueError as error:
             raise _fault(table.path, line, name, cell.strip(), str(error)) from None
     table.lines.append(line)
-
-
-def _blocks(rows: Iterable[tuple[int, list[str]]]) -> Iterator[list[tuple[int, list[str]]]]:
-    """Yield rows by the hundred; those before one that is no CSV come before its error."""
-    block: list[tuple[int, list[str]]] = []
-    try:
-        for row in rows:
-            block.append(row)
-            if len(block) == _TOGETHER:
-                yield block
-                block = []
-    except InputError:
-        yield from [block] if block else ()
-        raise
-    yield from [block] if block else ()
 
 
 def _fault(path: Path, line: int, column: str, found: str, legal: str) -> InputError:

@@ -6,8 +6,9 @@ import re
 import stat
 import tomllib
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gridsched.errors import InputError
 
@@ -15,6 +16,9 @@ from gridsched.errors import InputError
 MAX_TEXT_BYTES = 1 << 30
 #: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
+#: Rows that are read together.
+_TOGETHER = 500
+Row = TypeVar("Row")
 
 
 def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
@@ -142,3 +146,18 @@ def _check_depth(value: Any, depth: int = 0) -> None:
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             _check_depth(item, depth + 1)
+
+
+def in_blocks(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield rows by the hundred, to be read by columns; those before one that is wrong come before its error."""
+    block: list[Row] = []
+    try:
+        for row in rows:
+            block.append(row)
+            if len(block) == _TOGETHER:
+                yield block
+                block = []
+    except InputError:
+        yield from [block] if block else ()
+        raise
+    yield from [block] if block else ()

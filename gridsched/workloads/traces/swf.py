@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from zoneinfo import available_timezones
 import numpy as np
 
 from gridsched.arrays import Floats
+from gridsched.files.input_files import in_blocks
 from gridsched.files.output_files import write_whole
 from gridsched.model.calendar import Calendar, offset_name, seconds_of, time_zone
 from gridsched.workloads.traces.job_table import (
@@ -45,8 +46,6 @@ PARTS = {"2", "3", "4"}
 PART = "part of a job that stopped and went on (status 2 to 4)"
 
 _DAY_S = 86_400
-#: Lines that are added together.
-_TOGETHER = 500
 _NODE_COUNT = re.compile(r":([0-9]{1,9})x[0-9]+$")
 
 
@@ -85,21 +84,21 @@ def read_swf(
     named = {**NAMED, "processor_kb": MEMORY} if tells_memory else NAMED
     rows = JobRows(path, tuple(named))
     header: dict[str, str] = {}
-    waiting: list[tuple[int, list[str]]] = []
+    for block in in_blocks(_job_lines(path, header)):
+        _add_all(rows, block, nodes_from, named)
+    needs = f"no line of the Standard Workload Format; it needs at least {LEAST_FIELDS} numbers separated by blanks."
+    return replace(rows.table(needs, header=header), calendar=calendar_of_header(header, zone))
+
+
+def _job_lines(path: str | Path, header: dict[str, str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and fields of each line of a job; what comments state goes to `header`."""
     for number, text in numbered_lines(Path(path)):
         if text.startswith(";"):
             key, colon, value = text.removeprefix(";").partition(":")
             if colon and key.lstrip()[:1].isalpha():
                 header.setdefault(key.strip(), value.strip())
-            continue
-        if fields := text.split():
-            waiting.append((number, fields))
-            if len(waiting) == _TOGETHER:
-                _add_all(rows, waiting, nodes_from, named)
-                waiting = []
-    _add_all(rows, waiting, nodes_from, named)
-    needs = f"no line of the Standard Workload Format; it needs at least {LEAST_FIELDS} numbers separated by blanks."
-    return replace(rows.table(needs, header=header), calendar=calendar_of_header(header, zone))
+        elif fields := text.split():
+            yield number, fields
 
 
 def header_number(header: Mapping[str, str], key: str) -> int | None:
