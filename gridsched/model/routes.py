@@ -23,7 +23,7 @@ class RouteLinks(NamedTuple):
 
 
 class RouteSource(Protocol):
-    """Whoever knows the ways between hosts: `Routes`, or who asks SimGrid for each."""
+    """What knows the routes between hosts: `Routes`, or an object that asks SimGrid for each."""
 
     @property
     def bandwidth(self) -> Mapping[str, float]:

@@ -304,18 +304,18 @@ def check(scenario: Scenario) -> None:
             scheduler.prepare(system, rng)
 
 
-#: Ways between hosts by what they are found from; runs on one platform follow each other.
-_WAYS: dict[tuple[bytes, tuple[str, ...], tuple[float, float] | None], Routes] = {}
+#: Routes between hosts by what they are found from; runs on one platform follow each other.
+_ROUTES: dict[tuple[bytes, tuple[str, ...], tuple[float, float] | None], Routes] = {}
 
 
-def _kept_ways(file: Path, names: tuple[str, ...], wattage: tuple[float, float] | None) -> Routes:
-    """Return the ways between hosts of a platform file, which are looked for once while it stays the same."""
+def _kept_routes(file: Path, names: tuple[str, ...], wattage: tuple[float, float] | None) -> Routes:
+    """Return the routes between hosts of a platform file, which are looked for once while it stays the same."""
     key = hashlib.sha256(file.read_bytes()).digest(), names, wattage
-    if key not in _WAYS:
-        while len(_WAYS) > 1:  # those of 500 hosts take 500 MB
-            _WAYS.pop(next(iter(_WAYS)))
-        _WAYS[key] = routes_between(file, names, wattage)
-    return _WAYS[key]
+    if key not in _ROUTES:
+        while len(_ROUTES) > 1:  # those of 500 hosts take 500 MB
+            _ROUTES.pop(next(iter(_ROUTES)))
+        _ROUTES[key] = routes_between(file, names, wattage)
+    return _ROUTES[key]
 
 
 def _with_routes(scenario: LoadedScenario) -> LoadedScenario:
@@ -325,7 +325,7 @@ def _with_routes(scenario: LoadedScenario) -> LoadedScenario:
             names = [host.name for host in scenario.platform.hosts]
             storages = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
             names += sorted(storages - set(names))
-            return replace(scenario, routes=_kept_ways(file.resolve(), tuple(names), scenario.platform.link_wattage))
+            return replace(scenario, routes=_kept_routes(file.resolve(), tuple(names), scenario.platform.link_wattage))
     if not scenario.sends_data or scenario.between_hosts is not None:
         return scenario
     with _platform_file(scenario, has_sets=False) as file:

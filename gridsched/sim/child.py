@@ -94,7 +94,7 @@ def check_precision(scenario: LoadedScenario) -> None:
 
 
 def make_controller(scenario: LoadedScenario, scheduler: Scheduler, routes: RouteSource | None = None) -> Controller:
-    """Return the controller of a run; its policy is timed, and may ask for the ways between hosts."""
+    """Return the controller of a run; its policy is timed, and may ask for the routes between hosts."""
     return Controller(
         scenario.system if routes is None else replace(scenario.system, routes=routes),
         scenario.tasks,

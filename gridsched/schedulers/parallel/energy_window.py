@@ -143,23 +143,19 @@ class EasyEnergyBudget(Scheduler):
 
     # ------------------------------------------------------------------ energy
 
-    def _power_w(self, used: int) -> float:
-        """Return what all draw while so many nodes compute [W]."""
-        return self.window_.power_w(used)
-
     def _overlap_s(self, begin_s: float, end_s: float) -> float:
         """Return how much of a time lies in the window [s]."""
         return max(min(end_s, self.end_s) - max(begin_s, self.begin_s), 0.0)
 
     def _above_w(self, used: int, cap_w: float) -> float:
         """Return what all draw above a cap while so many nodes compute [W], 0 but for rounding."""
-        excess = self._power_w(used) - cap_w
+        excess = self.window_.power_w(used) - cap_w
         return excess if excess > 1e-9 * self.cap_w_ else 0.0
 
     def _excess_w(self, used: int) -> float:
         """Return the same above the cap of the budget's mean [W]; below it where what a job gives back counts, too."""
         if self.gives_back_:
-            return self._power_w(used) - self.cap_w_
+            return self.window_.power_w(used) - self.cap_w_
         return self._above_w(used, self.cap_w_)
 
     def _lowered_w(self, now: float, head_s: float, need_j: float) -> float:
@@ -219,7 +215,7 @@ class EasyEnergyBudget(Scheduler):
         tasks = running["task"].tolist()
         self.nodes_ = {task: self.nodes_[task] for task in [*tasks, *self.booting_]}
         self.above_ = {task: each for task, each in self.above_.items() if task in self.nodes_}
-        self.since_j_ += (self.cap_w_ - self._power_w(self.used_)) * self._overlap_s(self.until_s_, now)
+        self.since_j_ += (self.cap_w_ - self.window_.power_w(self.used_)) * self._overlap_s(self.until_s_, now)
         self._monitor(state)
         ends = {task: max(end, now) for task, end in zip(tasks, running["estimated_end"].tolist(), strict=True)}
         is_free = state.nodes.free
@@ -360,7 +356,7 @@ class EasyEnergyBudget(Scheduler):
         free, kept = free.copy(), np.zeros(self.n_, dtype=np.bool_)
         used, saved_j, since, first_s = int(np.count_nonzero(~free)), 0.0, now, math.inf
         for task, end in sorted(ends.items(), key=lambda item: (item[1], item[0])):
-            saved_j += (self.cap_w_ - self._power_w(used)) * self._overlap_s(since, end)
+            saved_j += (self.cap_w_ - self.window_.power_w(used)) * self._overlap_s(since, end)
             free[self.nodes_[task]] = True
             used, since = used - len(self.nodes_[task]), end
             nodes = self._first(free, width) if self.n_ - used >= width else None
@@ -382,7 +378,7 @@ class EasyEnergyBudget(Scheduler):
 
     def _when_saved(self, width: int, run_s: float, since_s: float, have_j: float) -> float:
         """Return when an idle machine has saved what a job takes above the cap [s], at most the window's end."""
-        excess_w, idle_w = self._excess_w(width), self.cap_w_ - self._power_w(0)
+        excess_w, idle_w = self._excess_w(width), self.cap_w_ - self.window_.power_w(0)
         if idle_w > 0:
             start_s = since_s + (excess_w * run_s - have_j) / idle_w
             if start_s + run_s <= self.end_s:
