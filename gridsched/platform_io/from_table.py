@@ -171,8 +171,8 @@ def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Integ
         number[: hosts % rows] += 1
     else:
         number = chosen["count"].to_numpy() if table.own_format else np.ones(rows, dtype=int)
-        if number.sum() > MAX_HOSTS:
-            raise InputError(f"{table.path}: asks for {number.sum()} hosts; {MAX_HOSTS} are allowed.")
+        if (total := sum(number.tolist())) > MAX_HOSTS:  # as integers of any size
+            raise InputError(f"{table.path}: asks for {total} hosts; {MAX_HOSTS} are allowed.")
     return np.repeat(np.arange(rows), number)
 
 

@@ -35,6 +35,10 @@ _NUMBERS = (
 _ALSO = ("rank", "top500_rank", "computer", "site", "year")
 
 
+#: Larger counts are refused: floats hold none of them exactly.
+_MOST_COUNTED = 2**53
+
+
 def read_own_format(path: str | Path, raw: RawTable) -> pd.DataFrame:
     """Return the frame of a table in our own format.
 
@@ -93,6 +97,7 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
     )
     for what in ("count", "cores"):
         refuse(is_no_count(given[what]), f"has a {what} that is no whole number of at least 1.")
+        refuse(given[what] > _MOST_COUNTED, f"has a {what} above {_MOST_COUNTED:,}.")
     for k, text in enumerate(given["pstates"]):
         try:
             parse_pstates(text or "1:1")

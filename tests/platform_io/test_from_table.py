@@ -163,6 +163,16 @@ def test_own_table_columns(build):
     assert [(h.name, h.cores, h.off_w, len(h.pstates)) for h in other.hosts] == [("a", 1, 0.5, 1), ("b", 1, 0.5, 1)]
 
 
+@pytest.mark.parametrize(
+    ("count", "cores", "words"),
+    [("9223372036854775807", "1", "count above"), ("9007199254740992", "1", "hosts"), ("1", "1e19", "cores above")],
+)
+def test_counts_that_no_machine_has_are_refused(build, count, cores, words):
+    """Also where their sum is beyond 64 bits, or they are."""
+    with pytest.raises(InputError, match=words):
+        build(f"name,speed,efficiency,idle_power_w,count,cores\na,1,1,0,2,1\nb,1,1,0,{count},{cores}\n")
+
+
 def test_embodied_carbon_is_of_a_row_or_given(build):
     """The table's columns hold by row; options hold for all."""
     text = "name,speed,efficiency,idle_power_w,embodied_kg,lifetime_years\na,1,1,0,1200,5\nb,1,1,0,,\n"
