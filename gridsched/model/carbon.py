@@ -82,8 +82,8 @@ class Carbon:
         str | None,
         KeyName("carbon_columns"),
         Field(
-            description="Columns of an hourly table: time=NAME,value=NAME[,host=NAME][,zone=ZONE], or its source: "
-            "electricity_maps, electricity_maps_direct, neso, watttime.",
+            description="Columns of an hourly table: time=NAME,value=NAME, with ,host=NAME and ,zone=ZONE where "
+            "they are needed; or its source: electricity_maps, electricity_maps_direct, neso, watttime.",
             examples=["KEY=NAME,..."],
         ),
     ] = None

@@ -80,6 +80,13 @@ def test_links_lead_somewhere(document: Path):
     assert broken == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_adjacent_brackets_are_code(document: Path):
+    """Outside code ``a][b]`` is a reference to a definition, and the site's build refuses one that is missing."""
+    prose = re.sub(r"`[^`]*`", "", prose_of(document))
+    assert re.findall(r"[^\n]{0,30}\]\[[^\n]{0,30}", prose) == []
+
+
 def test_all_pages_lists_all_documents():
     """docs/pages.md links to each document beside it and in studies/; those link to their files."""
     linked = set(_LINK.findall(read("docs/pages.md")))
