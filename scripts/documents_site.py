@@ -130,7 +130,7 @@ def python_page(page: str) -> str:
 def pages() -> Iterator[tuple[str, Path]]:
     """Yield path on the site and file of all that is copied."""
     for path in sorted((ROOT / "docs").rglob("*")):
-        if path.suffix in (".md", ".png", ".csv") and path.name != "claims.csv":  # claims.md has those
+        if path.suffix in (".md", ".png", ".csv", ".css") and path.name != "claims.csv":  # claims.md has those
             yield path.relative_to(ROOT / "docs").as_posix(), path
     for name in sorted(linked_files()):
         yield f"{COPIES}/{name}", ROOT / name
