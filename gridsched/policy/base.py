@@ -7,11 +7,12 @@ lives in attributes ending in ``_``, all set by `Scheduler.prepare`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -190,14 +191,7 @@ class Scheduler(ABC):
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
         """Return the keyword parameters of ``__init__`` with their defaults."""
-        signature = inspect.signature(cls.__init__)
-        return {
-            name: parameter.default
-            for name, parameter in signature.parameters.items()
-            if name != "self"
-            and parameter.kind is not inspect.Parameter.VAR_KEYWORD
-            and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
-        }
+        return dict(_defaults_of(cls.__init__))
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -211,6 +205,18 @@ class Scheduler(ABC):
     def __repr__(self) -> str:
         arguments = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
         return f"{type(self).__name__}({arguments})"
+
+
+@functools.lru_cache(maxsize=1024)
+def _defaults_of(init: Callable[..., None]) -> Mapping[str, Any]:
+    """Return the keyword parameters of an ``__init__`` with their defaults."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(init).parameters.items()
+        if name != "self"
+        and parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        and parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+    }
 
 
 def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -248,12 +250,23 @@ def public_values(of: Mapping[str, object], levels: int = 2) -> dict[str, object
 
 def _attributes(owner: object) -> Iterable[tuple[str, Any]]:
     """Iterate over the public attributes that an object has in its present state."""
-    for name in dir(owner):
-        if not name.startswith("_"):
-            try:
-                yield name, getattr(owner, name)
-            except (AttributeError, InputError):  # of parallel tasks, files or types alone
-                continue
+    kind = type(owner)
+    own = getattr(owner, "__dict__", {})
+    for name in sorted({*_public_names(kind), *(name for name in own if not name.startswith("_"))}):
+        try:
+            yield name, getattr(owner, name)
+        except (AttributeError, InputError):  # of parallel tasks, files or types alone
+            continue
+
+
+@functools.lru_cache(maxsize=1024)
+def _public_names(kind: type) -> frozenset[str]:
+    """Return the public names of a class that hold a value: its methods never do."""
+    return frozenset(
+        name
+        for name in dir(kind)
+        if not name.startswith("_") and not inspect.isfunction(inspect.getattr_static(kind, name))
+    )
 
 
 def with_other_future(tasks: Tasks, time: float) -> Tasks:
