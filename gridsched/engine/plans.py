@@ -44,6 +44,8 @@ class Reservations:
         self._heap: list[tuple[float, int, Execution]] = []
         self._made = 0
         self._at: list[Execution] = []
+        #: hosts of each, as often as they give parts: policies look at all of them in every event
+        self._hosts: list[Integers] = []
         self._place: dict[Execution, int] = {}
         #: start, end and average power of each, and its task
         self._columns = np.empty((4, _FIRST_ROOM))
@@ -61,6 +63,7 @@ class Reservations:
             self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
         self._columns[:, place] = made.start, made.end, made.watts, made.task
         self._at.append(made)
+        self._hosts.append(made.nodes if made.parts is None else np.repeat(made.nodes, made.parts))
         self._place[made] = place
         self._last_end[made.nodes] = np.maximum(self._last_end[made.nodes], made.end)
         heapq.heappush(self._heap, (made.start, self._made, made))
@@ -72,9 +75,9 @@ class Reservations:
         """Take the next one out; of those of one time the one that was made first."""
         taken = heapq.heappop(self._heap)[2]
         self.next_start = self._heap[0][0] if self._heap else math.inf
-        place, last = self._place.pop(taken), self._at.pop()
+        place, last, hosts = self._place.pop(taken), self._at.pop(), self._hosts.pop()
         if last is not taken:
-            self._at[place] = last
+            self._at[place], self._hosts[place] = last, hosts
             self._place[last] = place
             self._columns[:, place] = self._columns[:, len(self._at)]
         self._view = None
@@ -135,7 +138,7 @@ class Reservations:
             columns = self._columns[:, : len(self._at)]
             order = np.lexsort((columns[3], columns[0]))
             start, end, _, task = columns[:, order]
-            sets = [np.repeat(each.nodes, each.parts_each) for each in map(self._at.__getitem__, order.tolist())]
+            sets = [self._hosts[k] for k in order.tolist()]
             self._view = ReservedNodes(
                 task.astype(np.int64),
                 start,
