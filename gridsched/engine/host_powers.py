@@ -112,7 +112,7 @@ class HostPowers:
             self.changed(execution.host)
             return
         self._computing[hosts] += sign * (1 if self._computing_w is not None else execution.cores)
-        if self._share or len(hosts) == 1:
+        if self._share or (len(hosts) == 1 and self._computing_w is None):
             for host in hosts.tolist():
                 self.changed(host)
             return
