@@ -56,7 +56,7 @@ def test_all_claims_are_of_all_trials(name: str):
     assert len(findings) == len(study.claims)
     for finding in findings:
         assert finding.verdict != NO_DATA, finding
-        assert "replicates" not in finding.detail, finding  # "6 of 8 replicates have all its runs"
+        assert finding.ours.count == study.replicates, finding
 
 
 def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
