@@ -275,7 +275,7 @@ class RunningTotal:
         steps = [_steps_of(each, is_new, instant, len(first)) for each in values]
         self._n_steps += sum(len(each.more) for each in steps)
         self._steps.append(steps)
-        if self._n_steps > _KEPT_ROWS:
+        if self._n_steps > 4 * _KEPT_ROWS:  # they are smaller than rows
             self._steps = None
 
     def result(self, blocks: Callable[[], Iterable[Block]]) -> tuple[Floats, list[Floats]]:

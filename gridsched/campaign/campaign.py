@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from typing import Any, Protocol
 
+from gridsched.campaign.greater_budgets import least_budgets_first
 from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import LocalPool, usable_cpus
 from gridsched.campaign.messages import ATTEMPTS, Answer, AnswerKind, WorkerConfig
@@ -67,6 +68,8 @@ class Progress:
         Of these, stored before it began, or since by another campaign.
     done, failed : int
         Runs that have ended since, and how many of them failed.
+    followed : int
+        Of those that have ended, how many were not made: `gridsched.campaign.greater_budgets`.
     running : int
     began : float
         Clock at the begin (`time.monotonic`) [s].
@@ -78,6 +81,7 @@ class Progress:
     found: int = 0
     done: int = 0
     failed: int = 0
+    followed: int = 0
     running: int = 0
     began: float = field(default_factory=time.monotonic)
     damage: list[str] = field(default_factory=list)
@@ -269,6 +273,7 @@ class _Campaign:
             self._segment.write(answer.row)
         self.progress.done += 1
         self.progress.failed += answer.status == FAILED
+        self.progress.followed += answer.follows
         self._listen(self.progress, Ended(run, answer.status, answer.error))
 
     def _leave_undone(self, run: StudyRun, fault: str, pool: Pool) -> None:
@@ -294,6 +299,8 @@ class _Campaign:
 
 #: Longest series of runs that is kept on one worker, for the platform and tasks they share.
 _SERIES = 64
+#: So many runs of a replicate are put into order at a time.
+_PLANNED_AHEAD = 4096
 
 
 class Plan:
@@ -370,11 +377,12 @@ class Plan:
 
 
 def _series(runs: Iterator[StudyRun]) -> Iterator[list[StudyRun]]:
-    """Cut runs into series of one platform and replicate, none longer than `_SERIES`."""
+    """Cut runs into series of one platform and replicate, none longer than `_SERIES`; the least budgets come first."""
 
     def shared(run: StudyRun) -> tuple[Any, int]:
         return run.spec.platform, run.spec.replicate
 
     for _, group in groupby(runs, key=shared):
-        while part := list(islice(group, _SERIES)):
-            yield part
+        while part := least_budgets_first(islice(group, _PLANNED_AHEAD)):
+            for begin in range(0, len(part), _SERIES):
+                yield part[begin : begin + _SERIES]

@@ -99,6 +99,8 @@ class Answer:
         None where the worker has stored it itself.
     is_last : bool
         Whether the worker is to be replaced now.
+    follows : bool
+        Whether the row follows from that of another run (`gridsched.campaign.greater_budgets`).
     """
 
     kind: AnswerKind
@@ -106,12 +108,13 @@ class Answer:
     error: str | None = None
     row: RunRow | None = None
     is_last: bool = False
+    follows: bool = False
 
     @classmethod
     def of(cls, row: RunRow, *, with_row: bool = True, is_last: bool = False) -> Answer:
         """Return what is said of a run that has ended with a row."""
-        kept = row if with_row else None
-        return cls(AnswerKind.ENDED, row["status"], row["error"], kept, is_last=is_last)
+        kept, follows = row if with_row else None, "follows_from" in row["provenance"]
+        return cls(AnswerKind.ENDED, row["status"], row["error"], kept, is_last=is_last, follows=follows)
 
 
 @cache

@@ -85,7 +85,7 @@ def rerun(store: Store, run_id: str, timeout_s: float | None = None) -> Repetiti
     versions = [
         (name, then.get(name), now.get(name))
         for name in sorted({*then, *now})
-        if name != "warnings" and then.get(name) != now.get(name)
+        if name not in ("warnings", "follows_from") and then.get(name) != now.get(name)
     ]
     return Repetition(stored, repeated, _differences(stored, repeated), versions)
 

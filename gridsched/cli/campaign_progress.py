@@ -73,7 +73,7 @@ class JsonLines(Quiet):
 def _numbers(progress: CampaignProgress) -> dict[str, object]:
     left = progress.time_left_s
     return {
-        **{name: getattr(progress, name) for name in ("total", "found", "done", "failed", "running")},
+        **{name: getattr(progress, name) for name in ("total", "found", "done", "failed", "followed", "running")},
         "runs_per_s": round(progress.rate, 3),
         "time_left_s": None if left is None else round(left, 1),
         "elapsed_s": round(progress.elapsed_s, 1),
@@ -128,6 +128,9 @@ class Screen(Quiet):
         if is_interrupted:
             text += ". The same command continues"
         sys.stderr.write(f"{text}.\n{counted(progress.done, 'run')} in {progress.elapsed_s:.1f} s.\n")
+        if progress.followed:
+            saved = counted(progress.followed, "run")
+            sys.stderr.write(f"{saved} of these were not made: a smaller energy budget limited nothing.\n")
 
 
 def _words(progress: CampaignProgress) -> str:

@@ -444,6 +444,17 @@ class Controller:
         trace.executions["end"] = np.minimum(trace.executions["end"], self.now)
         return grid_energy_between(trace, np.array([0.0, self.now])).item()
 
+    def _is_limited_by_budget(self) -> bool:
+        """Whether a greater budget might have changed what happened.
+
+        Where the policy respects the budget, the engine has only compared what was decided with what remained, and
+        refused nothing. A budget that is shared by the periods, or ends the run, does more.
+        """
+        budget, scheduler = self.system.rules.budget, self._calls.scheduler
+        if budget is None or budget.carry_over or budget.enforcement != "refuse" or self._calls.delegated_to:
+            return True
+        return not scheduler.traits.respects_budget or scheduler.limited_by_budget
+
     def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).
 
@@ -464,6 +475,7 @@ class Controller:
             transfers=np.zeros(0, dtype=TRANSFER) if self._transfers is None else self._transfers.records(),
             notes=self._handlers.notes,
             carbon=self.system.carbon,
+            limited_by_budget=self._is_limited_by_budget(),
         )
         if len(trace.periods):
             trace.periods["carried_over_j"] = carried_over_energy(trace)

@@ -48,6 +48,10 @@ class HostPowers:
                     self._computing[host] += cores
         self._watts: Any = [self._power_of(host) for host in range(len(platform))]
         self.total_w = math.fsum(self._watts)
+        #: power of hosts of one core that computes, shape (hosts, P-states); None where hosts have more
+        self._computing_w: Floats | None = None
+        if run.resources.has_sets and int(platform.cores.max(initial=1)) == 1:
+            self._computing_w = host_power(1, 1, platform.idle_w, platform.epsilon_w, platform.busy_w)
         if run.resources.has_sets:  # then blocks of them change, else one number at a time
             self._computing = np.array(self._computing, dtype=np.int64)
             self._watts = np.array(self._watts)
@@ -107,14 +111,17 @@ class HostPowers:
             self._computing[execution.host] += sign
             self.changed(execution.host)
             return
-        self._computing[hosts] += sign * execution.cores
-        if self._share or len(hosts) == 1:
+        self._computing[hosts] += sign * (1 if self._computing_w is not None else execution.cores)
+        if self._share or (len(hosts) == 1 and self._computing_w is None):
             for host in hosts.tolist():
                 self.changed(host)
             return
         platform, pstates = self._platform, self._run.pstates[hosts]
-        powers = platform.idle_w[hosts, pstates], platform.epsilon_w[hosts, pstates], platform.busy_w[hosts, pstates]
-        watts = host_power(self._computing[hosts], platform.cores[hosts], *powers)
+        if self._computing_w is not None and sign:  # a host of one core computes something, or nothing
+            watts = (self._computing_w if sign > 0 else platform.idle_w)[hosts, pstates]
+        else:
+            powers = (each[hosts, pstates] for each in (platform.idle_w, platform.epsilon_w, platform.busy_w))
+            watts = host_power(self._computing[hosts], platform.cores[hosts], *powers)
         self.total_w += float(watts.sum() - self._watts[hosts].sum())
         self._watts[hosts] = watts
 

@@ -44,9 +44,11 @@ class Reservations:
         self._heap: list[tuple[float, int, Execution]] = []
         self._made = 0
         self._at: list[Execution] = []
+        #: hosts of each, as often as they give parts: policies look at all of them in every event
+        self._hosts: list[Integers] = []
         self._place: dict[Execution, int] = {}
-        #: start, end and average power of each, and its task
-        self._columns = np.empty((4, _FIRST_ROOM))
+        #: start, end and average power of each, its task, and how many hosts it has there
+        self._columns = np.empty((5, _FIRST_ROOM))
         #: the latest end on each node; it is never too early
         self._last_end = np.zeros(self._n_hosts)
         self._view: ReservedNodes | None = None
@@ -59,8 +61,10 @@ class Reservations:
         place = len(self._at)
         if place == self._columns.shape[1]:
             self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
-        self._columns[:, place] = made.start, made.end, made.watts, made.task
+        hosts = made.nodes if made.parts is None else np.repeat(made.nodes, made.parts)
+        self._columns[:, place] = made.start, made.end, made.watts, made.task, len(hosts)
         self._at.append(made)
+        self._hosts.append(hosts)
         self._place[made] = place
         self._last_end[made.nodes] = np.maximum(self._last_end[made.nodes], made.end)
         heapq.heappush(self._heap, (made.start, self._made, made))
@@ -72,9 +76,9 @@ class Reservations:
         """Take the next one out; of those of one time the one that was made first."""
         taken = heapq.heappop(self._heap)[2]
         self.next_start = self._heap[0][0] if self._heap else math.inf
-        place, last = self._place.pop(taken), self._at.pop()
+        place, last, hosts = self._place.pop(taken), self._at.pop(), self._hosts.pop()
         if last is not taken:
-            self._at[place] = last
+            self._at[place], self._hosts[place] = last, hosts
             self._place[last] = place
             self._columns[:, place] = self._columns[:, len(self._at)]
         self._view = None
@@ -94,20 +98,25 @@ class Reservations:
 
     def between(self, start: float, end: float) -> list[Execution]:
         """Return the reservations that last for some time between two times [s], in no particular order."""
+        return [self._at[k] for k in self._places_between(start, end)]
+
+    def _places_between(self, start: float, end: float) -> list[int]:
         starts, ends = self._columns[0, : len(self._at)], self._columns[1, : len(self._at)]
-        return [self._at[k] for k in np.flatnonzero((starts < end) & (ends > start)).tolist()]
+        places: list[int] = np.flatnonzero((starts < end) & (ends > start)).tolist()
+        return places
 
     def found(self, hosts: Integers, start: float, end: float) -> tuple[int, Execution] | None:
         """Find a reservation of one of some nodes between two times [s]: that node and it."""
         if not self._at or self._last_end[hosts].max() <= start:
             return None
-        meanwhile = self.between(start, end)
-        if not meanwhile:
+        places = self._places_between(start, end)
+        if not places:
             return None
         is_asked = np.zeros(self._n_hosts, dtype=np.bool_)
         is_asked[hosts] = True
-        if not is_asked[np.concatenate([each.nodes for each in meanwhile])].any():
+        if not is_asked[np.concatenate([self._hosts[k] for k in places])].any():
             return None
+        meanwhile = [self._at[k] for k in places]
         first = min(
             (each for each in meanwhile if is_asked[each.nodes].any()), key=lambda each: (each.start, each.task)
         )
@@ -134,13 +143,13 @@ class Reservations:
         if self._view is None:
             columns = self._columns[:, : len(self._at)]
             order = np.lexsort((columns[3], columns[0]))
-            start, end, _, task = columns[:, order]
-            sets = [np.repeat(each.nodes, each.parts_each) for each in map(self._at.__getitem__, order.tolist())]
+            start, end, _, task, width = columns[:, order]
+            sets = [self._hosts[k] for k in order.tolist()]
             self._view = ReservedNodes(
                 task.astype(np.int64),
                 start,
                 end,
-                np.cumsum(np.append(0, [len(some) for some in sets])).astype(np.int64),
+                np.cumsum(np.append(0, width.astype(np.int64))),
                 np.concatenate([np.empty(0, dtype=np.int64), *sets]),
             )
         return self._view

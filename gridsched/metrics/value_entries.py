@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from gridsched.metrics import run_metrics
 from gridsched.metrics.facts import RunFacts
 from gridsched.metrics.run_entries import UNIT_POWER, less, more
-from gridsched.metrics.table import Condition, metric
+from gridsched.metrics.table import Condition, MetricValue, metric
 from gridsched.metrics.window_metrics import utility_possible
 from gridsched.model.carbon import embodied_g
 from gridsched.model.signals import CARBON, J_PER_KWH, JOULES, MONEY
@@ -333,3 +333,23 @@ CARBON_ENTRIES = (
     ),
 )
 VALUE_ENTRIES = (*_UTILITY, *_BUDGETS, *_MONEY)
+
+
+def under_greater_budget(metrics: Mapping[str, MetricValue], energy_budget_j: float) -> dict[str, MetricValue] | None:
+    """Return what the metrics of a run would be if all was the same under another budget in joules, no smaller one.
+
+    Parameters
+    ----------
+    metrics : mapping
+        Of the run.
+    energy_budget_j : float
+        The other budget [J].
+
+    Returns
+    -------
+    dict or None
+        None where more than the budget itself would change: the run exceeded its own, or had none in joules.
+    """
+    if metrics.get("energy_budget_j") is None or metrics.get("budget_excess_j") != 0.0:
+        return None
+    return {**metrics, "energy_budget_j": energy_budget_j}

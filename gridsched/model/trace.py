@@ -120,6 +120,8 @@ class Trace:
         What a joule counts in `periods`, by the time at which it is drawn.
     carbon : Signal or None
         What a joule weighs in grams [g/J], by time and host; None where nobody said.
+    limited_by_budget : bool
+        Whether a greater energy budget might have changed what happened; by default nobody can exclude it.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
     host_offsets, host_ids : ndarray of int64
@@ -179,6 +181,7 @@ class Trace:
     shortest_s: Floats = field(default_factory=lambda: np.zeros(0))
     host_times_s: Floats = field(default_factory=lambda: np.zeros(0))
     sent_bytes: tuple[float, ...] = ()
+    limited_by_budget: bool = True
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):

@@ -181,6 +181,16 @@ class Scheduler(ABC):
     def finish(self, state: State) -> None:  # noqa: B027
         """Take leave of a run that has come to its end; asked of `Traits.external` alone."""
 
+    @property
+    def limited_by_budget(self) -> bool:
+        """Whether a greater energy budget might have changed a decision of the run so far.
+
+        True unless a policy can prove that it would not: one that looks at the budget only to see whether
+        something still fits, and found that everything did. Runs of it under greater budgets are then
+        not made in a campaign (`gridsched.campaign.greater_budgets`).
+        """
+        return True
+
     def awaited(self) -> str:
         """Return in words for whom a run would wait; empty: for no one. Asked of `Traits.external` alone.
 

@@ -35,7 +35,7 @@ from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alo
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, policy_digests
-from gridsched.power import kept_power
+from gridsched.power import kept_power, trace_power
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.sim.client import simulate, simulate_reference
@@ -94,7 +94,10 @@ class RunResult:
     @cached_property
     def facts(self) -> RunFacts:
         """What the metrics are computed from."""
-        scenario, power = self.scenario, kept_power(self.trace)
+        scenario, trace = self.scenario, self.trace
+        # what a window or a period used takes the power of all hosts at once
+        takes_all = scenario.window_s is not None or len(trace.periods) > 0
+        power = trace_power(trace) if takes_all else kept_power(trace)
         tariff, shortest_times = scenario.tariff, None
         if tariff is not None and scenario.types is not None:
             tariff = tariff.for_each(scenario.types.host_type)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from clusters import plan_of
 from scripted import PARALLEL, Scripted, at, at_times, controller_of, hosts, nodes, play, play_on_nodes, rows, starts
 
 from gridsched.engine import reference
+from gridsched.engine.execution import Execution
+from gridsched.engine.plans import Reservations
 from gridsched.errors import IncompleteRun, InvalidDecision
 from gridsched.metrics.run_metrics import wasted_flops
 from gridsched.model.tasks import make_tasks
@@ -20,6 +24,30 @@ from gridsched.policy.decisions import Allocate, Assign, Cancel, Drop, Plan, Pow
 #: Two nodes busy until 10 s, then algorithms C6's tasks: 3 nodes 20 s, 2 nodes 10 s, 2 nodes 15 s.
 C6 = [(0, 2, 10), (0, 3, 20), (0, 2, 10), (0, 2, 15)]
 BUSY = Allocate(0, np.array([0, 1]))
+
+
+def test_reservations_that_come_and_go_are_seen_in_order():
+    """However they are made and taken, a policy sees those that are left by start, then by task, with their nodes."""
+    rng, kept, left = np.random.default_rng(39), Reservations(50), []
+    for task in range(300):
+        made = Execution(task, 0, 0, float(rng.integers(20)), 100.0 + task)
+        made.hosts = np.sort(rng.choice(50, size=rng.integers(1, 6), replace=False))
+        if task % 7 == 0:
+            made.parts = rng.integers(1, 4, size=len(made.hosts))
+        kept.add(made)
+        left.append(made)
+        while len(left) > rng.integers(60):
+            left.remove(kept.take())
+        expected = sorted(left, key=lambda each: (each.start, each.task))
+        nodes_of = [
+            [node for node, parts in zip(each.nodes, each.parts_each, strict=True) for _ in range(parts)]
+            for each in expected
+        ]
+        view = kept.view()
+        assert view.task.tolist() == [each.task for each in expected]
+        assert view.start.tolist() == [each.start for each in expected]
+        assert view.end.tolist() == [each.end for each in expected]
+        assert [view.hosts[a:b].tolist() for a, b in pairwise(view.offsets.tolist())] == nodes_of
 
 
 def test_conservative_by_hand():

@@ -293,6 +293,11 @@ class Backfilling(ParallelQueue):
         permanent = variant("reservations", "permanent", f"Parameter 'reservations' of {self._id}")
         self.permanent_ = permanent(self._id, system, self.dropping_threshold, self.cluster_choice)
 
+    @property
+    def limited_by_budget(self) -> bool:
+        """Whether a greater budget might have changed a decision; unknown where reservations are recomputed."""
+        return self.reservations != "permanent" or bool(self.permanent_.limited)
+
     def schedule(self, state: State) -> Iterable[Decision]:
         """Start what may start now; reserve the rest, where reservations are permanent."""
         if self.reservations == "permanent":

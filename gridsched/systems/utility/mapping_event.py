@@ -32,6 +32,9 @@ from gridsched.systems.utility.kernels.utility_value import UtilityTables, utili
 #: The leniencies that paper 001 chose (section 5.1).
 PAPER_LENIENCY = {"energy_per_task": 2.0, "energy_per_resource": 4.0}
 
+#: By so much less is a sum of rounded energies than another, if it is.
+_CLEARLY_LESS = 1.0 - 1e-9
+
 
 @dataclass
 class MappingEvent:
@@ -203,6 +206,20 @@ class EventMaker:
             hosts = placed.hosts[offsets[k] : offsets[k + 1]]
             start = starts[k] if starts[k] > event.now else None
             yield Allocate(task, hosts, pstates[k], start)
+
+
+def may_refuse(limits: ParallelLimits, rows: ParallelRows) -> bool:
+    """Whether the energy that remains might refuse an option of an event, in whatever order its tasks are placed.
+
+    It cannot where it suffices for all tasks, each at the most energy that it can take. Where joules weigh differently,
+    nothing is promised.
+    """
+    if limits.remaining_j == math.inf or not len(rows.time_s):
+        return False
+    if limits.weights.shape[1]:
+        return True
+    most_j = np.where(np.isfinite(rows.time_s), rows.energy_j, 0.0).max(axis=(1, 2)).sum()
+    return not most_j <= limits.remaining_j * _CLEARLY_LESS
 
 
 class ParallelFilter:

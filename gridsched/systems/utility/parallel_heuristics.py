@@ -19,7 +19,7 @@ from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.weighing import weighing_signal
 from gridsched.systems.utility.kernels.parallel_greedy import map_parallel, placed_energy_j
 from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, UPT, UTIL, Objective, Placed, chosen_of
-from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent, parallel_filter
+from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent, may_refuse, parallel_filter
 
 MODES = ("placeholder", "reservation")
 #: First objective, the one in its place once the goal energy is reached, what is spent, the goal.
@@ -81,6 +81,12 @@ class ParallelUtilityScheduler(Scheduler):
         self.filter_ = parallel_filter(self._id, self.energy_filter, self.energy_leniency, estimates)
         self.interval_ = system.rules.mapping_interval_s
         self.maker_ = EventMaker(system, weighing_signal(self._id, self.weigh, system))
+        self.limited_ = False
+
+    @property
+    def limited_by_budget(self) -> bool:
+        """Whether a greater budget might have changed a decision: by the filter, or by what remained."""
+        return self.limited_
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, place the rest."""
@@ -97,6 +103,7 @@ class ParallelUtilityScheduler(Scheduler):
     def _placed(self, event: MappingEvent, state: State) -> Placed:
         energy = state.energy
         limits = self.filter_.tightened(event.limits, energy, event.profile)
+        self.limited_ = self.limited_ or limits is not event.limits or may_refuse(limits, event.rows)
         return map_parallel(
             *self._objectives(energy, state.now),
             self._soon(state.now),
@@ -318,6 +325,11 @@ class EventBased(ParallelUtilityScheduler):
         super().prepare(system, rng)
         #: tasks with place-holders of the event before, and what each would draw [J]
         self.held_ = np.empty(0, dtype=np.int64), np.empty(0)
+
+    @property
+    def limited_by_budget(self) -> bool:
+        """Always: what should be spent by now is a share of the budget."""
+        return True
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Count what the withdrawn place-holders would draw; drop and place as all do."""

@@ -18,7 +18,7 @@ from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.systems.utility.kernels.parallel_options import ParallelRows, Placed
 from gridsched.systems.utility.kernels.parallel_queues import place_easily, place_in_cycles, place_randomly
-from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent
+from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent, may_refuse
 from gridsched.systems.utility.parallel_heuristics import parallel_estimates
 
 #: Places the tasks of an event; is told whether reservations exist, and whether the first cluster
@@ -60,6 +60,8 @@ class PermanentReservations:
         self._first_cluster = cluster_choice == "first"
         self._maker = EventMaker(system)
         self._rule = rule
+        #: whether a greater budget might have changed a decision
+        self.limited = False
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, start or reserve the rest."""
@@ -67,6 +69,7 @@ class PermanentReservations:
             return []
         event, decisions = self._maker.event(state, self._threshold)
         if len(event.tasks):
+            self.limited = self.limited or may_refuse(event.limits, event.rows)
             exist = len(state.nodes.reserved) > 0
             placed = self._rule(self._maker, event, exist, self._first_cluster)
             decisions.extend(self._maker.reservations(event, placed))
@@ -149,6 +152,11 @@ class MultipleQueues(Scheduler):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, start or reserve the rest."""
         return self.shared_.schedule(state)
+
+    @property
+    def limited_by_budget(self) -> bool:
+        """Whether a greater budget might have changed a decision: by what remained."""
+        return self.shared_.limited
 
     def _in_turns(self, maker: EventMaker, event: MappingEvent, _exist: bool, first_cluster: bool) -> Placed:
         resources = mean_resources(event.rows)
@@ -236,6 +244,11 @@ class RandomParallel(Scheduler):
     def schedule(self, state: State) -> Iterable[Decision]:
         """Drop what is worth too little, start or reserve the rest."""
         return self.shared_.schedule(state)
+
+    @property
+    def limited_by_budget(self) -> bool:
+        """Whether a greater budget might have changed a decision: by what remained."""
+        return self.shared_.limited
 
     def _randomly(self, maker: EventMaker, event: MappingEvent, _exist: bool, _first_cluster: bool) -> Placed:
         m, clusters, pstates = event.rows.time_s.shape
