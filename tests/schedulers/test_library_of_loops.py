@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
 import subprocess
@@ -9,11 +10,14 @@ import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-from gridsched.compiled import PACKAGE, digest_of, levels_here
+import gridsched
+from gridsched import compiled
+from gridsched.compiled import PACKAGE, Kernel, digest_of, levels_here
 from gridsched.schedulers.kernels import library
 
 ROOT = PACKAGE.parent
@@ -226,3 +230,64 @@ def test_a_library_knows_its_sources(loops):
 
 def test_every_processor_has_a_level():
     assert levels_here()
+
+
+# Which library a kernel finds, and what it does with it. A module in Python stands for one.
+
+NAMES = f"{__name__}.paired", f"{__name__}.halved"
+
+
+class Halves(NamedTuple):
+    first: float
+    second: float
+
+
+def paired(number: float) -> Halves:
+    return Halves(number, number)
+
+
+def halved(number: float) -> float:
+    return number / 2
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """Return a function that puts a library beside the package's modules, of some digest."""
+
+    def put(digest: str) -> None:
+        (tmp_path / "_loops_tried.py").write_text(
+            f"sources, digest = 'compiled.py', {digest!r}\n"
+            f"globals()[{NAMES[0]!r}] = lambda number: (number / 4, number * 4)\n"
+            f"globals()[{NAMES[1]!r}] = lambda number: 7.0 if isinstance(number, float) else NotImplemented\n"
+        )
+        importlib.invalidate_caches()
+
+    monkeypatch.setattr(gridsched, "__path__", [*gridsched.__path__, str(tmp_path)])
+    monkeypatch.setattr(compiled, "levels_here", lambda: ("missing", "tried"))
+    compiled._library.cache_clear()
+    yield put
+    compiled._library.cache_clear()
+    sys.modules.pop("gridsched._loops_tried", None)
+
+
+def kernels():
+    """Return kernels that are interpreted where no library has them."""
+    return [Kernel(function, (), {}, steps=lambda *_: 0) for function in (paired, halved)]
+
+
+def test_a_library_of_these_sources_is_called(shipped):
+    """It returns plain tuples, the kernel what its function returns; what it refuses is done as without it."""
+    shipped(digest_of([PACKAGE / "compiled.py"]))
+    pair, half = kernels()
+    assert pair(8.0) == Halves(2.0, 32.0)
+    assert isinstance(pair(8.0), Halves)
+    assert half(8.0) == 7.0
+    assert half(8) == 4.0
+    assert compiled.has_library()
+
+
+def test_a_library_of_other_sources_is_not_called(shipped):
+    shipped("0" * 32)
+    pair, half = kernels()
+    assert (pair(8.0), half(8.0)) == (Halves(8.0, 8.0), 4.0)
+    assert not compiled.has_library()
