@@ -7,11 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
+from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from platform import machine
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gridsched.errors import MissingDependency
 
@@ -56,6 +58,102 @@ def tell_compiling(is_compiling: bool) -> None:
     """Tell the `watchers`."""
     for watch in watchers:
         watch(is_compiling)
+
+
+# ---------------------------------------------------------------------- what was compiled ahead of time
+
+PACKAGE = Path(__file__).parent
+
+
+class Level(NamedTuple):
+    """Processors for which loops are compiled.
+
+    Attributes
+    ----------
+    cpu : str
+        LLVM's name of the least of them.
+    flags : frozenset of str
+        What Linux must list of a processor.
+    """
+
+    cpu: str
+    flags: frozenset[str]
+
+
+_V3 = frozenset(["avx", "avx2", "abm", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"])
+#: Levels of this machine's architecture, the quickest first; the last is of all its processors.
+LEVELS = (
+    {"x86_64_v3": Level("x86-64-v3", _V3), "x86_64": Level("x86-64", frozenset())}
+    if machine() == "x86_64"
+    else {"generic": Level("generic", frozenset())}
+)
+
+
+def levels_here() -> tuple[str, ...]:
+    """Return the levels that this processor belongs to, the quickest first."""
+    flags: frozenset[str] = frozenset()
+    try:
+        with open("/proc/cpuinfo") as lines:
+            line = next((line for line in lines if line.startswith("flags")), "")
+            flags = frozenset(line.partition(":")[2].split())
+    except OSError:  # another system, of which only the last level is certain
+        pass
+    return tuple(name for name, level in LEVELS.items() if level.flags <= flags)
+
+
+def library_name(level: str) -> str:
+    """Return the module of the package that holds the loops for a level."""
+    return f"_loops_{level}"
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """Return a digest of files of the package."""
+    digest = blake2b(digest_size=16)
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.relative_to(PACKAGE)} {len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+@cache
+def _library() -> Mapping[str, Any]:
+    """Return the loops that were compiled ahead of time for this processor, by id; none if there are none.
+
+    A library of other sources than those that are here counts for nothing.
+    """
+    for level in levels_here():
+        name = library_name(level)
+        if find_spec(f"{__package__}.{name}") is not None:
+            library = import_module(f"{__package__}.{name}")
+            sources = [PACKAGE / source for source in library.sources.splitlines()]
+            if all(file.exists() for file in sources) and digest_of(sources) == library.digest:
+                return vars(library)
+    return {}
+
+
+def has_library() -> bool:
+    """Whether loops were compiled ahead of time for this processor, from the sources that are here."""
+    return bool(_library())
+
+
+_noted: list[tuple[Kernel, tuple[Any, ...]]] | None = None
+#: Names of modules, and the kernels among them.
+_replaced: list[tuple[dict[str, Any], dict[str, Kernel]]] = []
+
+
+@contextmanager
+def noted_calls() -> Iterator[list[tuple[Kernel, tuple[Any, ...]]]]:
+    """Have kernels compiled in this process, whatever there is of them, and note how they are called."""
+    global _noted
+    _noted = []
+    try:
+        yield _noted
+    finally:
+        _noted = None
+
+
+# ---------------------------------------------------------------------- what is interpreted
 
 
 class _Interpreter(threading.local):
@@ -155,6 +253,13 @@ class Kernel:
         """Call what numba compiled, or the function as it stands."""
         if _interpreter.is_at_work:
             return self._function(*arguments)
+        if _noted is not None:
+            _noted.append((self, arguments))
+            return self._call_noted(arguments)
+        if (loop := self._loop) is not None:
+            result = loop(*arguments)
+            if result is not NotImplemented:
+                return result if self._made is None else self._made(*result)
         if self._steps is None or "dispatcher" in self.__dict__ or not self._is_little(arguments):
             return self.dispatcher(*arguments)
         _interpreter.is_at_work = True
@@ -162,6 +267,17 @@ class Kernel:
             return self._function(*arguments)
         finally:
             _interpreter.is_at_work = False
+
+    def _call_noted(self, arguments: tuple[Any, ...]) -> Any:
+        """Call what numba makes. Modules name dispatchers meanwhile, then kernels again, whose calls are seen."""
+        dispatcher = self.dispatcher
+        for names, kernels in _replaced:
+            names.update({name: each.dispatcher for name, each in kernels.items()})
+        try:
+            return dispatcher(*arguments)
+        finally:
+            for names, kernels in _replaced:
+                names.update(kernels)
 
     def _is_little(self, arguments: tuple[Any, ...]) -> bool:
         global _steps_left
@@ -177,6 +293,22 @@ class Kernel:
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 
+    @property
+    def id(self) -> str:
+        """Module and name of the function."""
+        return f"{self._function.__module__}.{self._function.__name__}"
+
+    @cached_property
+    def _loop(self) -> Callable[..., Any] | None:
+        """What was compiled ahead of time; it returns NotImplemented for arguments that it was not compiled for."""
+        return _library().get(self.id)
+
+    @cached_property
+    def _made(self) -> Callable[..., Any] | None:
+        """The class of named tuples that the function returns, if it does: a loop's result is a plain one."""
+        named = self._function.__globals__.get(self._function.__annotations__.get("return", ""))
+        return named if isinstance(named, type) and issubclass(named, tuple) else None
+
     @cached_property
     def dispatcher(self) -> Any:
         """What numba makes of the function, and of the kernels that its module names."""
@@ -186,12 +318,17 @@ class Kernel:
             forget_stale_kernels(folder, self._sources)
         made = self.__dict__["dispatcher"] = self._compile()
         names = self._function.__globals__
-        names.update({name: each.dispatcher for name, each in list(names.items()) if isinstance(each, Kernel)})
+        kernels = {name: each for name, each in list(names.items()) if isinstance(each, Kernel)}
+        if _noted is not None:
+            _replaced.append((names, kernels))
+        names.update({name: each.dispatcher for name, each in kernels.items()})
         return made
 
     def _compile(self) -> Any:
         from numba import njit  # slow to load
 
+        if _noted is not None:  # numba keeps no code that can be linked of what it takes from its cache
+            return njit(**self._options)(self._function)
         try:
             return njit(cache=True, **self._options)(self._function)
         except RuntimeError as error:

@@ -50,7 +50,7 @@ NOT_RUN = {
     "gridsched study view tiny-results 3f2a -o run.html",
     "pybatsim -s tcp://127.0.0.1:28000 easyBackfill",
     "gridsched run --workload jobs.swf --scheduler batsim:tcp://127.0.0.1:28000",
-    "pip install gridsched-0.2.0-py3-none-any.whl simgrid-4.1-cp311-cp311-linux_x86_64.whl",
+    "pip install gridsched-0.2.0-cp311-abi3-linux_x86_64.whl simgrid-4.1-cp311-cp311-linux_x86_64.whl",
 }
 LONG = [document for document in DOCUMENTS if any(block.info == "console long" for block in blocks_of(document))]
 

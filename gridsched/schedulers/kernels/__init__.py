@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gridsched.compiled import all_are_cached, compiled, has_numba, interpret_nothing
+from gridsched.compiled import all_are_cached, compiled, has_library, has_numba, interpret_nothing
 from gridsched.plugins import all_plugins
 
 _HERE = Path(__file__).parent
@@ -74,7 +74,7 @@ def groups() -> tuple[str, ...]:
 
 
 def compile_all() -> None:
-    """Compile all kernels into numba's cache, each group in a process of its own on all CPUs.
+    """Compile all kernels that no library holds into numba's cache, each group in a process of its own on all CPUs.
 
     Processes that start together where nothing is compiled would each compile the same.
     """
@@ -84,11 +84,16 @@ def compile_all() -> None:
         list(pool.map(compile_group, groups()))
 
 
+def call_group(name: str) -> None:
+    """Call the kernels of one of the `groups` once; its module must have been imported."""
+    _CALLED_ONCE[name]()
+
+
 def compile_group(name: str) -> None:
     """Call the kernels of one of the `groups` once, if what is compiled then lasts."""
     importlib.import_module(name)
-    if not has_numba():
+    if has_library() or not has_numba():
         return
     interpret_nothing()
     if all_are_cached():
-        _CALLED_ONCE[name]()
+        call_group(name)

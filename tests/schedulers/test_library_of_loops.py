@@ -1,0 +1,293 @@
+"""Loops that are compiled ahead of time: a library of small ones is built here, and called without numba."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import subprocess
+import sys
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import gridsched
+from gridsched import compiled
+from gridsched.compiled import PACKAGE, Kernel, digest_of, levels_here
+from gridsched.schedulers.kernels import library
+
+ROOT = PACKAGE.parent
+
+LOOPS = """
+from typing import NamedTuple
+import numpy as np
+from gridsched.compiled import compiled
+from gridsched.schedulers.kernels import inner, kernel
+
+
+class Pair(NamedTuple):
+    values: np.ndarray
+    count: np.ndarray
+
+
+@inner
+def added(first, second):
+    return first + second
+
+
+@kernel
+def scaled(values, factor):
+    made = np.empty(len(values))
+    for k in range(len(values)):
+        made[k] = added(values[k] * factor, 1.0)
+    return made[: len(values) - 1]
+
+
+@kernel
+def counted(pair, step, is_up):
+    for k in range(len(pair.count)):
+        pair.count[k] += step if is_up else -step
+    return Pair(pair.values, pair.count.copy())
+
+
+@kernel
+def ordered(matrix, only):
+    row = np.sort(matrix[only])[::-1].copy()
+    return row, row.sum(), int(np.argmax(row)), bool(row[0] > 3.0)
+
+
+@kernel
+def nothing(values, times):
+    for _ in range(times):
+        values[0] = np.nextafter(values[0], np.inf)
+
+
+@kernel
+def either(left, nodes):
+    if len(nodes) == 0:
+        return float(left)
+    return float(left[0]) + nodes[0]
+
+
+@compiled()
+def ratio(first, second):
+    if second < 0:
+        raise ValueError("no negative numbers", 7)
+    return first // second
+
+
+def call(group):
+    shown = np.ones(2)
+    shown.setflags(write=False)
+    scaled(shown, 1.0)
+    counted(Pair(np.ones(1), np.ones(1, dtype=np.int64)), 1, True)
+    ordered(np.ones((2, 2)), 0)
+    nothing(np.ones(1), 1)
+    either(1, ())
+    either(np.ones(1), (1.0,))
+    ratio(1, 1)
+"""
+BUILD = """
+import sys
+from pathlib import Path
+from gridsched.compiled import levels_here
+from gridsched.schedulers.kernels import library
+import small_loops
+if __name__ == "__main__":
+    cpu = "x86-64" if "x86_64" in levels_here() else "generic"
+    loops = library.compile_loops(small_loops.call, cpu, "small_loops", 0)
+    print(library.link([loops], "small_library", Path(sys.argv[1])))
+"""
+pytestmark = pytest.mark.skipif(library.c_compiler() is None, reason="there is no C compiler")
+
+
+@pytest.fixture(scope="module")
+def loops(tmp_path_factory):
+    """Return the library of the loops above."""
+    folder = tmp_path_factory.mktemp("loops")
+    (folder / "small_loops.py").write_text(LOOPS)
+    (folder / "build.py").write_text(BUILD)
+    done = subprocess.run(
+        [sys.executable, folder / "build.py", folder],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    loader = ExtensionFileLoader("small_library", done.stdout.strip())
+    module = module_from_spec(spec_from_loader("small_library", loader))
+    loader.exec_module(module)
+    return module
+
+
+def loop(loops, name):
+    return getattr(loops, f"small_loops.{name}")
+
+
+def test_arrays_are_read_and_made(loops):
+    values = np.array([1.0, 2.5, 4.0])
+    made = loop(loops, "scaled")(values, 2.0)
+    assert made.tolist() == [3.0, 6.0]
+    values.setflags(write=False)
+    assert loop(loops, "scaled")(values, 2.0).tolist() == [3.0, 6.0]
+    made[0] = 9.0  # it is the caller's
+
+
+def test_named_tuples_are_read_and_arguments_returned_as_they_are(loops):
+    values, count = np.array([0.5]), np.array([4, 5])
+    same, copied = loop(loops, "counted")((values, count), 3, False)
+    assert same is values
+    assert (count.tolist(), copied.tolist()) == ([1, 2], [1, 2])
+    count[0] = 8
+    assert copied[0] == 1
+
+
+def test_several_results_are_a_tuple(loops):
+    row, total, first, is_large = loop(loops, "ordered")(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
+    assert (row.tolist(), total, first, is_large) == ([4.0, 3.0], 7.0, 0, True)
+    assert (type(total), type(first), type(is_large)) == (float, int, bool)
+
+
+def test_a_loop_that_returns_nothing(loops):
+    values = np.array([1.0])
+    assert loop(loops, "nothing")(values, 2) is None
+    assert values[0] == math.nextafter(math.nextafter(1.0, 2.0), 2.0)
+
+
+def test_each_kind_of_arguments_has_its_version(loops):
+    either = loop(loops, "either")
+    assert either(3, ()) == 3.0
+    assert either(np.array([2.0]), (0.5,)) == 2.5
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("scaled", (np.ones(3), 2)),
+        ("scaled", (np.ones(6)[::2], 2.0)),
+        ("scaled", (np.ones(3, dtype=np.float32), 2.0)),
+        ("scaled", (np.ones(3, dtype=">f8"), 2.0)),
+        ("scaled", (np.ones((3, 1)), 2.0)),
+        ("scaled", ([1.0, 2.0], 2.0)),
+        ("scaled", (np.ones(3),)),
+        ("scaled", (np.ones(3), 2.0, 1)),
+        ("counted", ((np.ones(1), np.broadcast_to(np.int64(1), 1)), 1, True)),
+        ("counted", ((np.ones(1),), 1, True)),
+        ("counted", ((np.ones(1), np.ones(1, dtype=np.int64)), 1, 1)),
+        ("nothing", (np.ones(1), 2**63)),
+        ("nothing", (np.ones(1), True)),
+        ("either", (1, (1.0,))),
+    ],
+)
+def test_what_a_loop_was_not_compiled_for_is_left_alone(loops, name, arguments):
+    """Gaps, other types, numbers beyond 64 bits, what cannot be written: the caller finds another one."""
+    assert loop(loops, name)(*arguments) is NotImplemented
+
+
+def test_numbers_of_numpy_are_numbers(loops):
+    assert loop(loops, "scaled")(np.ones(3), np.float64(2.0)).tolist() == [3.0, 3.0]
+    assert loop(loops, "ordered")(np.ones((2, 2)), np.int64(1))[1] == 2.0
+
+
+def test_what_a_loop_raises_is_raised(loops):
+    ratio = loop(loops, "ratio")
+    assert ratio(7, 2) == 3
+    with pytest.raises(ZeroDivisionError):
+        ratio(7, 0)
+    with pytest.raises(ValueError, match="no negative numbers") as raised:
+        ratio(7, -1)
+    assert raised.value.args == ("no negative numbers", 7)
+
+
+def test_memory_is_given_back(loops):
+    """Of 20,000 results of 80 kB one is there at a time; so are arguments, of which none is kept."""
+    scaled, counted = loop(loops, "scaled"), loop(loops, "counted")
+    values, count = np.ones(10_000), np.ones(1, dtype=np.int64)
+    before, held = resident_mb(), sys.getrefcount(values)
+    for _ in range(20_000):
+        scaled(values, 1.0)
+        counted((values, count), 1, True)
+    assert resident_mb() - before < 50.0
+    assert sys.getrefcount(values) == held
+
+
+def resident_mb() -> float:
+    """Return what this process has in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def test_a_library_knows_its_sources(loops):
+    """Those that kernels may call; whoever loads it compares their digest."""
+    sources = [PACKAGE / name for name in loops.sources.splitlines()]
+    assert PACKAGE / "schedulers/kernels/availability.py" in sources
+    assert loops.digest == digest_of(sources)
+    assert loops.digest != digest_of(sources[1:])
+
+
+def test_every_processor_has_a_level():
+    assert levels_here()
+
+
+# Which library a kernel finds, and what it does with it. A module in Python stands for one.
+
+NAMES = f"{__name__}.paired", f"{__name__}.halved"
+
+
+class Halves(NamedTuple):
+    first: float
+    second: float
+
+
+def paired(number: float) -> Halves:
+    return Halves(number, number)
+
+
+def halved(number: float) -> float:
+    return number / 2
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """Return a function that puts a library beside the package's modules, of some digest."""
+
+    def put(digest: str) -> None:
+        (tmp_path / "_loops_tried.py").write_text(
+            f"sources, digest = 'compiled.py', {digest!r}\n"
+            f"globals()[{NAMES[0]!r}] = lambda number: (number / 4, number * 4)\n"
+            f"globals()[{NAMES[1]!r}] = lambda number: 7.0 if isinstance(number, float) else NotImplemented\n"
+        )
+        importlib.invalidate_caches()
+
+    monkeypatch.setattr(gridsched, "__path__", [*gridsched.__path__, str(tmp_path)])
+    monkeypatch.setattr(compiled, "levels_here", lambda: ("missing", "tried"))
+    compiled._library.cache_clear()
+    yield put
+    compiled._library.cache_clear()
+    sys.modules.pop("gridsched._loops_tried", None)
+
+
+def kernels():
+    """Return kernels that are interpreted where no library has them."""
+    return [Kernel(function, (), {}, steps=lambda *_: 0) for function in (paired, halved)]
+
+
+def test_a_library_of_these_sources_is_called(shipped):
+    """It returns plain tuples, the kernel what its function returns; what it refuses is done as without it."""
+    shipped(digest_of([PACKAGE / "compiled.py"]))
+    pair, half = kernels()
+    assert pair(8.0) == Halves(2.0, 32.0)
+    assert isinstance(pair(8.0), Halves)
+    assert half(8.0) == 7.0
+    assert half(8) == 4.0
+    assert compiled.has_library()
+
+
+def test_a_library_of_other_sources_is_not_called(shipped):
+    shipped("0" * 32)
+    pair, half = kernels()
+    assert (pair(8.0), half(8.0)) == (Halves(8.0, 8.0), 4.0)
+    assert not compiled.has_library()
