@@ -239,7 +239,7 @@ def installed() -> tuple[Plugin, ...]:
 
 
 def _are_any_installed() -> bool:
-    """Whether any package says that it has plugins, by the files that `entry_points` would parse."""
+    """Whether any package states that it has plugins, by the files that `entry_points` would parse."""
     files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
     return any(GROUP.encode() in file.read_bytes() for file in files)
 
@@ -287,7 +287,7 @@ class Table(MutableMapping[Key, Entry]):
     what : str
         What an entry is, for messages.
     parts : callable
-        Told a `Plugin`, what it adds by name.
+        Called with a `Plugin`; returns what it adds by name.
     entries : mapping
         The core's.
     """

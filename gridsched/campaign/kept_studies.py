@@ -125,7 +125,7 @@ def check_programs(what: str, schedulers: Iterable[Scheduler], *, trust: bool) -
     Raises
     ------
     NotTrusted
-        If there is one, and nobody trusts the file.
+        If there is one, and the file is not trusted.
     """
     if not trust and (named := [repr(each) for each in schedulers if each.traits.external]):
         raise NotTrusted(

@@ -35,7 +35,7 @@ _CHUNK = 2000
 FILE_ROWS = 2000
 #: A Parquet file, as if it had 64 KiB at least, unpacks to at most so many times its size.
 _UNPACKED = 1000
-#: Key of a file's metadata that says which part of which rows it is.
+#: Key of a file's metadata that specifies which part of which rows it is.
 _PART = "gridsched.part"
 _PREFIX = "rows-"
 
@@ -80,7 +80,7 @@ def _number(value: Any) -> Any:
 def table_of(rows: Iterable[RunRow], damage: list[str]) -> pa.Table:
     """Return rows as a table; they are taken in portions, so memory stays small.
 
-    `damage` is told, as by `joined`, which values are left out.
+    `damage` receives, as in `joined`, which values are left out.
     """
     arrow = _arrow()
     rest = iter(rows)
@@ -131,7 +131,7 @@ def joined(tables: Sequence[pa.Table], damage: list[str]) -> pa.Table:
     ----------
     tables : sequence of pyarrow.Table
     damage : list of str
-        Told which values are left out, because others of their column are of another kind.
+        Receives which values are left out, because others of their column are of another kind.
     """
     arrow, parts = _arrow(), list(tables)
     kinds: dict[str, set[Any]] = {}
@@ -212,7 +212,7 @@ def parquet_files(root: Path) -> list[Path]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a Parquet file has the content its name tells."""
+    """Whether the content of a Parquet file is the one that its name specifies."""
     try:
         digest = file_digest(path)
     except InputError:
@@ -230,7 +230,7 @@ def described_table(table: pa.Table) -> pa.Table:
 def write_parquet(table: pa.Table, root: Path) -> list[Path]:
     """Write a table into files of at most `FILE_ROWS` rows, each whole or not at all.
 
-    One damaged bit loses the rows of its file alone. Each file says of which rows it is a part,
+    One damaged bit loses the rows of its file alone. Each file names the rows of which it is a part,
     so that those of one compaction are known.
 
     Returns
@@ -301,7 +301,7 @@ def _refusing(path: Path) -> Iterator[None]:
 
 
 def lost_rows(path: Path) -> str:
-    """Return in words how many rows a damaged Parquet file had, as far as it still says so."""
+    """Return in words how many rows a damaged Parquet file had, if this can still be read."""
     with contextlib.suppress(OSError, ValueError, MemoryError):
         with open(path, "rb") as stream:
             number = _arrow().parquet.read_metadata(stream).num_rows

@@ -367,7 +367,7 @@ class Store:
         """Return the study of that name, or the one that was run last.
 
         Its policies are imported only if the store is trusted. Copies of its files that are
-        damaged are told in `damaged_studies`.
+        damaged are listed in `damaged_studies`.
 
         Raises
         ------

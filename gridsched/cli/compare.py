@@ -1,4 +1,4 @@
-"""``gridsched compare``, and what is said of energy, budgets and boots beside its table."""
+"""``gridsched compare``, and its lines on energy, budgets and boots beside the table."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _that_take(base: LoadedScenario, ids: Sequence[str]) -> list[str]:
         try:
             check(replace(base, scheduler=id))
             takers.append(id)
-        except InputError as error:  # it says itself what it does not take
+        except InputError as error:  # its own message names what it does not take
             refusals[id] = error
     if not takers:
         raise next(refusals[id] for id in default_ids(workload_kinds(base)) if id in refusals)

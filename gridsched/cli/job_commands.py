@@ -1,4 +1,4 @@
-"""``gridsched workload import`` and ``convert``, and what ``describe`` tells of parallel jobs."""
+"""``gridsched workload import`` and ``convert``, and the section of ``describe`` on parallel jobs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LogOptions:
 
 @dataclass
 class LogConversion:
-    """The log that a command reads, and how it tells of what was left out, as options."""
+    """The log that a command reads, and how it reports what was left out, as options."""
 
     log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {endings()}; also with .gz at the end.")]
     report: Annotated[

@@ -41,7 +41,7 @@ _WITHOUT_EFFECT = {"force", "json", "quiet", "help"}
 
 
 def _quantity(text: str, kind: Kind) -> float:
-    """Return one value; speeds and times may lack their unit, which help or name tells."""
+    """Return one value; speeds and times may lack their unit, which the help or the name states."""
     if kind == "watts":
         return float(text)
     value, has_unit = parse_quantity(text.strip(), kind)

@@ -133,7 +133,7 @@ def _host_as_dict(host: Host) -> dict[str, Any]:
 
 
 def _alike_rows(rows: list[tuple[Host, str]], platform: Platform) -> list[dict[str, Any]]:
-    """Return the rows of the table; neighbours that differ in name only share one.
+    """Return the rows of the table; neighbors that differ in name only share one.
 
     `rows` are the computing hosts of the platform, each with its cluster.
     """

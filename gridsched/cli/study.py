@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gridsched.runs.study import Study
 
 RunFilter = Callable[[Mapping[str, Any]], bool]
-#: Of failed runs so many different errors are told.
+#: The largest number of different errors of failed runs that are shown.
 _SHOWN_ERRORS = 5
 
 study_app = command_group()

@@ -257,7 +257,7 @@ def with_store(path: Path, trust: bool, act: Callable[[Store], T]) -> T:
     Raises
     ------
     NotTrusted
-        If they have to, and nobody says that they may.
+        If they have to, without permission.
     """
     from gridsched.campaign.store import Store
 
@@ -275,7 +275,7 @@ def found_study(name: str, timeout_s: float | None = None, *, trust: bool) -> St
     Raises
     ------
     NotTrusted
-        If it has some, and nobody says that it may be run.
+        If it has some, and it may not be run.
     """
     from gridsched.runs.study import Study
 
@@ -347,7 +347,7 @@ def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:
 def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
     """Tell of every claim that is not settled; return whether there is none.
 
-    With fewer replicates than the study asks for, what is missed is told, and settled.
+    With fewer replicates than the study requests, what is missed is reported, and settled.
     """
     from gridsched.reproduction.claims import NO_DATA
 

@@ -76,7 +76,7 @@ _PAIRS = {
 }
 #: Files that no task makes, and who reads them; their host stands in the description.
 _STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
-#: What the description says of the export, of the trace and of the tasks, named as there.
+#: Keys of the description about the export, the trace and the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
 _OF_TRACE = ("horizon_s", "mapping_events", "delegated_to", "timing", "as_estimated", "energy_weights", "carbon")
 _OF_TASKS = ("nominal_heterogeneity", "input_files", "resources")
@@ -184,7 +184,7 @@ class Export:
         return tariff or Tariff.of_budget(self._recorded("budget", EnergyBudget))
 
     def _recorded(self, name: str, kind: type[T]) -> T | None:
-        """Return what the provenance says of a record, if it is there."""
+        """Return the record's part of the provenance, if there is one."""
         record = self.provenance.get(name)
         return None if record is None else _validated(kind, record, "provenance: ", name)
 

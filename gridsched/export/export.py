@@ -51,7 +51,7 @@ HOLDS = {
     PERIODS_FILE: "periods of the energy budget",
 }
 FILES = frozenset(HOLDS) - {PERIODS_FILE} | {CRATE}
-#: What is told of each host's energy.
+#: The columns of each host's energy.
 _PARTS = ("busy_j", "idle_j", "boot_j", "shutdown_j", "off_j", "above_idle_j", "wasted_j")
 #: Its `check` refuses, before a run, a folder that `write_export` would refuse.
 EXPORT = FolderKind("an export", MARKER, FILES | {PERIODS_FILE})

@@ -1,4 +1,4 @@
-"""Read files that nobody vouches for."""
+"""Read files that are not trusted."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def read_bytes(path: str | Path, most: int, expected: str | None = None) -> byte
     most : int
         Larger files are refused [byte].
     expected : str, optional
-        What the file should be; where it is told, an empty file is refused.
+        What the file should be; if it is given, an empty file is refused.
 
     Raises
     ------
@@ -112,7 +112,7 @@ _LONG_KEY = re.compile(rf"^[ \t]*\[{{0,2}}(?:[^\s.,\[\]=#]+[ \t]*\.[ \t]*){{{MAX
 
 
 def parse_toml(text: str, path: str) -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Return the content of a TOML file.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
             stream.write(as_bytes(content))
         os.replace(temporary, target)
     except OSError as error:
-        with contextlib.suppress(OSError):  # what is to be told is the first fault
+        with contextlib.suppress(OSError):  # the first fault is to be reported
             temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
 
@@ -266,7 +266,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether the process has gone that made a folder; its lock tells where ids do not."""
+    """Whether the process that made a folder has gone; its lock shows this if ids do not."""
     made_by = re.match(rf"{_SCRATCH}(\d+)-", folder.name)
     try:
         if made_by is None or is_alive(int(made_by[1]), folder.stat().st_mtime):

@@ -54,7 +54,7 @@ class Condition:
     words : str
         For the documentation; empty: always.
     holds : callable
-        Told the `RunFacts`; whether the run has the metric.
+        Called with the `RunFacts`; whether the run has the metric.
     workload : {"any", "bag", "system", "parallel"}
         Which studies may name it: all, those of bags of tasks, those of systems with task types,
         those of parallel tasks.
@@ -190,7 +190,7 @@ class Metric:
 
 
 def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: Any) -> Metric:
-    """Return a metric whose unit its id tells.
+    """Return a metric whose id contains its unit.
 
     Parameters
     ----------

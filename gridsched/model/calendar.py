@@ -89,7 +89,7 @@ class Calendar:
         stamp : datetime or None
             None where the log counts seconds of Unix time.
         zone : str or None
-            What somebody says of the log's zone, which goes first.
+            The log's zone as the user gives it, which takes precedence.
         """
         if zone is None and stamp is None:
             zone = "UTC"

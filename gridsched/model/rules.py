@@ -209,9 +209,9 @@ class Rules:
     Attributes
     ----------
     mapping_interval_s : float or None
-        Distance of mapping events [s]; None asks as `mapping_events` says.
+        Distance of mapping events [s]; None: as `mapping_events` specifies.
     mapping_events : {"instant", "event"}
-        When a scheduler is asked that goes by events: once for all that happens in one instant; or after
+        When an event-driven scheduler is asked: once for all that happens in one instant; or after
         each submission and each end by itself, submissions first, as many simulators of queues do. What has
         come to the end of its estimate is gone before either.
     walltime : {"ignore", "kill"}
@@ -350,5 +350,5 @@ class Rules:
 
     @property
     def rules(self) -> Rules:
-        """The rules alone, of whatever else says how a run is done."""
+        """The rules alone, without the other keys of how a run is done."""
         return Rules(**{field.name: getattr(self, field.name) for field in fields(Rules)})

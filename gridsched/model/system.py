@@ -38,9 +38,9 @@ class System:
     rules : Rules
         What the controller holds the run to.
     tariff : Tariff or None
-        What the bag pays and what operating the hosts costs, where anybody has said.
+        What the bag pays and what operating the hosts costs, if this is given.
     carbon : Signal or None
-        What a joule weighs in grams [g/J], by time and host, where anybody has said.
+        The weight of a joule in grams [g/J], by time and host, if this is given.
     carbon_forecast : Signal or None
         What somebody expects of it, where there is such a table.
     network : Network or None

@@ -119,7 +119,7 @@ class Tasks:
         no deadline, None where none has one. A finish at the deadline is in time.
     requested_time_s : ndarray of float64, shape (tasks,), or None
         The run time that was asked for [s], on the fastest host in P-state 0. Where it is given,
-        it is all that is known of a task's length: estimates go by it (`RequestedTimes`).
+        it is all that is known of a task's length: estimates use it (`RequestedTimes`).
     utility : UtilityFunctions or None
         Value of finishing each task, if the workload has it.
     attributes : mapping of str to Attribute
@@ -214,7 +214,7 @@ class Tasks:
         return Parts(*map(_contiguous, (self.demand, self.anywhere, self.partition, self.width)))
 
     def taken(self, ids: Integers) -> Tasks:
-        """Return some of the tasks, numbered anew."""
+        """Return some of the tasks, numbered again."""
         columns: dict[str, Any] = {
             name: column[ids] for name in _COLUMNS if (column := getattr(self, name)) is not None
         }

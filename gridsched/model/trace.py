@@ -119,7 +119,7 @@ class Trace:
     energy_weights : Signal
         What a joule counts in `periods`, by the time at which it is drawn.
     carbon : Signal or None
-        What a joule weighs in grams [g/J], by time and host; None where nobody said.
+        The weight of a joule in grams [g/J], by time and host; None if it is not given.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
     host_offsets, host_ids : ndarray of int64

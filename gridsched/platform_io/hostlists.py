@@ -27,7 +27,7 @@ def expand_hostlist(text: str) -> list[str]:
     text : str
         Names separated by commas. Brackets hold numbers and ranges, as in ``a[1-3,7]``; a name may have
         several, as ``rack[1-2]-node[01-12]``, of which the last changes fastest. The first number of a
-        range says how many digits its names have at least: ``[08-10]`` is 08, 09, 10. What is outside
+        range sets how many digits its names have at least: ``[08-10]`` is 08, 09, 10. What is outside
         brackets is kept as it is, also the ``*`` and ``?`` of patterns.
 
     Returns

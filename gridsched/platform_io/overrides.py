@@ -109,7 +109,7 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
 
 #: Hosts that a warning names.
 _MOST_NAMED = 3
-#: What stands for a run in which no energy is told.
+#: The word for a run without energy.
 NONE = "none"
 #: What stands for jobs that draw what was measured, and whether what lies outside a node's range is cut.
 MEASURED = {"measured": False, "measured:clamped": True}
@@ -119,7 +119,7 @@ SAME_IN_ALL = "draw the same power in each of their P-states, as set by --power"
 
 @dataclass(frozen=True)
 class PowerOverride:
-    """What `Scenario.power` says.
+    """The meaning of `Scenario.power`.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class PowerOverride:
         Pattern of host names, and idle, epsilon and all-cores power [W] of each P-state, or of all.
         The last one that matches a host counts.
     is_none : bool
-        No host has power: nothing is said of energy.
+        No host has power: energy is not computed.
     clamps : bool or None
         Jobs draw what was measured; where that lies outside a node's range it is cut (True) or refused.
         None: every job draws all that a node can.
@@ -144,7 +144,7 @@ class PowerOverride:
         Raises
         ------
         InputError
-            If one of them says nothing of the kind.
+            If one of them is not of this form.
         """
         return _power_override(tuple(texts))
 
@@ -204,7 +204,7 @@ def with_power(platform: Platform, given: PowerOverride) -> Platform:
     ----------
     platform : Platform
     given : PowerOverride
-        Where it says nothing of a host, the host keeps what it has.
+        A host that it does not name keeps what it has.
 
     Raises
     ------
@@ -259,7 +259,7 @@ def wattage_text(host: Host) -> str:
 
 
 def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
-    """Return what `Scenario.pstate` says: patterns of host names, and a P-state for each.
+    """Return the meaning of `Scenario.pstate`: patterns of host names, and a P-state for each.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
     Raises
     ------
     InputError
-        If it says nothing of the kind.
+        If it is not of this form.
     """
     return () if given is None else tuple(_pstate_item(each) for each in str(given).split(","))
 
@@ -291,7 +291,7 @@ def pstates_of(platform: Platform, given: int | str | None) -> Integers:
     ----------
     platform : Platform
     given : int or str, optional
-        See `read_pstates`. Where it says nothing of a host, that is what its file says.
+        See `read_pstates`. A host that it does not name starts as its file specifies.
 
     Raises
     ------

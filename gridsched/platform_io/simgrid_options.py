@@ -65,7 +65,7 @@ _RENAMED = {
 #: What the network's models take of the options for MPI programs; the others concern those alone.
 _OF_THE_NETWORK = ("IB-penalty-factors", "buffering", "bw-factor", "lat-factor")
 #: Names without effect here: coordinates are always read, the rest are for the stacks of actors in
-#: C++, for MPI programs, for traces and visualisation, and for a simulator of networks that has
+#: C++, for MPI programs, for traces and visualization, and for a simulator of networks that has
 #: gone.
 _WITHOUT_EFFECT = re.compile(
     r"network/(coordinates|sender_gap)|contexts/.*|tracing(/.*)?|(tri)?viva/.*|gtnets/.*"

@@ -49,7 +49,7 @@ SETTINGS = (
     "SelectType",
     "SelectTypeParameters",
 )
-#: What its clock shows at 0 s of a run [s], which the log says: among the settings, too.
+#: What the machine's clock shows at 0 s of a run [s], by its log: among the settings, too.
 CLOCK = "clock_s"
 #: Parameters of SchedulerParameters that scheduler `slurm` knows.
 SCHEDULER_PARAMETERS = (
@@ -182,7 +182,7 @@ class SlurmConf:
         return self.described(replace(base, hosts=hosts))
 
     def described(self, platform: Platform) -> Platform:
-        """Return a platform whose hosts are the nodes, with what the file says of them beside their cores.
+        """Return a platform whose hosts are the nodes, with what the file specifies beside their cores.
 
         Raises
         ------

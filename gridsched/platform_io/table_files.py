@@ -84,7 +84,7 @@ def read_raw_table(path: str | Path) -> RawTable:
     Raises
     ------
     InputError
-        If the file is missing, empty, too large, binary, or has no recognisable header row, or
+        If the file is missing, empty, too large, binary, or has no recognizable header row, or
         more than `MAX_ROWS` rows.
     """
     data = read_bytes(path, MAX_BYTES, "a table of machines")

@@ -76,7 +76,7 @@ MAX_BAD_SHARE = 0.01
 #: Faster or more efficient machines are refused: their unit is another. The fastest of 2024 has 1.7e18 flop/s,
 #: the most efficient 7.3e10 flop/J.
 LARGEST_SPEED, LARGEST_EFFICIENCY = 1e19, 1e12
-#: What may be told to count where a list has both.
+#: The sources that may be chosen if a list has both.
 TRUSTED = ("power", "efficiency")
 
 
@@ -113,7 +113,7 @@ def read_machine_table(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, XLS or XLSX, or the XML of a TOP500 list, told apart by content.
+        CSV, TSV, XLS or XLSX, or the XML of a TOP500 list, distinguished by content.
     join : str or Path, optional
         A TOP500 list of the same date; brings cores, Rmax and Rpeak by the TOP500 rank.
     year : int, optional
@@ -412,7 +412,7 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
     """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others.
 
     Where the power is trusted all of them are replaced, where the efficiency is none. The column
-    ``taken`` says of each row in which they differ which of them counts.
+    ``taken`` states for each row in which they differ which of them counts.
     """
     by_power = frame["rmax_flops"] / frame["power_w"]
     differs = (frame["efficiency_flop_per_j"] / by_power - 1).abs() > _AGREEMENT

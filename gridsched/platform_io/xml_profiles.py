@@ -114,7 +114,7 @@ def profile_text(platform: str | Path, element: Element, attribute: str) -> str:
 
 @dataclass
 class ProfileEntries:
-    """Everything in a platform file that tells how hosts and links change with time.
+    """Everything in a platform file that specifies how hosts and links change with time.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to 
 
 
 def _own_wattages(entry: HostEntry, findings: Findings) -> tuple[Wattage, ...] | None:
-    """Return the power of each P-state [W] that the file says, or None without usable figures.
+    """Return the power of each P-state [W] that the file specifies, or None without usable figures.
 
     What is wrong or missing goes to `findings`. SimGrid aborts unless ``wattage_per_state`` has as
     many entries as there are P-states; it does not read the old names ``watt_off`` and ``watt_per_state``.
@@ -238,8 +238,8 @@ _PROPERTIES = (("boot_time_s", "boot_pstate"), ("shutdown_time_s", "shutdown_pst
 def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
     """Return times [s] and P-states as the fields of `Host`.
 
-    What is wrong goes to `findings`: above all a P-state of speed 0 of which nothing says what it
-    is for.
+    What is wrong goes to `findings`: above all a P-state of speed 0 whose purpose nothing
+    states.
     """
     fields: dict[str, Any] = {}
     for time, pstate in _PROPERTIES:

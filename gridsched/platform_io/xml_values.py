@@ -55,7 +55,7 @@ def parse_quantity(text: str, kind: str) -> tuple[float, bool]:
     Raises
     ------
     ValueError
-        If it is no finite number or the unit is unknown; the message says what is allowed.
+        If it is no finite number or the unit is unknown; the message states what is allowed.
     """
     units, default, legal = _KINDS[kind]
     match = _NUMBER.match(text)

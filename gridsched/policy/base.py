@@ -226,10 +226,10 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
 
 
 def check_number(owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str) -> float:
-    """Raise `InputError` unless parameter `name` of scheduler `owner` is a legal number.
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is an allowed number.
 
     For use in ``prepare``; `value` is what was found, `legal` the words for what `is_legal`
-    accepts: "it must be <legal>". Returns the number.
+    accepts, after "it must be". Returns the number.
     """
     number = math.nan  # which no range holds
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):

@@ -132,7 +132,7 @@ def scheduler_ids(module: ModuleType) -> dict[str, str]:
         target = f"{module.__name__}:{name}"
         if target not in id_of_target:
             id = name if name not in taken else f"{module.__name__}.{name}"
-            # it is said of no workload that it is taken: `auto_bag` does not try it unasked
+            # it names no workload that it takes: `auto_bag` does not try it unasked
             register(id, target, accepts=(), source=SOURCE)
             id_of_target[target] = id
         ids[name] = id_of_target[target]
@@ -182,7 +182,7 @@ def _module_of(path: Path) -> ModuleType:
 
 
 class _SourceLoader(SourceFileLoader):
-    """Loads what a file of Python says: bytecode beside it is neither written nor believed."""
+    """Loads the source of a Python file: bytecode beside it is neither written nor believed."""
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the code of the file."""

@@ -29,7 +29,7 @@ from gridsched.reproduction.claims import (
 from gridsched.reproduction.readings import Reading, readings_frame, readings_table
 
 HEADER = ["claim", "what", "kind", "paper", "ours", "off by", "tolerance", "set", "verdict"]
-#: What the paper says, kind by kind, and what is counted apart: kind -> what several are called.
+#: The claims of the paper, kind by kind, and those counted apart: kind -> its plural.
 OF_THE_PAPER = {"number": "numbers", "order": "orders", "shape": "shapes"}
 APART = {"theorem": "theorems", "driver": "our own"}
 
@@ -55,7 +55,7 @@ def finding_cells(finding: Finding) -> list[str]:
 
 
 def _form(finding: Finding, unsigned: str) -> str:
-    """Return how numbers of a claim are written: those whose sign says who has more, with it."""
+    """Return how numbers of a claim are written: with their sign if it shows who has more."""
     return "+.2f" if finding.claim.ours.is_difference else unsigned
 
 

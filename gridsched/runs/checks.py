@@ -123,7 +123,7 @@ def _check_network(scenario: LoadedScenario) -> None:
 
 
 def _check_place(scenario: LoadedScenario) -> None:
-    """Refuse `locality` where nothing tells which switches there are."""
+    """Refuse `locality` if nothing describes the switches."""
     if scenario.placement == "locality" and not len(scenario.platform.switch_of):
         raise InputError(
             f"{scenario.platform.name}: --placement locality needs switches below the cluster: one of topology "

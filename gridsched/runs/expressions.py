@@ -72,11 +72,11 @@ class Language:
     takes : tuple of type
         `DECISIONS`, `COMPUTATIONS` or both; names, constants and signs are allowed in any.
     name : callable
-        Told a name as it is written, returns the key of its value, or raises `InputError`.
+        Called with a name as it is written, returns the key of its value, or raises `InputError`.
     how : str
         What to write, for messages.
     constant : callable
-        Told a constant, returns what is computed with.
+        Called with a constant, returns the value to compute with.
     functions : mapping
         Name -> function.
     """
@@ -192,7 +192,7 @@ def full_name(name: str, names: Collection[str]) -> str:
 
 
 def run_filter(text: str, axes: Collection[str], name: str = "--only") -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that says whether a run with these axis values is meant.
+    """Return a function that decides whether a run with these axis values is meant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The one description of a run: what `run`, `compare`, studies, stored rows and reruns go by.
+"""The one description of a run, which `run`, `compare`, studies, stored rows and reruns use.
 
 Each part is a pydantic model. In a study file a list is an axis, unless the key takes a list
 itself (``speed_levels``); there a list of lists is one.
@@ -254,7 +254,7 @@ class RunSpec(Section):
     workload : WorkloadFile or the section of a generator
     scheduler : SchedulerSection
     settings : Settings
-        Rules and driver; those that were set go before what a generator of systems says.
+        Rules and driver; those that were set take precedence over those of a generator of systems.
     seed, replicate : int
     timeout_s : float or None
         Wall time after which the run is ended [s]; like `log` it is not stored.

@@ -67,7 +67,7 @@ class _Shared:
 class ScenarioMaker:
     """Makes scenarios; all runs of a replicate share its platform and its tasks.
 
-    The only Python that it imports is what `load_policies` is told: a description that names
+    The only Python that it imports is what `load_policies` names: a description that names
     another policy is refused.
 
     Parameters
@@ -116,12 +116,12 @@ class ScenarioMaker:
         ----------
         spec : RunSpec
         format_key : callable
-            Says how a key is written where the description comes from, for messages.
+            Returns how a key is written where the description comes from, for messages.
 
         Raises
         ------
         NotTrusted
-            If it has a policy that `load_policies` was not told.
+            If it has a policy that `load_policies` does not name.
         InputError
             If an input file is missing or contradicts the parameters.
         """
@@ -157,7 +157,7 @@ class ScenarioMaker:
         Raises
         ------
         NotTrusted
-            If it has a policy that `load_policies` was not told.
+            If it has a policy that `load_policies` does not name.
         InputError
             If an input file is missing, or the run has no bag by types.
         """
@@ -357,7 +357,7 @@ def _name_of(file: str | FileReference) -> str:
 
 
 def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
-    """Return the SHA-256 of each file by its name: what was read, and so is of a legal size."""
+    """Return the SHA-256 of each file by its name: files that were read, and so are of an allowed size."""
     files, paths = [file for _, file in spec.files()], list(platform.profiles.files)
     paths += [file for file in files if isinstance(file, str)]
     if isinstance(spec.workload, WorkloadFile) and isinstance(spec.workload.file, str):

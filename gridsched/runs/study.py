@@ -127,8 +127,8 @@ class Study:
     Raises
     ------
     NotTrusted
-        If it has policies that would have to be imported, or a file beside it has claims, and nobody
-        trusts them.
+        If it has policies that would have to be imported, or a file beside it has claims, and they
+        are not trusted.
     InputError
         If it contradicts itself, or a file that it names cannot be read.
     """
@@ -197,12 +197,12 @@ class Study:
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """What the paper says, of the runs that it has.
+        """The claims of the paper, on the runs that it has.
 
         Raises
         ------
         NotTrusted
-            If they are Python of its own that nobody trusts.
+            If they are Python of its own that is not trusted.
         InputError
             If they name what the study does not have.
         """
@@ -267,7 +267,7 @@ class Study:
         Raises
         ------
         NotTrusted
-            If it names some, and nobody trusts them.
+            If it names some, and they are not trusted.
         InputError
             Naming file, line and key.
         """
@@ -368,7 +368,7 @@ class Study:
                     yield levels, axes
 
     def _only(self) -> Callable[[Mapping[str, Any]], bool] | None:
-        """Return what the key ``only`` says of runs; None without it."""
+        """Return the runs that the key ``only`` selects; None without it."""
         text = self.document.content.only
         if text is None:
             return None

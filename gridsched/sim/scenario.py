@@ -309,7 +309,7 @@ class LoadedScenario(Scenario):
 
     @cached_property
     def power_override(self) -> PowerOverride:
-        """What `power` says."""
+        """The meaning of `power`."""
         return PowerOverride.read(self.power)
 
     @property
@@ -360,7 +360,7 @@ class LoadedScenario(Scenario):
 
     @property
     def wattages(self) -> dict[str, str]:
-        """SimGrid's ``wattage_per_state`` of each host, where `power` says it."""
+        """SimGrid's ``wattage_per_state`` of each host, if `power` gives it."""
         return {host.name: wattage_text(host) for host in self.platform.everyone} if self.power_override.items else {}
 
 
@@ -408,7 +408,7 @@ def make_system(scenario: LoadedScenario) -> System:
     else:
         estimates = FlopsEstimates(scenario.platform, tasks, scenario.placement)
     if scenario.tariff is not None:
-        scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
+        scenario.tariff.energy_price(scenario.platform)  # refuses hosts without a price
     carbon = carbon_signal(scenario.carbon, scenario.platform)
     budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=not tasks.are_serial)
     rules = Rules(**{**{each.name: getattr(scenario, each.name) for each in fields(Rules)}, "budget": budget})

@@ -20,7 +20,7 @@ _SECTION = r"^[ \t]*{name}[ \t]*\n[ \t]*-{{3,}}[ \t]*\n(?P<body>.*?)(?=^[ \t]*\w
 
 
 def check_default_construction(scheduler: Scheduler) -> None:
-    """``Class()`` works, and the class tells its traits."""
+    """``Class()`` works, and the class has traits."""
     cls = type(scheduler)
     if not isinstance(make_default(cls), Scheduler):
         raise CheckFailed(f"{cls.__name__} must be derived from gridsched's Scheduler.")

@@ -1,7 +1,7 @@
 """One table of workload generators: a new kind is one model, one function and one entry, here or in a plugin.
 
 Files of generators (``kind = "bag"``), sections of studies (``generator = "bag"``) and the
-commands ``workload generate`` and ``describe`` go by this table.
+commands ``workload generate`` and ``describe`` use this table.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def checked_parameters(
     folder : path, optional
         Where files lie that are named.
     format_key : callable
-        Says how a key is written where the values come from.
+        Returns how a key is written where the values come from.
 
     Raises
     ------

@@ -90,7 +90,7 @@ class RigidJobs(SystemKeys):
         return Rules()
 
     def written(self, output: Path) -> list[Path]:
-        """Return the log that is written; `InputError` where its name says no format."""
+        """Return the log that is written; `InputError` if its name is of no format."""
         check_written(output)
         return [output]
 

@@ -110,7 +110,7 @@ def test_stored_runs_have_their_distances(tmp_path: Path, schedulers: str):
 
 
 def test_report_shows_shares_in_percent(tmp_path: Path):
-    """The table is in percent and says which bound it is; the CSV holds the shares."""
+    """The table is in percent and names its bound; the CSV holds the shares."""
     page = tmp_path / "r.html"
     wanted = '["energy_above_bound", "energy_above_fixed_bound"]'
     results = results_of(tmp_path, '["wq", "lecsa"]', wanted)
@@ -151,7 +151,7 @@ def test_rows_tell_whom_a_run_followed(tmp_path: Path):
     assert set(told) == {"MCT()", None}
 
 
-# Metrics of a study's own, and what the store says of metrics.
+# Metrics of a study's own, and the store's lines on metrics.
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = """

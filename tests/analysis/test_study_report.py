@@ -34,7 +34,7 @@ _VOID = {"meta", "link", "img", "br", "hr"}
 
 
 class Page(HTMLParser):
-    """Checks that elements nest, and collects what the page refers to and says."""
+    """Checks that elements nest, and collects the page's references and texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ def test_answers_where_shares_mean_nothing(small_store: Path):
 
 
 def test_what_is_worse_than_the_best_is_positive(small_store: Path):
-    """Below the best where more is better; what a mean says against the ranks is told."""
+    """Below the best where more is better; a mean that contradicts the ranks is reported."""
     results = read_results(str(small_store))
     runs = results.runs[results.runs["status"] == "finished"]
     earned = runs.assign(utility=runs["scheduler"].map({"wq": 50.0, "mct": 80.0, "lecsa": 100.0}))

@@ -74,7 +74,7 @@ def test_exclude_removes_combinations(small: str, tmp_path: Path):
 
 
 def test_parameters_of_schedulers_are_axes(small: str, tmp_path: Path):
-    """A list of a parameter makes one scheduler of each value, labelled with it."""
+    """A list of a parameter makes one scheduler of each value, labeled with it."""
     text = small.replace('"lecsa"]', '{ id = "wqr", max_replicas = [2, 3] }]')
     labels = [scheduler.label for scheduler in study_of(text, tmp_path).schedulers]
     assert labels == ["wq", "wqr(max_replicas=2)", "wqr(max_replicas=3)"]
@@ -195,7 +195,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("old", "new", "problem"), WRONG, ids=range(len(WRONG)))
 def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str, problem: str):
-    """Whatever is wrong is told with the file and the key."""
+    """Every error is reported with the file and the key."""
     assert old in small
     with pytest.raises(InputError) as raised:
         study_of(small.replace(old, new), tmp_path)
@@ -262,7 +262,7 @@ RUN = {"environment": "low", "workload.heterogeneity": 0.5, "scheduler": "wq", "
     ],
 )
 def test_only_chooses_runs(text: str, meant: bool):
-    """An expression over the axes says which runs are meant."""
+    """An expression over the axes selects the runs."""
     assert run_filter(text, AXES)(RUN) is meant
 
 

@@ -124,7 +124,7 @@ GENERATE_OPTIONS = {
 
 
 def of(cases: dict) -> pytest.MarkDecorator:
-    """Return the parametrisation over a table of cases."""
+    """Return the parametrization over a table of cases."""
     return pytest.mark.parametrize(("words", "told"), cases.values(), ids=cases)
 
 
@@ -147,14 +147,14 @@ def test_bad_option_of_compare(refused, ex_a, words, told):
 @of(SIMGRID_OPTIONS)
 @pytest.mark.parametrize("command", ["run", "compare", "validate"])
 def test_option_that_simgrid_refuses(refused, ex_a, simgrid, command, words, told):
-    """What SimGrid says to an option comes as one line."""
+    """SimGrid's message about an option comes as one line."""
     line = refused(command, *ex_a, *words)
     assert all(word in line for word in told), line
 
 
 @of(COMMANDS)
 def test_bad_command(refused, words, told):
-    """A command that is unknown or incomplete is told what is missing."""
+    """The message for an unknown or incomplete command names what is missing."""
     line = refused(*words)
     assert all(word in line for word in told), line
 

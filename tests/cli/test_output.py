@@ -1,4 +1,4 @@
-"""Where commands write, how tables look, and what a missing package says."""
+"""Where commands write, how tables look, and the messages about missing packages."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ KINDS = [pipe, link, broken_link, link_to_device, unix_socket]
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("force", [False, True])
 def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path, make: Callable[[Path], None], force: bool):
-    """One line that says so, before and when it is written; the target is what it was."""
+    """One line that reports this, before and when it is written; the target is what it was."""
     target = tmp_path / "out.csv"
     make(target)
     before = os.lstat(target)
@@ -132,7 +132,7 @@ def test_regular_files_are_replaced_with_force(tmp_path: Path):
     assert (tmp_path / "a.csv").read_text() == "new"
 
 
-# What works without the heavy packages, and what is said where one is missing; in processes that lack them.
+# What works without the heavy packages, and the messages without them; in processes that lack them.
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "pyarrow,numba,llvmlite,scipy,pandas,matplotlib,jinja2,python_calamine"
@@ -216,7 +216,7 @@ def printed(width: int, columns=COLUMNS, rows=ROWS, title: str = "") -> list[str
 
 
 def test_table_in_full():
-    """Prefixes are shared where asked for; zeros, nothing and the best are told apart."""
+    """Prefixes are shared on request; zeros, nothing and the best are distinguished."""
     assert printed(120, title="Title") == [
         "Title",
         "            energy    model",

@@ -131,7 +131,7 @@ def test_the_execution_modes_agree(gridsched, ex_a):
 
 
 def test_cfg_and_log_reach_simgrid(gridsched, ex_a, tmp_path):
-    """SimGrid writes the trace it was told to, and its log comes on stderr."""
+    """SimGrid writes the requested trace, and its log comes on stderr."""
     trace = tmp_path / "x.trace"
     outcome = gridsched(
         "run",

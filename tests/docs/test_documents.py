@@ -180,7 +180,7 @@ def test_the_document_shows_the_measured_benchmarks(name: str, benchmark: str):
 
 
 def test_every_decision_and_trait_is_documented():
-    """one_instant.md tells of each decision, writing_a_scheduler.md of each trait."""
+    """one_instant.md explains each decision, writing_a_scheduler.md each trait."""
     decisions = {kind.__name__ for kind in Decision.__subclasses__()}
     rows = re.findall(r"^\| `(\w+)\(", read("docs/one_instant.md"), flags=re.MULTILINE)
     assert set(rows) == decisions
@@ -190,7 +190,7 @@ def test_every_decision_and_trait_is_documented():
 
 
 def test_every_part_of_the_state_is_documented():
-    """writing_a_scheduler.md tells of all that a scheduler sees."""
+    """writing_a_scheduler.md describes everything that a scheduler sees."""
     told = read("docs/writing_a_scheduler.md")
     public = {name for name in vars(State) if not name.startswith("_")} - {"renew"}
     public |= {"now", "tasks", "estimates", "tasks_to_arrive"}
@@ -219,7 +219,7 @@ def test_every_metric_of_a_run_is_documented():
     """files.md explains the keys of a run's summary."""
     scenario = Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq", driver="reference")
     text = read("docs/files.md")
-    grouped = re.compile(r"tasks_\w+|max_\w+")  # told together
+    grouped = re.compile(r"tasks_\w+|max_\w+")  # described together
     missing = [
         name
         for name in run(scenario).summary()
@@ -233,7 +233,7 @@ def test_citation_has_the_version():
     assert f"version: {gridsched.__version__}" in read("CITATION.cff")
 
 
-# Tables of the documents that follow from the code are what the code says now.
+# Tables of the documents that follow from the code agree with the code.
 
 
 @pytest.fixture(scope="module")

@@ -180,7 +180,7 @@ def test_an_existing_folder_needs_force(tmp_path):
 
 
 def test_a_folder_with_foreign_files_is_never_replaced(tmp_path):
-    """Force deletes exports, nobody's thesis."""
+    """Force deletes exports, and never a user's thesis."""
     folder = export(by_hand.work_queue(), tmp_path / "run")
     (folder / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"'thesis\.tex'"):

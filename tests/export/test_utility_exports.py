@@ -322,7 +322,7 @@ def test_jobs_have_their_nodes_and_what_they_asked_for(folder):
 
 
 def test_evalys_reads_sets_of_nodes(folder):
-    """Its sets of hosts are ours, and its utilisation is 3 x 4 + 7 + 4 x 5 + 20 node-seconds."""
+    """Its sets of hosts are ours, and its utilization is 3 x 4 + 7 + 4 x 5 + 20 node-seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it and its libraries warn on new versions of theirs
         jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")

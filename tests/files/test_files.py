@@ -141,7 +141,7 @@ def test_what_parts_the_cells_of_another_table_is_told(tmp_path, text: str, word
     assert word in str(caught.value)
 
 
-# TOML, CSV and Markdown that nobody vouches for.
+# TOML, CSV and Markdown that are not trusted.
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path):
     [(b"ab\xff", "no text in UTF-8 \\(byte 2\\)"), (b"a\0b", "NUL"), (b"abcdefg", "at most 0 MB")],
 )
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, problem: str):
-    """Other bytes, NUL and files that are too large are told in one line."""
+    """Other bytes, NUL and files that are too large are reported in one line."""
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(InputError, match=problem):

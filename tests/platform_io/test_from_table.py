@@ -56,7 +56,7 @@ def test_one_host_for_each_usable_row(build):
 
 
 def test_names_of_machines_become_names_of_hosts(build):
-    """Letters that suit a host; where a name lacks, or several share one, the rank says which."""
+    """Letters that suit a host; if a name lacks, or several share one, the rank decides."""
     text = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,El Toro (B),100,1\n2,,100,1\n3,Ann,100,1\n4,ann,100,1\n"
     assert [host.name for host in build(text).hosts] == ["El-Toro-B", "rank2", "Ann-rank3", "ann-rank4"]
     numbered = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,Ann,100,1\n2,Ann-1,100,1\n"
@@ -265,7 +265,7 @@ def test_bad_recipes_are_refused(options):
     ],
 )
 def test_recipes_that_do_not_fit_the_table(build, options, part):
-    """The message says what is found and what is allowed."""
+    """The message shows what is found and what is allowed."""
     with pytest.raises(InputError, match=part):
         build(**options)
 

@@ -236,7 +236,7 @@ def test_a_year_that_no_list_has_is_refused(write):
     ids=["years of installation", "a tie"],
 )
 def test_years_of_machines_in_one_list_are_no_lists(write, rows):
-    """A list's Year tells when a machine was set up; equal ranks with equal efficiency are a tie."""
+    """A list's Year states when a machine was set up; equal ranks with equal efficiency are a tie."""
     table = read_machine_table(write("t.csv", "Green500_Rank,Name,Mflops/Watt,Power,Year\n" + rows))
     assert len(table.frame) == 3
 

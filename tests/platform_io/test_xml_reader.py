@@ -346,7 +346,7 @@ def test_texts_are_written_as_the_standard_library_writes_them(text):
 
 
 def test_what_batsim_means_for_sleep_is_named(write):
-    """Which P-states they are, and the properties that say the same here; without any it is not told."""
+    """Which P-states they are, and the properties that mean the same here; without any it is not reported."""
     speeds = 'speed="100Mf,1e-9Mf,0.16f,0.0066f"'
     text = '<host id="{}" {}><prop id="sleep_pstates" value="{}"/></host>'
     hosts = [text.format("a", speeds, "1:2:3"), text.format("b", speeds, "1:2:3"), text.format("c", speeds, " ")]

@@ -495,7 +495,7 @@ def run_on(platform: Platform | Path, **changes) -> RunResult:
 
 
 def with_more_watts(host: int, factor: float) -> Platform:
-    """Return EX-A with another power of one busy host than its file says."""
+    """Return EX-A with another power of one busy host than in its file."""
     platform = read_platform(EX_A)
     hosts = list(platform.hosts)
     first, *others = hosts[host].pstates

@@ -207,7 +207,7 @@ def test_all_tasks_finish_and_never_timing_out_changes_nothing(
     ],
 )
 def test_wrong_parameters_are_refused(parameters: dict, message: str):
-    """In one line that says what is allowed."""
+    """In one line that shows what is allowed."""
     with pytest.raises(InputError, match=message):
         on_reference(pair(), make_tasks([1.0]), "idle_off", parameters=parameters)
 
@@ -333,7 +333,7 @@ def test_the_makespan_is_kept_and_energy_saved(made, sizes, scheduler: str):
     ],
 )
 def test_wrong_bounds_are_refused(parameters: dict, message: str):
-    """In one line that says what is allowed."""
+    """In one line that shows what is allowed."""
     with pytest.raises(InputError, match=message):
         on_reference(PAIR, make_tasks([1.0]), "slowest_pstates", parameters=parameters)
 

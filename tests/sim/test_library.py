@@ -147,7 +147,7 @@ def test_a_policy_that_cannot_start_a_thread():
 
 
 def test_a_process_that_cannot_be_made():
-    """The server may make no more processes: it says so, and serves on once it may."""
+    """The server may make no more processes: it reports this, and serves on once it may."""
     with SimulationServer() as own:
         own.call(os.getpid)
         pid = own._process.pid

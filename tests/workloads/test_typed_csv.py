@@ -256,7 +256,7 @@ def test_bad_measurements_are_named(tmp_path: Path, old: str, new: str, message:
 
 
 def test_unknown_machines_of_measurements_are_refused(tmp_path: Path):
-    """A count for a machine that nobody measured."""
+    """A count for a machine that was not measured."""
     (tmp_path / "m.csv").write_text(MEASURED)
     with pytest.raises(InputError, match=r"'nev'.*'new'"):
         read_measurements(tmp_path / "m.csv", {"nev": 1})

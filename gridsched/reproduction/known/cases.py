@@ -144,7 +144,7 @@ class Outcome:
 
     @property
     def is_open(self) -> bool:
-        """Whether it misses, and nobody knows why."""
+        """Whether it misses, without a known reason."""
         return self.verdict == MISSES and not self.row.why
 
     def record(self) -> dict[str, Any]:

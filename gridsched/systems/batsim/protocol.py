@@ -1,6 +1,6 @@
 """Batsim's protocol: messages, and the peer that they are exchanged with.
 
-A scheduler is told what a policy may know: a job's profile lasts as long as its requested time.
+A scheduler receives what a policy may know: a job's profile lasts as long as its requested time.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def read_reply(text: bytes, now: float) -> tuple[float, list[Request]]:
     ----------
     text : bytes
     now : float
-        When it was told what happened [s].
+        When the scheduler received the events [s].
 
     Raises
     ------
@@ -173,7 +173,7 @@ def beginning(system: System, is_on: list[bool]) -> Event:
 
 
 def _resource(number: int, host: Host, is_on: bool) -> dict[str, Any]:
-    """Return a host as Batsim tells of it; the state after the last P-state switches it off."""
+    """Return a host as Batsim describes it; the state after the last P-state switches it off."""
     first = len(host.pstates)
     return {
         "id": number,
@@ -186,7 +186,7 @@ def _resource(number: int, host: Host, is_on: bool) -> dict[str, Any]:
 
 
 def job_description(id: str, submitted: float, width: int, requested_s: float) -> dict[str, Any]:
-    """Return what a scheduler is told of a job.
+    """Return the description of a job that a scheduler receives.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def is_heard(address: str) -> bool:
 
 
 class Peer:
-    """A scheduler that answers what it is told.
+    """A scheduler that answers messages.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ class Peer:
             raise self.simulation_error(error) from None
 
     def simulation_error(self, error: ProtocolError) -> SimulationError:
-        """Return the error about something that it has said."""
+        """Return the error about a message of the scheduler."""
         return SimulationError(f"{self} answers what Batsim's protocol does not know: {error}.")
 
     def _answer(self) -> bytes:

@@ -176,8 +176,8 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
 
     Notes
     -----
-    An action that is not legal is replaced: on hosts and P-states by the first legal one, with jobs
-    by none; ``info["illegal"]`` says so. A run that the choices leave without end raises, as it
+    An action that is not allowed is replaced: on hosts and P-states by the first allowed one, with jobs
+    by none; ``info["illegal"]`` shows this. A run that the choices leave without end raises, as it
     would for a scheduler.
     """
 
@@ -305,7 +305,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         return self._show(self._question.options, self._choice.scales)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions are legal now, shape (actions,), as MaskablePPO asks for it."""
+        """Return which actions are allowed now, shape (actions,), as MaskablePPO asks for it."""
         return self._question.legal.copy()
 
     def close(self) -> None:

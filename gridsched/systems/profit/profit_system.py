@@ -200,7 +200,7 @@ def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> Integers:
 def draw_bags(spec: ProfitBag, system: ProfitSystem) -> Integers:
     """Return how many tasks of each bag are of each type, shape (bags, task types).
 
-    As a file says, or drawn for a replicate: every task's type is drawn from
+    As a file specifies, or drawn for a replicate: every task's type is drawn from
     `ProfitSystem.frequency` (paper 003, V-B); the cost does not grow with the number of tasks.
     """
     if spec.counts_csv is not None:

@@ -148,7 +148,7 @@ class DayKeys(SystemKeys):
         general_types : int
             Task types that general machines run.
         special_types : int
-            Special machine types of which it is told how many task types they have.
+            Special machine types whose number of task types is given.
         """
         if not 1 <= machines <= MAX_MACHINES:
             raise InputError(f"{special} and {general} give {machines} machines; allowed are 1 to {MAX_MACHINES:,}.")

@@ -63,7 +63,7 @@ class PartitionKeys(BaseModel):
 
 @dataclass(frozen=True)
 class NamedPartition:
-    """A partition, all its names in the log, and whether a table tells of it."""
+    """A partition, all its names in the log, and whether a table contains it."""
 
     partition: Partition
     names: frozenset[str]

@@ -71,7 +71,7 @@ def trace_system(
     Raises
     ------
     InputError
-        If the file cannot be read, or nothing tells how many nodes there are.
+        If the file cannot be read, or nothing states how many nodes there are.
     """
     speed = NODE_SPEED if platform is None else speed_of(platform)
     conf = None
@@ -166,8 +166,8 @@ def _rigid_system(
 ) -> tuple[SystemWorkload, int]:
     """Return the same, and how many dependencies are on jobs that are not there before.
 
-    `columns` are those of jobs that share nodes; where a request that is too short `kills` its job, nobody
-    takes it for longer.
+    `columns` are those of jobs that share nodes; if a request that is too short `kills` its job, a policy
+    does not expect it to run longer.
     """
     dependencies, missing = dependencies_of(jobs.after, jobs.lines)
     estimate_s = jobs.asked_s if kills else jobs.estimate_s

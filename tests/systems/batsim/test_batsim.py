@@ -91,7 +91,7 @@ def scenario(platform, jobs, start, driver="reference", **more):
 
 @pytest.fixture
 def scripted(tmp_path):
-    """Return a command that answers by a script, and a function that tells what it heard."""
+    """Return a command that answers by a script, and a function that returns what it heard."""
     heard = tmp_path / "heard"
 
     def command(*answers: object) -> str:
@@ -167,7 +167,7 @@ def test_pybatsim_switches_hosts(driver, tmp_path):
     check_energy_agreement(result)
 
 
-# ---------------------------------------------------------------------- what is said
+# ---------------------------------------------------------------------- what is sent
 
 
 def test_a_simulation_as_the_protocol_tells_it(scripted):
@@ -200,7 +200,7 @@ def test_a_simulation_as_the_protocol_tells_it(scripted):
 
 
 def test_a_call_in_the_past_comes_at_once_and_news_after_the_thinking(scripted):
-    """At 3 s it wants to have been called at 1 s, and then thinks for 2 s: what is new at 4 s is told at 5."""
+    """At 3 s it wants to have been called at 1 s, and then thinks for 2 s: news of 4 s are sent at 5."""
     call = {"type": "CALL_ME_LATER", "data": {"timestamp": 1.0}}
     script = scripted(
         [execute(1, "0")], [call], json.dumps({"now": 5.0, "events": []}), [execute(2, "1"), execute(3, "2")]
@@ -248,7 +248,7 @@ def test_a_job_that_outlives_its_request_has_all_of_its_progress(scripted):
 
 
 def test_queries_both_ways(scripted):
-    """It hears the joules of the grid until now, and tells how long a job will wait."""
+    """It hears the joules of the grid until now, and answers how long a job will wait."""
     energy = {"type": "QUERY", "data": {"requests": {"consumed_energy": {}}}}
     wait = {"estimate_waiting_time": {"job_id": "w0!1?", "estimated_waiting_time": 7.5}}
     script = scripted([execute(1, "0"), {"type": "ANSWER", "data": wait}], [energy, execute(2, "1")])
@@ -360,7 +360,7 @@ BAD_ANSWERS = {
 
 @pytest.mark.parametrize(("answers", "facts"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
 def test_bad_answers_end_the_run_in_one_line(scripted, answers, facts):
-    """The line says what is wrong; nothing hangs, and no process is left."""
+    """The line explains what is wrong; nothing hangs, and no process is left."""
     timeout_s = 0.5 if answers == [None] else 60.0  # a busy machine starts what answers slowly
     parameters = {"answer_timeout_s": timeout_s}
     wrong = scenario(nodes(2), [(0, 1, 10), (0, 1, 10)], scripted(*answers), parameters=parameters)
@@ -374,7 +374,7 @@ def test_bad_answers_end_the_run_in_one_line(scripted, answers, facts):
 
 
 def test_a_scheduler_that_never_starts_a_job_leaves_the_run_unfinished(scripted, capfd):
-    """The command says so in one line and ends with status 1."""
+    """The command reports this in one line and ends with status 1."""
     command = ["run", "--workload", str(ROOT / "examples/four_nodes.swf"), "--scheduler", ADDRESS]
     assert main([*command, "--driver", "reference", "--batsim-start", scripted()]) == 1
     assert len([line for line in capfd.readouterr().err.splitlines() if "warning" not in line]) == 1
@@ -428,7 +428,7 @@ def test_nobody_waits_for_a_scheduler_that_runs(address, scripted):
 
 
 def test_a_scheduler_that_was_started_by_hand_may_go_away(scripted):
-    """Without a command the connection tells: nobody waits for the time-out."""
+    """Without a command the connection shows it: the run does not wait for the time-out."""
     start = shlex.split(scripted([execute(1, "0")], 0).replace("{address}", "ipc://@gridsched-test-batsim"))
     peer = subprocess.Popen(start)
     try:
@@ -456,7 +456,7 @@ def test_what_cannot_be_started_is_told(tmp_path):
     ],
 )
 def test_illegal_parameters_are_refused_before_anything_starts(parameters, named):
-    """So says the message."""
+    """The message states this."""
     with pytest.raises(InputError, match=named):
         run(scenario(nodes(1), [(0, 1, 10)], EASY, parameters=parameters))
 
@@ -469,7 +469,7 @@ def test_rules_that_batsim_does_not_know_are_refused():
 
 
 def test_the_extra_is_loaded_late_and_its_lack_told(monkeypatch):
-    """`import gridsched` does without pyzmq; a run says how to install it."""
+    """`import gridsched` does without pyzmq; a run explains how to install it."""
     code = "import gridsched, sys; sys.exit('zmq' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode == 0
     monkeypatch.setitem(sys.modules, "zmq", None)

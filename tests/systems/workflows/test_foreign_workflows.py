@@ -88,7 +88,7 @@ b -> c; b -> c [size=20]; c -> end [size="3"];
 
 
 def imported(gridsched, path, *words, speed="10"):
-    """Return the tasks of an imported file, and what was said."""
+    """Return the tasks of an imported file, and the messages."""
     output = path.with_name("made.toml")
     speeds = [] if speed is None else ["--reference-speed", speed]
     done = gridsched("workflow", "import", path, "-o", output, *speeds, *words)

@@ -313,7 +313,7 @@ EXPLANATIONS = [
         ("F10",),
         (
             "Beyond the tolerance by a hair: 5.003 h where 5 were allowed, 3.0 to 6.4 h in single trials, 25 of 48 "
-            "within. Max-Max UPT runs dry at 16:54 in the mean, as a budget of 70 % of its own energy makes it. "
+            "within. Max-Max UPT runs dry at 16:54 on average, as a budget of 70 % of its own energy makes it. "
             "Max-Max UPE lasts until 21:54; in two trials the budget is never used up (87 and 98 % of it), which "
             "counts as midnight. So UPE draws 23 % less power than UPT until then, in the paper about 15 %: it "
             "saves more energy with our draws of times and powers."
