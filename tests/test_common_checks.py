@@ -106,7 +106,7 @@ def test_common_checks(scheduler, check):
 BROKEN = [
     (NeedsAParameter, "default_construction", "Give every parameter of __init__ a default"),
     (Converts, "init_only_stores", "must store the parameter 'depth' as self.depth"),
-    (Counts, "init_only_stores", "sets self.count_, which is no parameter; set it in prepare"),
+    (Counts, "init_only_stores", "sets self.count_, which is not a parameter; set it in prepare"),
     (HoldsALock(threading.Lock()), "pickle", "cannot be pickled"),
     (Nameless, "repr", "it must show 'Nameless'"),
     (Undocumented, "docstring", "must describe 'depth' in a numpydoc section 'Parameters'"),

@@ -27,7 +27,7 @@ from gridsched.runs.study_document import StudyDocument, parse_document
 from gridsched.runs.study_inputs import InputFile, file_digest
 from gridsched.runs.study_schedulers import CustomDefinitions
 
-#: Larger files are no studies.
+#: Larger files are not studies.
 _MOST_BYTES = 1 << 26
 
 

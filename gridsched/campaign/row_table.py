@@ -115,7 +115,7 @@ def _of_one_kind(name: str, values: list[Any], damage: list[str]) -> pa.Array:
         kind = arrow.string()
     lost = sum(old is not None and new is None for old, new in zip(values, kept, strict=True))
     if lost:
-        damage.append(f"{name}: {lost} of {len(values)} runs have there what is no {kind}; it is left out")
+        damage.append(f"{name}: {lost} of {len(values)} runs have there what is not a {kind}; it is left out")
     return arrow.array(kept, type=kind)
 
 
@@ -258,7 +258,7 @@ def write_parquet(table: pa.Table, root: Path) -> list[Path]:
 def _write_part(table: pa.Table, root: Path) -> Path:
     temporary = root / f".rows.{os.getpid()}.tmp"
     try:
-        with open(temporary, "wb") as stream:  # pyarrow takes no path that is no text
+        with open(temporary, "wb") as stream:  # pyarrow takes no path that is not a text
             _arrow().parquet.write_table(table, stream, compression="zstd")
         target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
         with open(temporary, "rb+") as stream:
@@ -282,7 +282,7 @@ def part_of(path: Path) -> str:
     Raises
     ------
     InputError
-        If it is no Parquet file.
+        If it is not a Parquet file.
     """
     with open(path, "rb") as stream, _refusing(path):
         metadata = _arrow().parquet.read_schema(stream).metadata or {}
@@ -320,7 +320,7 @@ def read_parquet(path: Path) -> pa.Table:
     InputError
         If it unpacks to more than `_UNPACKED` times its size.
     ValueError
-        If it is no Parquet file.
+        If it is not a Parquet file.
     """
     parquet = _arrow().parquet
     with open(path, "rb") as stream:

@@ -153,10 +153,10 @@ def read_segment(path: Path, begin: int = 0) -> Iterator[tuple[Line | Damage, in
     Raises
     ------
     InputError
-        If it is no regular file.
+        If it is not a regular file.
     """
     if path.exists() and not path.is_file():  # a pipe would be read for ever
-        raise InputError(f"{path}: is no regular file; move it out of the store.")
+        raise InputError(f"{path}: is not a regular file; move it out of the store.")
     try:
         with open(path, "rb") as stream:
             stream.seek(begin)

@@ -160,7 +160,7 @@ def _is_row(row: Any) -> TypeGuard[RunRow]:
 
 
 def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value, {}]  # the table is no number
+    return value if isinstance(value, list) else [value, {}]  # the table is not a number
 
 
 def _is_value(name: str, value: Any) -> bool:

@@ -200,7 +200,7 @@ def sort_metric(id: str | None, own: Sequence[Metric] = ()) -> Metric | None:
     metrics = {**METRICS} | {each.id: each for each in own}
     if id not in metrics or metrics[id].better is None:
         legal = [name for name, metric in metrics.items() if metric.better is not None]
-        raise InputError(f"--sort {id!r}: is no metric with a best. {did_you_mean(id, legal)}")
+        raise InputError(f"--sort {id!r}: is not a metric with a best. {did_you_mean(id, legal)}")
     return metrics[id]
 
 

@@ -48,7 +48,7 @@ def _quantity(text: str, kind: Kind) -> float:
     if not has_unit and kind == "bandwidth":
         raise ValueError(f"{text!r} needs a unit, as 125MBps")
     if not value >= 0 or (kind == "bandwidth" and value == 0):
-        raise ValueError(f"{text!r} is not allowed; a positive value is")
+        raise ValueError(f"{text!r} is not allowed; give a positive value")
     return value
 
 
@@ -59,7 +59,7 @@ def _list(text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
 def _range(text: str, kind: Kind) -> tuple[float, float]:
     values = _list(text, kind, ":")
     if len(values) > 2 or (len(values) == 1 and kind != "watts"):
-        raise ValueError(f"{text!r} is no range; LO:HI is allowed")
+        raise ValueError(f"{text!r} is not a range; write LO:HI")
     return values[0], values[-1]
 
 
@@ -148,7 +148,7 @@ def _filled(record: type[T], options: Any) -> T:
     Raises
     ------
     InputError
-        If an option is no quantity of its kind.
+        If an option is not a quantity of its kind.
     """
     keys, values = {field.name for field in fields(cast(Any, record))}, {}
     for name, option in _OPTIONS.items():
@@ -225,7 +225,7 @@ def from_slurm(
             "last one counts.",
         ),
     ] = None,
-    speed: Annotated[str, typer.Option(help="Of a core, as 1Gf; default 1 Gflop/s, as for logs.")] = "1Gf",
+    speed: Annotated[str, typer.Option(help="Speed of a core, such as 1Gf; default 1 Gflop/s, as for logs.")] = "1Gf",
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:

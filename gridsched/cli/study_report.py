@@ -133,7 +133,7 @@ def reproduce(
 ) -> None:
     """Run a study, write its report, and compare its paper's claims with our runs.
 
-    'known' is no study: it compares our results with published ones on available inputs, and queues
+    'known' is not a study: it compares our results with published ones on available inputs, and queues
     with theory. Cases whose input is not in --inputs are skipped, with the source of the input.
 
     If interrupted, the same command continues. Exit status: 0 fine; 1: runs failed, a claim has no
@@ -356,7 +356,7 @@ def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
         say(f"claim {finding.claim.id}: {finding.problem}")
     run, planned = results.study.replicates, results.study.planned_replicates
     if run < planned and open_ones:
-        say(f"{run} of the study's {planned} replicates: what they miss is no failure.")
+        say(f"{run} of the study's {planned} replicates: what they miss is not a failure.")
         open_ones = [finding for finding in open_ones if finding.verdict == NO_DATA]
     return not open_ones
 

@@ -232,7 +232,7 @@ class LiveState(State):
 
     def _pmfs_for(self, name: str) -> ReadyPmfs:
         if self._ready_pmfs is None:
-            raise AttributeError(f"state.{name}: the run times of this run are no distributions.")
+            raise AttributeError(f"state.{name}: the run times of this run are not distributions.")
         return self._ready_pmfs
 
     def _probabilities_for(self, name: str) -> ReadyPmfs | GridMissProbabilities:

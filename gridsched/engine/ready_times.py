@@ -254,7 +254,7 @@ class Staging:
                 if place not in cluster_of:
                     names = ", ".join(cluster.name for cluster in platform.clusters[:5])
                     raise InputError(
-                        f"File {files.names[f]!r} is located at {place!r}, which is no cluster or "
+                        f"File {files.names[f]!r} is located at {place!r}, which is not a cluster or "
                         f"host of {platform.name}; its clusters start with: {names}."
                     )
                 self.available[f, cluster_of[place]] = 0.0

@@ -1,6 +1,6 @@
 """The archive of a run: one npz file that holds its trace, and from which it is read back.
 
-Arrays stand in the file as they are, with every digit; what is no array (the platform, names,
+Arrays stand in the file as they are, with every digit; what is not an array (the platform, names,
 provenance) stands beside them as one JSON text. ``numpy.load`` opens the file without us.
 """
 
@@ -283,7 +283,7 @@ def read_archive(path: Path) -> Export:
     except _DAMAGE as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{path}: is no whole archive of a run ({reason}); make it again with 'gridsched run ... --export DIR'."
+            f"{path}: is not a whole archive of a run ({reason}); make it again with 'gridsched run ... --export DIR'."
         ) from None
 
 
@@ -310,7 +310,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as packed:
         stream = io.BytesIO(packed.read(member.file_size))
     if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError(f"{member.filename} is no array of NumPy's format 1.0")
+        raise ValueError(f"{member.filename} is not an array of NumPy's format 1.0")
     header = _header(stream.read(int.from_bytes(stream.read(2), "little")))
     dtype = np.lib.format.descr_to_dtype(header["descr"])
     values = np.frombuffer(bytearray(stream.read()), dtype)

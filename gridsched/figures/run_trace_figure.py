@@ -39,7 +39,7 @@ def run_trace(trace: Trace, *, step_s: float | None = None) -> PlottedFigure:
     Raises
     ------
     InputError
-        If the steps are no steps or too many.
+        If the steps are not steps or too many.
     """
     steps = trace_steps(trace, step_s)
     edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])

@@ -33,7 +33,7 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     Raises
     ------
     InputError
-        If the file cannot be read or is no text.
+        If the file cannot be read or is not a text.
     """
     try:
         text = _unpacked(path, read_bytes(path, most), most).decode("utf-8-sig")
@@ -61,7 +61,7 @@ def _unpacked(path: str | Path, data: bytes, most: int) -> bytes:
 
 
 def check_size(path: str | Path, most: int) -> None:
-    """Refuse what is no regular file of at most `most` bytes: its reading might never end.
+    """Refuse what is not a regular file of at most `most` bytes: its reading might never end.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is no TOML, nests too deeply, or has a number or key of enormous length.
+        If it is not TOML, nests too deeply, or has a number or key of enormous length.
     """
     key = _LONG_KEY.search(text)
     if key:
@@ -134,7 +134,7 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
         _check_depth(content)
     except RecursionError:
         raise InputError(f"{path}: no valid TOML: its tables or lists nest too deeply.") from None
-    except ValueError as error:  # an integer of thousands of digits is no TOMLDecodeError
+    except ValueError as error:  # an integer of thousands of digits is not a TOMLDecodeError
         reason = str(error).partition(";")[0].rstrip(".")
         raise InputError(f"{path}: no valid TOML: {reason}.") from None
     return content

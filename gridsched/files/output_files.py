@@ -40,7 +40,7 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode):
             raise InputError(
-                f"{path}: is no regular file but {_kind(mode)}, which is never replaced; give another name."
+                f"{path}: is not a regular file but {_kind(mode)}, which is never replaced; give another name."
             )
         if mode is not None and not force:
             raise InputError(f"{path}: exists already; give another name or --force to replace it.")
@@ -96,7 +96,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     Raises
     ------
     InputError
-        If the target is no regular file, exists and `force` is not given, or cannot be written.
+        If the target is not a regular file, exists and `force` is not given, or cannot be written.
     """
     check_writable(path, force=force)
     target = Path(path)
@@ -168,11 +168,12 @@ class FolderKind:
         foreign = sorted(name for name, is_file in regular.items() if not is_file or name not in ours)
         if foreign:
             raise InputError(
-                f"{refused} holds {foreign[0]!r}, which is no file of {self.what}; give another name, or move it away."
+                f"{refused} holds {foreign[0]!r}, which is not a file of {self.what}; "
+                "give another name, or move it away."
             )
         if self.marker not in regular:
             raise InputError(
-                f"{refused} has no {self.marker!r} and so is no {self.what.split()[-1]}; give another name."
+                f"{refused} has no {self.marker!r} and so is not a {self.what.split()[-1]}; give another name."
             )
 
     def _listed(self, folder: Path) -> frozenset[str] | None:

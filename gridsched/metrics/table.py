@@ -230,7 +230,7 @@ def register_metric(metric: Metric) -> None:
     Raises
     ------
     InputError
-        If the id is no name of a column, or another metric has it.
+        If the id is not a name of a column, or another metric has it.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def declare_metric(metric: Metric) -> None:
     Raises
     ------
     InputError
-        If the id is no name of a column.
+        If the id is not a name of a column.
     """
     _check_id(metric)
     if metric.id not in METRICS or metric.id in _DECLARED:
@@ -375,7 +375,7 @@ def value_of_row(metric: Metric, row: MetricRow) -> MetricValue:
     try:
         return _value(metric, metric.function, row)
     except SimulationError as error:
-        raise InputError(f"From a stored row: {error}") from None
+        raise InputError(f"In a stored row: {error}") from None
 
 
 def known_metrics(workload: Collection[str]) -> list[Metric]:

@@ -76,7 +76,11 @@ class Carbon:
     pue: Annotated[
         float,
         KeyName("carbon_pue"),
-        Field(ge=1, le=LARGEST, description="Power from the grid over power of the hosts, for grams; default 1."),
+        Field(
+            ge=1,
+            le=LARGEST,
+            description="Ratio of the power from the grid to the power of the hosts (PUE), for grams; default 1.",
+        ),
     ] = 1.0
     columns: Annotated[
         str | None,

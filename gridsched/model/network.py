@@ -35,7 +35,7 @@ class Network:
     def __post_init__(self) -> None:
         if self.latency_s.shape != self.bandwidth.shape or self.latency_s.shape[0] != self.latency_s.shape[-1]:
             raise InputError(
-                f"Latencies {self.latency_s.shape} and bandwidths {self.bandwidth.shape} are no two squares."
+                f"Latencies {self.latency_s.shape} and bandwidths {self.bandwidth.shape} must be two square matrices."
             )
         if not ((self.latency_s >= 0).all() and (self.bandwidth > 0).all()):
             raise InputError("Latencies must be at least 0 s, and bandwidths greater than 0 byte/s.")

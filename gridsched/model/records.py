@@ -208,7 +208,7 @@ def check_record(record: Any, of: type, owner: str = "") -> None:
 def check_choices(record: Any) -> None:
     """Raise `InputError` where a field of a dataclass whose type is a `Literal` has none of its values.
 
-    For ``__post_init__`` of dataclasses that are no records of keys, which `check_record` checks.
+    For ``__post_init__`` of dataclasses that are not records of keys, which `check_record` checks.
     """
     kind = typing.cast(Any, type(record))
     for name, hint in _choices(kind).items():
@@ -362,7 +362,7 @@ def problem_of(error: ErrorDetails, legal: Collection[str] = (), document: str =
         legal_text = f"Allowed: {', '.join(legal)}." if legal else ""
         if document and len(legal) > _MAX_LISTED:
             legal_text = f"{document} lists the allowed ones."
-        return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
+        return f"is not a known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
     reason = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
         "Input should", "it should"
     )

@@ -96,7 +96,7 @@ class EnergyBudget:
         Field(description="refuse: nothing may exceed the budget (default); stop: the run ends with it."),
     ] = "refuse"
     carry_over: Annotated[
-        bool, KeyName("budget_carry_over"), Field(description="Later periods share the rest of a period.")
+        bool, KeyName("budget_carry_over"), Field(description="Later periods share the unused rest of a period.")
     ] = False
     periods: Annotated[
         int | None,
@@ -293,7 +293,7 @@ class Rules:
     charge_mapping_time: Annotated[
         bool,
         Field(
-            description="Mapping events wait for the computation of the last one, by the wall clock.",
+            description="A mapping event waits for the computation of the one before, by the wall clock.",
             json_schema_extra=_OF_SCHEDULING,
         ),
     ] = False

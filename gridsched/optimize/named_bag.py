@@ -194,4 +194,4 @@ def _arrival_note(tasks: Tasks) -> tuple[str, ...]:
 
 def _check_pstate(name: str, pstate: int, number: int) -> None:
     if not 0 <= pstate < number:
-        raise InputError(f"{name}: P-state {pstate} is wanted; allowed are 0 to {number - 1}.")
+        raise InputError(f"{name}: P-state {pstate} is requested; allowed: 0 to {number - 1}.")

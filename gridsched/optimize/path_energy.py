@@ -12,7 +12,7 @@ of them: SimGrid's power is a line between). Then a schedule of at most the make
 with ends C_i and submissions r_i, both from the first submission on. Tasks may be divided among hosts, but their
 pieces follow each other; data take no time.
 
-**The bound is no solver's value.** HiGHS keeps constraints up to a tolerance. What counts is Lagrange's function at
+**The bound is not a solver's value.** HiGHS keeps constraints up to a tolerance. What counts is Lagrange's function at
 its prices: f_ij of the edges, s_i of the submissions, m_k of the cores. Prices of edges are made a flow first: what
 comes into a task, s_i included, leaves it in the solver's proportions. A flow is a sum of paths, and no path is longer
 than T; so with L = sum_i s_i and l_i, what flows through task i, every schedule needs at least ::

@@ -208,7 +208,7 @@ def _per_row(chosen: pd.DataFrame, column: str, given: float | None, default: fl
 def _idle_power(
     chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe, stream: np.random.Generator, warnings: list[str]
 ) -> tuple[list[float], float]:
-    """Return the idle power of each host [W], and where it is no number, its share of each P-state's busy power."""
+    """Return the idle power of each host [W], and where it is not a number, its share of each P-state's busy power."""
     n = len(draft.row)
     if recipe.idle_power_w is not None:
         return stream.uniform(*recipe.idle_power_w, n).tolist(), 0.0
@@ -247,7 +247,7 @@ def _check_limits(table: MachineTable, host: Host) -> None:
         if not SMALLEST <= state.speed <= LARGEST or state.busy_w > LARGEST:
             raise InputError(
                 f"{table.path}: host {host.name!r} would have {state.speed:g} flop/s and draw "
-                f"{state.busy_w:g} W; allowed are {SMALLEST:g} to {LARGEST:g} flop/s and up to "
+                f"{state.busy_w:g} W; allowed: {SMALLEST:g} to {LARGEST:g} flop/s and up to "
                 f"{LARGEST:g} W."
             )
 

@@ -16,7 +16,7 @@ LONGEST_NAME = 255
 _PART = re.compile(r"\[([^][]*)\]|([^][]+)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _BRACKETS_OR_COMMA = re.compile(r"\[[^][]*\]|,")
-_ALLOWED = "names separated by commas, with numbers and ranges in brackets, as 'node[01-12],a[1-3,7]'"
+_ALLOWED = "names separated by commas, with numbers and ranges in brackets, such as 'node[01-12],a[1-3,7]'"
 
 
 def expand_hostlist(text: str) -> list[str]:
@@ -165,7 +165,7 @@ def _texts(part: str | list[_Range]) -> list[str]:
 
 
 def _no_list(text: str, why: str) -> InputError:
-    return InputError(f"{_shown(text)} is no list of hosts: {why}. Write {_ALLOWED}.")
+    return InputError(f"{_shown(text)} is not a list of hosts: {why}. Write {_ALLOWED}.")
 
 
 def _shown(text: str) -> str:

@@ -40,9 +40,9 @@ def parse_wattage(text: str) -> Wattage:
         try:
             values.append(float(part))
         except ValueError:
-            raise ValueError(f"{part.strip()!r} is no number") from None
+            raise ValueError(f"{part.strip()!r} is not a number") from None
         if not 0 <= values[-1] <= LARGEST:
-            raise ValueError(f"{part.strip()!r} is no power of 0 W or more (up to {LARGEST:g} W)")
+            raise ValueError(f"{part.strip()!r} is not a power of 0 W or more (up to {LARGEST:g} W)")
     return values[0], values[-2], values[-1]  # of two SimGrid takes idle for epsilon
 
 
@@ -278,7 +278,7 @@ def _pstate_item(text: str) -> tuple[str, int]:
     try:
         pattern, value = split_pattern(text.strip())
         if not re.fullmatch(r"\d{1,9}", value.strip()):
-            raise ValueError(f"{value!r} is no whole number of at least 0")
+            raise ValueError(f"{value!r} is not a whole number of at least 0")
     except ValueError as error:
         raise InputError(f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is allowed.") from None
     return pattern, int(value)

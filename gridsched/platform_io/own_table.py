@@ -96,7 +96,7 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
         lambda k: f"has lifetime_years {lifetime[k]:g}; a number above 0 is needed to spread embodied_kg.",
     )
     for what in ("count", "cores"):
-        refuse(is_no_count(given[what]), f"has a {what} that is no whole number of at least 1.")
+        refuse(is_no_count(given[what]), f"has a {what} that is not a whole number of at least 1.")
         refuse(given[what] > _MOST_COUNTED, f"has a {what} above {_MOST_COUNTED:,}.")
     for k, text in enumerate(given["pstates"]):
         try:

@@ -146,7 +146,9 @@ def parse_pstates(text: str) -> PStates:
         try:
             speed, power = (float(number) for number in numbers)
         except ValueError:
-            raise ValueError(f"P-states {text!r} must read 'speed factor:power factor;...', as '1:1;0.8:0.6'") from None
+            raise ValueError(
+                f"P-states {text!r} must read 'speed factor:power factor;...', such as '1:1;0.8:0.6'"
+            ) from None
         if not (0 < speed < math.inf and 0 <= power < math.inf):
             raise ValueError(f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are allowed")
         states.append((speed, power))

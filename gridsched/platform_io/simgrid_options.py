@@ -88,7 +88,7 @@ def check_option(option: str, value: str) -> None:
     if option not in MODEL_OPTIONS:
         raise ValueError(
             f"{option!r} can only be set by --cfg on the command line, because some of SimGrid's options "
-            f"write files; allowed are {', '.join(MODEL_OPTIONS)}; take it out"
+            f"write files; allowed: {', '.join(MODEL_OPTIONS)}; take it out"
         )
     if not re.fullmatch(r"[^\s,]+", value):
         raise ValueError(f"{option!r} is {value!r}; one value without blanks and commas is allowed")

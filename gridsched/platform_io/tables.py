@@ -309,7 +309,7 @@ def _check_unit(path: str | Path, frame: pd.DataFrame, year: int, unit: str) -> 
     if np.isfinite(middle) and not 1 / 30 < middle < 30:
         raise InputError(
             f"{path}: Rmax in {unit} (year {year}) is {middle:.3g} times off efficiency x power; "
-            "give the list's year by --year, or name the unit in the header, as 'Rmax [GFlop/s]'."
+            "give the list's year by --year, or name the unit in the header, for example 'Rmax [GFlop/s]'."
         )
 
 

@@ -163,12 +163,12 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str], *, name
     with_text : collection of str
         Tags of elements whose text is kept.
     names_others : bool
-        Whether content that belongs to another reader is called by its name where it is no XML.
+        Whether content that belongs to another reader is called by its name where it is not XML.
 
     Raises
     ------
     InputError
-        If it is no well-formed XML, or declares or uses entities.
+        If it is not well-formed XML, or declares or uses entities.
     """
     _refuse_foreign_entities(path, data)
     builder = _Builder(path, data, with_text)

@@ -103,7 +103,7 @@ def parse_memory_mb(text: str) -> int:
     """
     match = _MEMORY.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text.strip()!r} is no amount of memory, as 64G or 4000M")
+        raise ValueError(f"{text.strip()!r} is not an amount of memory, such as 64G or 4000M")
     steps = " KMGTP".index(match[2].upper() or "M") - 2
     return math.ceil(float(match[1]) * 1024.0**steps)
 

@@ -69,7 +69,7 @@ def check_loaded(scenario: LoadedScenario) -> None:
 
 
 def _check_tasks(scenario: LoadedScenario) -> None:
-    """Refuse a workload without tasks: makespan and energy of nothing are no results."""
+    """Refuse a workload without tasks: makespan and energy of nothing are not results."""
     if len(scenario.tasks):
         return
     raise InputError(

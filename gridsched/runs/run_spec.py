@@ -343,7 +343,7 @@ class RunSpec(Section):
             If it describes none, or names a file by its path.
         """
         if unknown := [name for name in _OF_WATCHING if name in scenario]:
-            raise InputError(f"The description of a run: {unknown[0]} is no known key.")
+            raise InputError(f"The description of a run: {unknown[0]} is not a known key.")
         try:
             sections = {key: with_new_names(each) if key in SECTIONS else each for key, each in scenario.items()}
             spec = cls.model_validate(with_tuples(sections))

@@ -127,7 +127,7 @@ class ScenarioMaker:
         """
         self._check_policy(spec)
         is_named = isinstance(spec.platform, Section) and isinstance(spec.workload, Section)
-        make = self._shared if is_named else self._make_shared  # objects are no keys of a cache
+        make = self._shared if is_named else self._make_shared  # objects are not keys of a cache
         shared = make(_origin(spec), spec.settings.driver == "simgrid")
         rules = vars(shared.whole.rules)
         return LoadedScenario.of_system(
@@ -247,7 +247,7 @@ class ScenarioMaker:
             log = trace_system(file, options, platform, network=given.get("network"), **rules)
             return _Shared(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
-        options.refuse(set(options.given), file, "this workload is no trace")
+        options.refuse(set(options.given), file, "this workload is not a trace")
         whole = read_system_workload(file)
         if whole is not None:
             named: Any = _name_of(own.file) if isinstance(own, PlatformFile) else own

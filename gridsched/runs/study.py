@@ -104,7 +104,7 @@ class Study:
         Everything that varies, except the replicates, in running order.
     schedulers : tuple of StudyScheduler
     metrics : tuple of str
-        The metrics that the report shows; where the file names none, those that are no details.
+        The metrics that the report shows; where the file names none, those that are not details.
     baseline : str or None
         Label of the scheduler that the others are compared with.
     trust : bool
@@ -306,7 +306,7 @@ class Study:
             If it is less than 1.
         """
         if replicates < 1:
-            raise InputError(f"{replicates} replicates; at least 1 is allowed.")
+            raise InputError(f"replicates is {replicates}; it must be at least 1.")
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
         document = replace(self.document, content=content)

@@ -173,7 +173,7 @@ class _Checks:
         self.values_of = {axis.name: axis.values for axis in axes}
 
     def metric(self, path: KeyPath, name: str | None) -> None:
-        """Refuse what is no metric of these runs; None names none."""
+        """Refuse what is not a metric of these runs; None names none."""
         if name is not None and (problem := no_metric(name, self._metrics)):
             self._document.refuse(path, problem)
 

@@ -53,7 +53,7 @@ class Content(Section):
         "changed key by key, `figures` by their `name`; new ones among these are appended, and "
         "any other value replaces the old one.",
     )
-    title: str = Field(default="", description="Its subject, in a line.")
+    title: str = Field(default="", description="Subject of the study, in a line.")
     source: str = Field(default="", description="The publication that it follows.")
     seed: int = Field(
         default=0,

@@ -36,7 +36,7 @@ class EnergyFilter:
     Parameters
     ----------
     leniency : float
-        Multiple of the fair share, greater than 0; infinite is no filter.
+        Multiple of the fair share, greater than 0; infinite is not a filter.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class AdaptiveFilter(EnergyFilter):
     """The energy filter whose leniency follows from the budget used so far; see `leniency_at`.
 
     It knows only the period's budget, what of it is drawn and committed, and the time: not what
-    arrives later, nor anything of earlier periods. Without a finite budget it is no filter.
+    arrives later, nor anything of earlier periods. Without a finite budget it is not a filter.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def mean_etc_s(system: System) -> float:
     """
     estimates = system.estimates
     if not isinstance(estimates, TypedEstimates):
-        raise InputError("The energy filter needs an ETC matrix of task types, as utility workloads have one.")
+        raise InputError("The energy filter needs an ETC matrix of task types, which utility workloads have.")
     etc = estimates.etc_matrix[:, np.unique(estimates.host_type)]
     return float(etc[np.isfinite(etc)].mean())
 

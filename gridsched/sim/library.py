@@ -161,7 +161,7 @@ def text_path(path: Path | str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"{path}: SimGrid reads no file whose path holds bytes that are no UTF-8; rename it."
+            f"{path}: SimGrid reads no file whose path holds bytes that are not UTF-8; rename it."
         ) from None
     return text
 

@@ -64,7 +64,7 @@ class LinkModel:
         Raises
         ------
         InputError
-            If SimGrid has no such formula for the model, or an option is no number.
+            If SimGrid has no such formula for the model, or an option is not a number.
         """
         options = {**_options_of(platform_file), **dict(item.split(":", 1) for item in cfg)}
         name = options.get("network/model", "LV08")

@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Garbled(Exception):
-    """What has come is no message: somebody else has written between them."""
+    """What has come is not a message: somebody else has written between them."""
 
 
 def send(descriptor: int, message: bytes) -> None:
@@ -363,7 +363,7 @@ class AnsweringProcess:
                 stream.close()
             os.close(self._ended)
         if self._is_garbled:
-            return "its output, which was no message: does a policy write to its files?"
+            return "its output, which was not a message: does a policy write to its files?"
         status, lines = self._process.returncode, self._log.text.strip().splitlines()
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{how}{f': {lines[-1]}' if lines and status > 0 else ''}"

@@ -104,7 +104,7 @@ GENERATORS: Table[str, BagGenerator | SystemGenerator] = Table(
 
 
 def brings_machines(name: object) -> bool:
-    """Whether a kind of this name makes its platform, too; what is no name of one does not."""
+    """Whether a kind of this name makes its platform, too; what is not a name of one does not."""
     return isinstance(name, str) and name in GENERATORS and isinstance(GENERATORS[name], SystemGenerator)
 
 

@@ -214,7 +214,7 @@ def read_classes(path: str | Path) -> UtilityClasses:
 def _class_of(table: Table, rows: list[int]) -> UtilityClasses:
     kinds = {table["kind"][row] or "decaying" for row in rows}
     if len(kinds) > 1 or not kinds <= set(KINDS):
-        legal = f"allowed is one of {', '.join(KINDS)} for all lines of a class"
+        legal = f"allowed: one of {', '.join(KINDS)} for all lines of a class"
         raise table.fail(rows[-1], "kind", legal)
     times, fractions, modifiers = ([table[name][row] for row in rows] for name in list(CLASSES.columns)[1:4])
     try:

@@ -86,7 +86,7 @@ def test_median_with_the_interval_of_order_statistics():
 
 
 def test_difference_of_medians_keeps_pairs():
-    """What pairs share is no uncertainty; the sign is that of the first sample."""
+    """What pairs share is not an uncertainty; the sign is that of the first sample."""
     other = np.array([3.0, 50.0, 7.0, 20.0, 11.0])
     shifted = difference_of_medians(other + 4.0, other)
     assert (shifted.mean, shifted.low, shifted.high, shifted.count) == (4.0, 4.0, 4.0, 5)

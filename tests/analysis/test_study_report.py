@@ -348,7 +348,7 @@ def test_force_removes_nothing_that_no_report_wrote(small_store: Path, written: 
         else:
             mine.write_text("mine")
         assert main(command) == 2
-        assert f"holds '{name}', which is no file of a report" in capsys.readouterr().err
+        assert f"holds '{name}', which is not a file of a report" in capsys.readouterr().err
         assert os.path.lexists(mine)
         shutil.rmtree(mine) if name == "notes" else mine.unlink()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -371,7 +371,7 @@ def test_force_writes_the_same_report_again(small_store: Path, report: Path, wri
 
 @pytest.mark.parametrize("text", ["runs.csv\n", ""])
 def test_force_knows_a_report_by_its_list(small_store: Path, tmp_path: Path, text: str):
-    """Folders with a runs.csv, even with a list of files of the user's own, are no reports."""
+    """Folders with a runs.csv, even with a list of files of the user's own, are not reports."""
     folder = tmp_path / "r_files"
     folder.mkdir()
     (folder / "runs.csv").write_text("mine")

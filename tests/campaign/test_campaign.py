@@ -186,7 +186,7 @@ def test_a_worker_that_says_no_message_is_not_waited_for(tmp_path: Path):
     answer = executor.do(Job(run.run_id, run.scenario, run.policies))
     executor.end()
     assert answer.status == "failed"
-    assert "was no message" in answer.error
+    assert "was not a message" in answer.error
 
 
 def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -413,7 +413,7 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
         (("{study}", "--store", "{folder}"), "not empty"),
         (("nowhere.toml", "--store", "{folder}/s"), "nowhere.toml: cannot be read"),
         (("nothing", "--store", "{folder}/s"), "No study 'nothing'"),
-        (("{study}", "--store", "{folder}/s", "--only", "x == 1"), "'x' is no axis"),
+        (("{study}", "--store", "{folder}/s", "--only", "x == 1"), "'x' is not an axis"),
         (("{study}", "--store", "{folder}/s", "--only", "replicate > 9"), "no run of the study"),
         (("{study}", "--store", "{folder}/s", "--timeout-s", "nan"), "--timeout-s is nan"),
         (("{study}", "--store", "{folder}/s", "--workers", "0"), "--workers"),

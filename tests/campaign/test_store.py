@@ -105,7 +105,7 @@ def test_every_run_counts_once(store: Store):
 
 
 def test_contradicting_rows_are_told(store: Store):
-    """A run that is stored with two different results is no silent choice."""
+    """A run that is stored with two different results is not a silent choice."""
     write(store, row(1, energy_j=1.0))
     write(store, row(1, energy_j=1.0 + 1e-15))
     assert len(store.rows()) == 1
@@ -404,11 +404,11 @@ def test_folders_with_other_things_are_refused(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(InputError, match="not empty"):
         Store.create(tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         Store.create(tmp_path / "thesis.tex")
     with pytest.raises(InputError, match="cannot be written"):
         Store.create("/proc/gridsched-store")
-    with pytest.raises(InputError, match="is no store"):
+    with pytest.raises(InputError, match="is not a store"):
         Store.open(tmp_path / "nothing")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

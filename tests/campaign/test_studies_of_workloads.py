@@ -286,7 +286,7 @@ def test_the_study_of_backfilling(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(study.claims) == 10 + 10 + 2
 
 
-# Which energies a stored row holds, by what they were found, and what is no result.
+# Which energies a stored row holds, by what they were found, and what is not a result.
 
 EX_A = ROOT / "platforms/ex_a.xml"
 #: Two hosts behind links of which one has a range of power [W].

@@ -82,7 +82,7 @@ def test_only_reads_several_lines(tmp_path: Path):
 @pytest.mark.parametrize(
     ("only", "problem"),
     [
-        ("drivers == 'simgrid'", "only is .* 'drivers' is no axis"),
+        ("drivers == 'simgrid'", "only is .* 'drivers' is not an axis"),
         ("driver ==", "only is .* cannot be read"),
         ("replicate > 'a'", "only is .* cannot be compared"),
         ("replicate == 7", "only leaves no run"),

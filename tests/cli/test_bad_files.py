@@ -400,7 +400,7 @@ def test_file_of_many_gigabytes(refused, write, tmp_path, words):
     ],
 )
 def test_workload_of_another_kind(refused, write, ex_a, name, told):
-    """For a file that is no log, the message names what is needed; for other endings, those allowed."""
+    """For a file that is not a log, the message names what is needed; for other endings, those allowed."""
     line = refused("run", *ex_a[:2], "--workload", write(name, "1 2 3\n"))
     assert name in line
     assert told in line
@@ -457,7 +457,7 @@ def test_the_output_of_sacct_with_commas(refused, write, ex_a, options):
 
 
 def test_a_web_page_under_the_name_of_a_workbook(refused, write, tmp_path):
-    """What a browser saves as a list is no list."""
+    """What a browser saves as a list is not a list."""
     page = '\ufeff<html xmlns:o="urn:x"><head></head><body><table><tr><th>Rank</th></tr></table></body></html>'
     check_words(
         refused("platform", "from-table", write("green500.xlsx", page), "-o", tmp_path / "p.xml"), "xlsx", ["HTML"]

@@ -138,7 +138,7 @@ def test_without_any_stream_a_run_is_done(simgrid, tmp_path):
 
 
 def test_too_few_descriptors_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
-    """What the machine lacks is no fault of gridsched."""
+    """What the machine lacks is not a fault of gridsched."""
 
     def fail(app: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -179,7 +179,7 @@ def test_bad_input_is_one_line_of_the_process(simgrid, tmp_path):
 
 
 def test_a_reader_that_leaves_early():
-    """A closed pipe is no error to talk about."""
+    """A closed pipe is not an error to talk about."""
     reader, writer = os.pipe()
     os.close(reader)
     done = process("schedulers", stdout=writer)
@@ -353,7 +353,7 @@ def test_help_shows_common_options_first(gridsched, monkeypatch, command: str, r
 
 
 def test_schedulers_parted_by_blanks(gridsched):
-    """The second one is no argument; the line shows how a list is written."""
+    """The second one is not an argument; the line shows how a list is written."""
     outcome = gridsched("compare", "--workload", "x.csv", "--schedulers", "wq", "mct")
     assert outcome.status == 2
     assert "wq,mct" in outcome.err

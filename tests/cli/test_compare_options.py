@@ -114,7 +114,7 @@ def test_a_metric_of_ones_own(gridsched, refused, ex_a):
     assert "ed2p" in table
     assert "4,016" in table
     line = refused("compare", *ex_a, *options, "--metric", "x=energy_y*2")
-    assert "--metric x 'energy_y*2': 'energy_y' is no metric to compute with" in line
+    assert "--metric x 'energy_y*2': 'energy_y' is not a metric to compute with" in line
     assert "write NAME=EXPRESSION" in refused("compare", *ex_a, *options, "--metric", "ed2p")
 
 

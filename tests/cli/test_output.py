@@ -29,7 +29,7 @@ from gridsched.metrics.columns import Column, numbers, percent, prefix
 
 @pytest.fixture(params=["/dev/zero", "/dev/random", "/dev/full", "socket"])
 def endless(request, tmp_path, monkeypatch) -> str:
-    """Return the path of something that is no file, in a folder that is the current one."""
+    """Return the path of something that is not a file, in a folder that is the current one."""
     monkeypatch.chdir(tmp_path)
     if request.param != "socket":
         return request.param
@@ -51,7 +51,7 @@ def test_what_is_no_file_is_refused_wherever_one_is_read(refused, endless):
     assert told in refused("run", "--workload", "link.toml")
     assert told in refused("platform", "from-table", endless, "-o", "x.xml")
     assert told in refused("study", "run", "link.toml", "--store", "new")
-    assert "is no store" in refused("study", "report", endless)
+    assert "is not a store" in refused("study", "report", endless)
 
 
 # ``-o FILE --force`` replaces regular files alone: no device, pipe, link or folder is lost.
@@ -107,7 +107,7 @@ def test_a_device_is_never_replaced(tmp_path: Path):
         os.mknod(device, 0o020666, os.makedev(1, 3))
     except OSError:
         pytest.skip("no device can be made here")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         write_whole(device, "text", force=True)
     assert device.is_char_device()
 

@@ -89,7 +89,7 @@ def test_the_model_alone_knows_no_energy_either(gridsched, bare):
 
 
 def test_a_master_by_name_computes_nothing(gridsched, refused, bare):
-    """EX-A on n1 and n2 alone: 5250 flop in all; the peer is no host of the totals."""
+    """EX-A on n1 and n2 alone: 5250 flop in all; the peer is not a host of the totals."""
     options = [*bare, "--power", "10:20:30", "--master", "p", "--driver", "reference"]
     found = gridsched("run", *options, "--json").json
     assert found["busy_time_s"] == 5250 / 50
@@ -178,7 +178,7 @@ def test_estimates_follow_each_hosts_own(gridsched, files, scheduler):
 
 def test_what_is_no_pstate_is_refused_in_one_line(refused, files):
     """No number, no such host, a P-state that the host lacks."""
-    assert "'fast' is no whole number" in refused("run", *files, "--pstate", "fast")
+    assert "'fast' is not a whole number" in refused("run", *files, "--pstate", "fast")
     assert "NAME_PATTERN=K" in refused("run", *files, "--pstate", "=1")
     assert "no host has such a name" in refused("run", *files, "--pstate", "c=1")
     line = refused("run", *files, "--pstate", "b=2")

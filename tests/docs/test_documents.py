@@ -59,7 +59,7 @@ def sections_of(name: str, level: int) -> dict[str, str]:
 
 
 def load_benchmark_table() -> ModuleType:
-    """Import benchmarks/table.py, which is no part of the package."""
+    """Import benchmarks/table.py, which is not a part of the package."""
     spec = importlib.util.spec_from_file_location("table", ROOT / "benchmarks" / "table.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -238,7 +238,7 @@ def test_citation_has_the_version():
 
 @pytest.fixture(scope="module")
 def tables() -> Iterator[ModuleType]:
-    """docs/generated_tables.py, which is no part of the package."""
+    """docs/generated_tables.py, which is not a part of the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
         spec = importlib.util.spec_from_file_location("generated_tables", ROOT / "docs" / "generated_tables.py")
@@ -277,7 +277,7 @@ def test_every_number_of_a_paper_is_in_the_figure(tables: ModuleType):
 
 @pytest.fixture(scope="module")
 def site() -> ModuleType:
-    """scripts/documents_site.py, which is no part of the package."""
+    """scripts/documents_site.py, which is not a part of the package."""
     path = ROOT / "scripts" / "documents_site.py"
     spec = importlib.util.spec_from_file_location("documents_site", path)
     module = importlib.util.module_from_spec(spec)

@@ -401,7 +401,7 @@ def test_an_arrival_scheduler_attends_before_each_event():
 
 
 def test_on_event_must_return_decisions():
-    """None is no answer."""
+    """None is not an answer."""
     policy = Attending(lambda state: [], lambda state: None, Traits(trigger="event", observes_events=True))
     with pytest.raises(InvalidDecision, match=r"on_event\(\) returned None"):
         reference.simulate(controller_of(hosts(1.0), [1.0], policy))

@@ -134,7 +134,7 @@ REFUSED = [
     ([WakeAt(0.0)], PLAIN, r"WakeAt\(0.0\) must lie in the future"),
     ([WakeAt(float("nan"))], PLAIN, r"WakeAt\(nan\) must lie in the future"),
     ([WakeAt(float("inf"))], PLAIN, r"WakeAt\(inf\) must lie in the future"),
-    (["wq"], PLAIN, "'wq' is no decision; see gridsched.policy.decisions"),
+    (["wq"], PLAIN, "'wq' is not a decision; see gridsched.policy.decisions"),
     (None, PLAIN, r"schedule\(\) returned None; return a list of decisions"),
 ]
 
@@ -158,7 +158,7 @@ def test_a_wake_up_is_refused_with_a_mapping_interval():
 
 
 def test_a_task_cannot_go_where_it_cannot_run():
-    """A host on which the estimate is infinite is no place for the task."""
+    """A host on which the estimate is infinite is not a place for the task."""
     tasks = make_tasks([1.0], task_type=[0])
     estimates = TypedEstimates([[[np.inf], [2.0]]], [[[1.0], [1.0]]], [0], [0, 1])
     with pytest.raises(InvalidDecision, match="task 1, host 'h1'"):
@@ -399,7 +399,7 @@ def test_nothing_public_shows_tasks_to_come(kind):
 
 
 def test_a_state_has_the_names_of_its_contract_alone():
-    """What the controller does with the state is no method of it."""
+    """What the controller does with the state is not a method of it."""
     assert [name for name in dir(LiveState) if name[0] != "_" and not hasattr(State, name)] == []
 
 

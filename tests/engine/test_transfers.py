@@ -253,7 +253,7 @@ def test_both_drivers_agree_where_no_link_is_shared(tmp_path, seed):
 
 
 def test_impossible_data_are_refused():
-    """Negative sizes, and networks that are no two squares or have no bandwidth."""
+    """Negative sizes, and networks that are not two squares or have no bandwidth."""
     with pytest.raises(InputError, match="bytes"):
         edges((1, 0, -1.0))
     with pytest.raises(InputError, match="square"):

@@ -200,7 +200,7 @@ def test_a_folder_that_only_looks_like_an_export_is_kept(tmp_path):
 
 
 def test_an_export_with_a_link_or_folder_in_it_is_never_replaced(tmp_path):
-    """A link named like a file of ours, or a folder, is no file that we wrote."""
+    """A link named like a file of ours, or a folder, is not a file that we wrote."""
     folder = export(by_hand.work_queue(), tmp_path / "run")
     (folder / "jobs.csv").unlink()
     (folder / "jobs.csv").symlink_to("hosts.csv")

@@ -378,7 +378,7 @@ def test_a_figure_from_an_export(folder, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["gantt", "power"])
 def test_errors_are_raised_for_the_main_program(folder, tmp_path, kind):
-    """An existing target, a format that is not known, a folder that is no export."""
+    """An existing target, a format that is not known, a folder that is not an export."""
     (tmp_path / "there.png").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
         run(kind, folder, "-o", tmp_path / "there.png")

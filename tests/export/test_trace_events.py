@@ -230,7 +230,7 @@ def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, opti
     """Nothing is put aside for it."""
     with_member(folder, "notes.own", 64, **options)
     peak, problem = peak_of_reading(folder)
-    assert "is no whole archive of a run" in problem
+    assert "is not a whole archive of a run" in problem
     assert peak < 16 << 20
 
 

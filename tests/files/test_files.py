@@ -166,7 +166,7 @@ def test_toml_is_refused_in_one_line(text: str, part: str):
 
 
 def test_usual_toml_is_read():
-    """Numbers with points are no keys of many parts."""
+    """Numbers with points are not keys of many parts."""
     numbers = ", ".join(["0.5"] * 500)
     assert parse_toml(f"a.b.c = [\n{numbers}\n]", "x.toml")["a"]["b"]["c"] == [0.5] * 500
 

@@ -166,7 +166,7 @@ def test_refused(fields, message):
 
 
 def test_unknown_names_are_refused():
-    """A misspelt key is no key."""
+    """A misspelt key is not a key."""
     with pytest.raises(TypeError, match="prize"):
         Tariff(prize=1)
 

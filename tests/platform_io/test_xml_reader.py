@@ -117,7 +117,7 @@ def test_cluster_cabinet_and_topologies(write):
 
 
 def test_uplink_and_master(write):
-    """The uplink property names a link; the master is no computing host."""
+    """The uplink property names a link; the master is not a computing host."""
     platform = read(
         write,
         zone_xml("""<prop id="uplink" value="wan"/>

@@ -60,8 +60,8 @@ def test_maintenance_at_a_date_of_the_log(tmp_path):
         ("2024-03-05T08:00+01:00/12:00", "--log-zone"),
         ("2024-03-04T08:00/12:00", "before the first submission"),
         ("2024-03-05T12:00/08:00", "END after BEGIN"),
-        ("2024-03-05T08:00/2024-13-01", "is no date"),
-        ("2024-03-05T08:00", "is no date"),
+        ("2024-03-05T08:00/2024-13-01", "is not a date"),
+        ("2024-03-05T08:00", "is not a date"),
     ],
 )
 def test_dates_that_are_not_of_the_log_are_refused(tmp_path, text, words):

@@ -66,7 +66,7 @@ def test_how_a_run_is_watched_is_not_stored(key: str, value: object):
     watched = spec.model_copy(update={key: value})
     assert (watched.run_id, watched.canonical()) == (spec.run_id, spec.canonical())
     stored = json.loads(canonical_text(spec.canonical()))
-    with pytest.raises(InputError, match=f"{key} is no known key"):
+    with pytest.raises(InputError, match=f"{key} is not a known key"):
         RunSpec.read(stored | {key: value})
 
 

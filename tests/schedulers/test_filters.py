@@ -143,7 +143,7 @@ def test_limits():
 
 
 def test_auto_asks_for_it():
-    """A heuristic that uses utility declares it; other words are no leniency."""
+    """A heuristic that uses utility declares it; other words are not leniency."""
     made = energy_filter("mine", "auto", by_utility=False)
     assert isinstance(made, AdaptiveFilter)
     assert not made.by_utility

@@ -637,7 +637,7 @@ def test_all_that_ends_together_is_there_for_the_first_blocked_job():
 
 
 def test_a_policy_of_whole_nodes_is_refused():
-    """The example that makes room counts nodes; where jobs share them it is no answer."""
+    """The example that makes room counts nodes; where jobs share them it is not an answer."""
     example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "preempt_by_qos.py"))["PreemptByQos"]
     with pytest.raises(InputError, match="'shares'"):
         play([queued(0, 10, 0, 1, 8)], ALONE, [([0], 0)], example())

@@ -337,7 +337,7 @@ def test_a_policy_that_chooses_pstates():
 
 
 def test_a_plan_with_a_mapping_interval_and_wake_ups_without():
-    """Timers: multiples of an interval that is no binary fraction; and wakes between ends."""
+    """Timers: multiples of an interval that is not a binary fraction; and wakes between ends."""
     for scheduler in ("min_min", "sufferage", "wq", "mct"):
         check_all_modes(grid(cores=2), TASKS, scheduler, mapping_interval_s=0.7)
 

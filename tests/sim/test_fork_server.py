@@ -443,7 +443,7 @@ def test_runs_at_once_use_and_leave_this_threads_server():
 
 
 def test_a_message_has_a_mark_and_a_deadline():
-    """What is no message is refused at once, half of one is not waited for."""
+    """What is not a message is refused at once, half of one is not waited for."""
     reader, writer = os.pipe()
     processes.send(writer, b"whole")
     assert processes.receive(reader) == b"whole"

@@ -83,7 +83,7 @@ def test_other_columns_of_sacct(tmp_path: Path):
 
 
 def test_names_of_logs(tmp_path: Path):
-    """By their endings, compressed or not; what is no log cannot be read or written as one."""
+    """By their endings, compressed or not; what is not a log cannot be read or written as one."""
     found = [format_of(name) for name in ("A.SWF", "a.txt", "a.csv", "a.gz")]
     assert found == ["swf", "sacct", None, None]
     with pytest.raises(InputError, match=r"\.swf.*\.jobs\.csv"):

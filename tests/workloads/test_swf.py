@@ -70,7 +70,7 @@ def test_a_log_by_hand(tmp_path: Path):
 
 @pytest.mark.parametrize("size", ["\u00b2", "1\u00b2", "-4", "1e3", "9" * 400, "many", ""])
 def test_a_header_without_a_number_of_nodes(tmp_path: Path, size: str):
-    """Text that is no number of 64 bits counts as unknown."""
+    """Text that is not a number of 64 bits counts as unknown."""
     assert read_swf(log(tmp_path, LOG.replace("128", size))).size_of_machine("MaxProcs") is None
 
 

@@ -26,7 +26,7 @@ AGREES, MISSES, SKIPPED = "agrees", "misses", "skipped"
 
 @dataclass(frozen=True)
 class Input:
-    """A file of others, which is no part of gridsched.
+    """A file of others, which is not a part of gridsched.
 
     Attributes
     ----------

@@ -324,7 +324,7 @@ class MultifactorPriority(QueueOrder):
             self.fair_share_.started(tasks, width)
 
     def next_calc_s(self, now: float) -> float:
-        """When priorities are computed again after a time [s]; infinite where that is no event."""
+        """When priorities are computed again after a time [s]; infinite where that is not an event."""
         if not self.calc_period_s_:
             return math.inf
         passed = math.floor((now - self.first_calc_s) / self.calc_period_s_) + 1

@@ -103,7 +103,7 @@ class JobBook:
         """Return the tasks that a request names."""
         ids = request.data.get("job_ids")
         if not isinstance(ids, list):
-            raise request.protocol_error("job_ids is no list")
+            raise request.protocol_error("job_ids is not a list")
         return [self._known(request, each) for each in ids]
 
     def _known(self, request: Request, id: object) -> int:

@@ -111,20 +111,22 @@ def read_reply(text: bytes, now: float) -> tuple[float, list[Request]]:
     Raises
     ------
     ProtocolError
-        If the text is no message of the protocol, or would change the past.
+        If the text is not a message of the protocol, or would change the past.
     """
     try:
         reply = json.loads(text)
     except (ValueError, RecursionError):
-        raise ProtocolError(f"{_shown(text[:200].decode(errors='replace'))} is no JSON") from None
+        raise ProtocolError(f"{_shown(text[:200].decode(errors='replace'))} is not JSON") from None
     if not isinstance(reply, dict) or not isinstance(reply.get("events"), list):
-        raise ProtocolError(f"{_shown(reply)} is no message; an object with 'now' and 'events' is allowed")
+        raise ProtocolError(f"{_shown(reply)} is not a message; an object with 'now' and 'events' is allowed")
     until = _time(reply.get("now"), now, math.inf, "now")
     requests, before = [], now
     for each in reply["events"]:
         data = each.get("data", {}) if isinstance(each, dict) else None
         if not isinstance(data, dict) or not isinstance(each.get("type"), str):
-            raise ProtocolError(f"{_shown(each)} is no event; an object with 'timestamp', 'type' and 'data' is allowed")
+            raise ProtocolError(
+                f"{_shown(each)} is not an event; an object with 'timestamp', 'type' and 'data' is allowed"
+            )
         before = _time(each.get("timestamp"), before, until, f"timestamp of {each['type'][:40]}")
         requests.append(Request(before, each["type"][:40], data))
     return until, requests

@@ -41,7 +41,7 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
     Returns
     -------
     JobTable
-        In order of submission. Where ids are no whole numbers, all jobs are numbered by their
+        In order of submission. Where ids are not whole numbers, all jobs are numbered by their
         places in the file, and keep their ids as names.
 
     Raises

@@ -258,7 +258,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         Raises
         ------
         InputError
-            If no episode goes on, or the action is no whole number.
+            If no episode goes on, or the action is not a whole number.
         """
         if self._questions is None:
             raise InputError("No episode goes on; call reset() first.")

@@ -63,7 +63,7 @@ class OptimizeOptions:
         typer.Option(
             metavar="G",
             rich_help_panel=_SETTINGS["price"].group,
-            help="Instead of --price: price over the cost of the least energy.",
+            help="Price as a multiple of the cost of the least energy, instead of --price.",
         ),
     ] = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class CarbonOptions:
 @with_options(OptimizeOptions, before=99, records={"settings": _OF_TARIFF})
 def pareto(
     options: OptimizeOptions,
-    points: Annotated[int, typer.Option(min=2, metavar="N", help="Corners of the front, at most.")] = 200,
+    points: Annotated[int, typer.Option(min=2, metavar="N", help="Largest number of corners of the front.")] = 200,
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:

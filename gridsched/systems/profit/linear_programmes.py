@@ -225,7 +225,7 @@ class LPParetoProfit(_PlannedOnce):
 
     The front of divided tasks (program (5)) is walked, and of its corners the one is taken whose
     bag earns most per second. At a price above the cost of the least energy that is the optimum of
-    `lp_max_profit`; below it, where idle machines cost as well, the least loss is no point of the
+    `lp_max_profit`; below it, where idle machines cost as well, the least loss is not a point of the
     front (section V-C).
 
     Parameters

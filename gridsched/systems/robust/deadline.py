@@ -103,7 +103,7 @@ class DeadlineScheduler(Scheduler):
         Raises
         ------
         InputError
-            If the run times are no distributions, a host has several cores or a parameter is out
+            If the run times are not distributions, a host has several cores or a parameter is out
             of range.
         """
         estimates = system.estimates

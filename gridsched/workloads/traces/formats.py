@@ -156,7 +156,7 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
     """Return, in words, what a file of this name cannot keep of the jobs; None if it keeps all."""
     ending = str(path).lower()
     parts: dict[str, Sized] = {
-        "ids that are no numbers": jobs.names if ending.endswith(".swf") else (),
+        "ids that are not numbers": jobs.names if ending.endswith(".swf") else (),
         "names of users and the like": jobs.attributes,
         "measured power": jobs.power_w,
         "dependencies": jobs.after,

@@ -21,7 +21,7 @@ from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
-#: Longer ids of jobs that are no numbers are refused.
+#: Longer ids of jobs that are not numbers are refused.
 LONGEST_ID = 100
 #: Why jobs are left out whose profiles are not simulated, or are.
 NO_TIME = "profile that only moves bytes, whose time is the network's"
@@ -80,7 +80,7 @@ class JobTable:
     Attributes
     ----------
     job : ndarray of int64, shape (jobs,)
-        Numbers in the log; of lines (or places) where any id is no whole number.
+        Numbers in the log; of lines (or places) where any id is not a whole number.
     submit_time_s : ndarray of float64, shape (jobs,)
         Since the begin of the log [s].
     run_time_s : ndarray of float64, shape (jobs,)
@@ -115,7 +115,7 @@ class JobTable:
     calendar : Calendar or None
         Which date second 0 of the submissions is, where the log has dates.
     names : ndarray of str, shape (jobs,)
-        Ids in the log where any is no whole number, as those of an array's tasks (``17_3``); else empty.
+        Ids in the log where any is not a whole number, as those of an array's tasks (``17_3``); else empty.
     """
 
     job: Integers
@@ -283,7 +283,7 @@ class JobTable:
         )
 
 
-#: A file is no log if more of its rows than this are not of the format.
+#: A file is not a log if more of its rows than this are not of the format.
 MAX_BAD_SHARE = 0.5
 NOT_OF_THE_FORMAT = "not of the format"
 #: Largest number that a log may hold [s or nodes].
@@ -337,13 +337,13 @@ class JobRows:
         Its mean power is that of all its nodes [W]; nan or not positive where unknown. `profile` is as in
         `JobTable`.
 
-        If the id of any job is no whole number, all are numbered by their lines, and `JobTable.names` are
+        If the id of any job is not a whole number, all are numbered by their lines, and `JobTable.names` are
         their ids.
 
         Raises
         ------
         ValueError
-            If a number is no number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
+            If a number is not a number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
         """
         for value in (submit_s, run_s, width, requested_s):
             if abs(value) > LARGEST_FIELD:

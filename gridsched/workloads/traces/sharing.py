@@ -104,7 +104,7 @@ def share_nodes(
         table = options.partitions or options.slurm_conf
         if table is None:  # those of the platform have other names and were not meant
             notes.append(
-                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are no clusters: "
+                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are not clusters: "
                 "the first that accepts a job gets it"
             )
         else:

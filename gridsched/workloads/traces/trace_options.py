@@ -101,7 +101,7 @@ class TraceOptions:
         Field(
             ge=1,
             le=MAX_NODES,
-            description="Nodes of the machine without --platform; default the header's.",
+            description="Number of nodes of the machine, without --platform; default: as in the log's header.",
             json_schema_extra=_GROUP,
         ),
     ] = None
@@ -173,7 +173,10 @@ class TraceOptions:
         ),
     ] = None
     shutdown: Annotated[
-        str | None, Field(description="The same for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
+        str | None,
+        Field(
+            description="Time and power of shutting down, as for --boot.", examples=["S:W"], json_schema_extra=_GROUP
+        ),
     ] = None
 
     def __post_init__(self) -> None:

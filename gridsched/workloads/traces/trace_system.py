@@ -225,6 +225,6 @@ def serial_tasks(jobs: JobTable, speed: float) -> SerialTasks:
     table = jobs.without(jobs.width > 1, "wider than one node, and so no serial task").from_zero()
     tasks = make_tasks(table.run_time_s * speed, table.submit_time_s, labels=table.job.tolist(), name=table.name)
     if len(table.names):
-        note = "ids that are no numbers are not kept: tasks have the numbers of their lines"
+        note = "ids that are not numbers are not kept: tasks have the numbers of their lines"
         table = replace(table, notes=(*table.notes, note))
     return SerialTasks(tasks, table)

@@ -171,7 +171,7 @@ def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
         (("profit", "--price", 3, "--prices", "p.csv"), "know no time of day"),
         (("profit", "--price", 300, "--power-cap-w", 0), "power cap must be positive"),
         (("profit", "--price", 300, "--r-min", 1), "finish at most 0.0625"),
-        (("profit", "--price", 300, "--pstate", 1), "P-state 1 is wanted; allowed are 0 to 0"),
+        (("profit", "--price", 300, "--pstate", 1), "P-state 1 is requested; allowed: 0 to 0"),
         (("pareto", "--workload", "g.toml"), "--workload excludes --etc"),
         (("pareto", "--points", 1), "--points"),
         (("pareto", "-o", "front.txt"), "writes .json, .csv or .parquet"),
