@@ -16,6 +16,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.extras import load
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.platform_io.host_resources import UnitPower, parse_unit_power, shown_resources
 
 Value = TypeVar("Value")
 #: Idle, epsilon and all-cores power of one P-state [W].
@@ -246,6 +247,46 @@ def with_power(platform: Platform, given: PowerOverride) -> Platform:
         "They are simulated as they are"
     )
     return replace(powered, warnings=(*powered.warnings, note))
+
+
+def with_unit_power(platform: Platform, texts: Sequence[str]) -> Platform:
+    """Return a platform whose hosts have the given power of units of what they have beside cores.
+
+    Parameters
+    ----------
+    platform : Platform
+    texts : sequence of str
+        ``[PATTERN=]NAME:IDLE:BUSY,...`` [W], of memory by 2**30 byte. The last one that fits a host's name counts, of
+        the resources that the host has.
+
+    Raises
+    ------
+    InputError
+        If one is something else, or fits no host that has a resource that it names.
+    """
+    items: list[tuple[str, UnitPower]] = []
+    for text in texts:
+        try:
+            pattern, value = split_pattern(text)
+            items.append((pattern, parse_unit_power(value)))
+        except ValueError as error:
+            raise InputError(f"--unit-power {text[:80]!r}: {error}.") from None
+    check_patterns("--unit-power", items, (host.name for host in platform.hosts), platform.name)
+    for pattern, powers in items:
+        found = {name for host in platform.hosts if fnmatchcase(host.name, pattern) for name, _ in host.resources}
+        if lacking := [name for name, *_ in powers if name not in found]:
+            raise InputError(
+                f"{platform.name}: --unit-power is of {shown_resources(lacking)}, and no host like {pattern!r} has "
+                f"that; they have {shown_resources(sorted(found))}."
+            )
+
+    def changed(host: Host) -> Host:
+        powers = last_match(items, host.name)
+        if powers is None:
+            return host
+        return replace(host, unit_power=tuple(each for each in powers if each[0] in dict(host.resources)))
+
+    return replace(platform, hosts=tuple(changed(host) for host in platform.hosts)) if items else platform
 
 
 def without_work(watts: Sequence[Wattage]) -> Wattage:

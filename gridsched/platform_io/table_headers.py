@@ -25,6 +25,9 @@ OWN_COLUMNS = (
     "cores",
     "embodied_kg",
     "lifetime_years",
+    "memory",
+    "resources",
+    "unit_power",
 )
 
 _PREFIX = {letter.lower(): factor for letter, factor in SI_PREFIXES.items()}

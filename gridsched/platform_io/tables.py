@@ -1,7 +1,8 @@
 """Tables of machines: Green500 and TOP500 lists in all their forms, and our own small format.
 
 Our own format is a CSV file with the header
-``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores,embodied_kg,lifetime_years]``:
+``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores,embodied_kg,
+lifetime_years,memory,resources,unit_power]``:
 
 ==============  ====================================================================
 ``name``        name of the machine; hosts are called after it
@@ -15,6 +16,9 @@ Our own format is a CSV file with the header
 ``cores``       cores of each host; default 1
 ``embodied_kg``  carbon that making and disposing of a host emits [kg CO2e]; default 0
 ``lifetime_years``  time in service over which that is spread [years of 365 days]
+``memory``      memory of each host, such as ``64G``
+``resources``   other units that jobs may take: ``gpu:4;fpga:1``
+``unit_power``  power of a unit, free and taken [W]: ``gpu:25:300;memory:0.1:0.4``, of memory by GiB
 ==============  ====================================================================
 
 Lines that start with ``#`` are comments.
@@ -90,7 +94,7 @@ class MachineTable:
         The `CANONICAL` columns in SI units (missing values are nan or empty text), for a list
         ``taken`` (``power`` or ``efficiency``, where the two differ by more than 1 %), and for our
         own format also ``idle_power_w, off_power_w, count, pstates, cluster,
-        embodied_kg, lifetime_years``.
+        embodied_kg, lifetime_years, memory, resources, unit_power``.
     notes : tuple of str
         What was assumed, computed or odd, with counts.
     path : str

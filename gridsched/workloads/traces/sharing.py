@@ -17,8 +17,8 @@ from gridsched.model.constraints import understood
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
+from gridsched.platform_io.host_resources import parse_memory_mb
 from gridsched.platform_io.slurm_conf import SlurmConf
-from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.partitions import MOST_PARTITIONS, NamedPartition, partitions_of, partitions_of_conf
 from gridsched.workloads.traces.trace_options import TraceOptions
