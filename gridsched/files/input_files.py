@@ -38,7 +38,7 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     try:
         text = _unpacked(path, read_bytes(path, most), most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no text in UTF-8 (byte {error.start}).") from None
+        raise InputError(f"{path}: is not a text in UTF-8 (byte {error.start}).") from None
     if "\0" in text:
         raise InputError(f"{path}: no text: it holds NUL characters.")
     return text

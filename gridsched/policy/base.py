@@ -187,6 +187,10 @@ class Scheduler(ABC):
         """
         return ""
 
+    def answer_limit_s(self) -> float:
+        """Return the longest wall time that a run waits for an answer [s]. Asked of `Traits.external` alone."""
+        return math.inf
+
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
         """Return the keyword parameters of ``__init__`` with their defaults."""

@@ -151,7 +151,7 @@ def test_a_pipe_or_device_in_a_store_is_never_waited_for(store: Path, name: str,
         os.mkfifo(store / name)
     else:
         (store / name).symlink_to(kind)
-    with pytest.raises(InputError, match=r"pipe|no regular file"):
+    with pytest.raises(InputError, match=r"pipe|not a regular file"):
         read_results(str(store))
 
 

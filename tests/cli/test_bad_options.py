@@ -22,7 +22,7 @@ RUN_OPTIONS = {
     "unknown driver": (["--driver", "simgird"], ["'simgird'", "'simgrid'", "'reference'"]),
     "unknown network": (["--network", "lan"], ["'lan'", "'platform'", "'none'"]),
     "unknown execution mode": (["--execution-mode", "north"], ["'north'", "'maestro'"]),
-    "pstate negative": (["--pstate", "-1"], ["-1", "no whole number of at least 0"]),
+    "pstate negative": (["--pstate", "-1"], ["-1", "not a whole number of at least 0"]),
     "pstate too high": (["--pstate", "7"], ["7", "'h1'", "0 to 0"]),
     "interval 0": (["--mapping-interval-s", "0"], ["0", "greater than 0"]),
     "interval negative": (["--mapping-interval-s", "-3"], ["-3", "greater than 0"]),

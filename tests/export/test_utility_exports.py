@@ -160,7 +160,10 @@ def set_value(name, row, value):
 
 
 SPOILT = {
-    "words for classes": (lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}), "no whole archive"),
+    "words for classes": (
+        lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}),
+        "not a whole archive",
+    ),
     "rows of classes": (lambda _, arrays: arrays["classes.first"].__setitem__(-1, 2**40), "classes.first"),
     "negative priority": (set_value("utility.priority", 0, -8.0), "priority"),
     "unknown class": (set_value("utility.utility_class", 1, 9), "classes 0 to 2"),

@@ -279,7 +279,7 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"ab\xff", "no text in UTF-8 \\(byte 2\\)"), (b"a\0b", "NUL"), (b"abcdefg", "at most 0 MB")],
+    [(b"ab\xff", "not a text in UTF-8 \\(byte 2\\)"), (b"a\0b", "NUL"), (b"abcdefg", "at most 0 MB")],
 )
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, problem: str):
     """Other bytes, NUL and files that are too large are reported in one line."""

@@ -209,7 +209,7 @@ def host_with(prop: str, value: str) -> str:
         (zone_xml(HOST + "<machine/>"), "<machine>"),
         (host_with("wattage_per_state", "1:-2"), "0 W or more"),
         (host_with("wattage_per_state", "1:nan"), "0 W or more"),
-        (host_with("wattage_per_state", "1:two"), "no number"),
+        (host_with("wattage_per_state", "1:two"), "not a number"),
         (host_with("wattage_per_state", "1"), "Idle:AllCores"),
         (host_with("boot_time_s", "-3"), "boot_time_s"),
         (

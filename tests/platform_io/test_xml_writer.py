@@ -289,7 +289,7 @@ def test_one_power_for_each_pstate(platform: Path):
         (("1:2:3:4",), "'1:2:3:4' must read Idle:AllCores"),
         (("=1:2:3",), "no pattern of names"),
         (("a=",), "must read Idle:AllCores"),
-        (("-1:2:3",), "no power of 0 W or more"),
+        (("-1:2:3",), "not a power of 0 W or more"),
         (("z*=1:2:3",), "'z*': no host has such a name"),
         (("1:2:3,1:2:3,1:2:3",), "gives 3 powers to host 'a', which has 2 P-state"),
         (("none", "1:2:3"), "--power none cannot be combined"),

@@ -164,7 +164,7 @@ def test_prices_on_the_dates_of_the_log(tmp_path):
     with pytest.raises(InputError, match=r"line 2.*first submission"):
         load(scenario(log, tariff=tariff))
     table.write_text("time,energy_cost_per_kwh\nyesterday,1\n")
-    with pytest.raises(InputError, match=r"line 2.*no date"):
+    with pytest.raises(InputError, match=r"line 2.*not a date"):
         load(scenario(log, tariff=tariff))
 
 

@@ -143,6 +143,10 @@ class Batsim(Scheduler):
             f"there. {HOW_TO_START}"
         )
 
+    def answer_limit_s(self) -> float:
+        """Return the parameter `answer_timeout_s`."""
+        return self.answer_timeout_s
+
     def _open(self, state: State) -> Peer:
         """Reach or start the scheduler; its first message is that the simulation begins."""
         is_on = state.is_on.tolist()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gridsched import Scenario, run
+from gridsched import Scenario, long_work, run
 from gridsched.campaign.campaign import run_campaign
 from gridsched.campaign.duration import estimate
 from gridsched.campaign.rerun import rerun
@@ -336,7 +338,7 @@ BEGIN = {"now": 0.0, "events": []}
 BAD_ANSWERS = {
     "death": ([3], ("exit status 3", "status 3")),
     "silence": ([None], ("0.5 s",)),
-    "no JSON": (["{"], ("no JSON",)),
+    "no JSON": (["{"], ("not JSON",)),
     "another object": (['{"a": 1}'], ("'now'",)),
     "no number": ([json.dumps({**BEGIN, "now": float("nan")})], ("now",)),
     "the past": ([json.dumps({**BEGIN, "now": -1.0})], ("now", "-1.0")),
@@ -344,7 +346,7 @@ BAD_ANSWERS = {
         [[{**execute(1, "0"), "timestamp": 5.0}, {**execute(2, "1"), "timestamp": 3.0}]],
         ("timestamp", "3.0"),
     ),
-    "deep": (["[" * 100_000], ("no JSON",)),
+    "deep": (["[" * 100_000], ("not JSON",)),
     "a strange request": ([[{"type": "REGISTER_JOB", "data": {}}]], ("REGISTER_JOB",)),
     "no such job": ([[execute(9, "0")]], ("w0!9",)),
     "no such host": ([[execute(1, "0-99999999")]], ("0-99999999", "0 to 1")),
@@ -403,6 +405,18 @@ def test_a_command_says_for_whom_it_waits(command, capfd):
     assert [fact for fact in (address, "0.5 s", "--batsim-start") if fact not in first] == []
     assert main([*words, "--driver", "reference", "--set", "answer_timeout_s=-1"]) == 2
     assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("timeout_s", "limits"), [(None, ["7.5 s"]), (321.0, ["7.5 s", "321 s"])])
+def test_a_long_run_states_how_long_it_waits(scripted, monkeypatch, timeout_s, limits):
+    """For each answer as set, and for the whole run if it has a wall time; in one line."""
+    lines = []
+    monkeypatch.setattr(long_work, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(long_work, "reporters", [lines.append])
+    one = scenario(nodes(1), [(0, 1, 10)], scripted([execute(1, "0")]))
+    run(replace(one, parameters={**one.parameters, "answer_timeout_s": 7.5}, timeout_s=timeout_s))
+    (line,) = [each for each in lines if "another program" in each]
+    assert re.findall(r"[\d.]+ s\b", line) == limits
 
 
 @pytest.mark.parametrize("address", ["ipc://@gridsched-test-heard", "tcp://127.0.0.1:0"])
