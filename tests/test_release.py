@@ -28,7 +28,7 @@ def test_sections_of_changes():
     """Unreleased changes come first, if there are any; then releases with their dates, the newest first."""
     sections = re.findall(r"^## (.+)$", text("CHANGES.md"), re.M)
     released = sections[sections[0] == "Unreleased" :]
-    found = [re.fullmatch(r"(\d+)\.(\d+)\.(\d+) \((\d{4}-\d{2}-\d{2})\)", each) for each in released]
+    found = [re.fullmatch(r"(\d+)\.(\d+)\.(\d+) \((\d{4}-\d{2}-\d{2})(?:, [a-z ]+)?\)", each) for each in released]
     assert released
     assert None not in found
     keys = [(tuple(map(int, each.groups()[:3])), each[4]) for each in found]
