@@ -303,7 +303,7 @@ def free_boots(rows: Iterable[Mapping[str, Any]]) -> str | None:
         return None
     return (
         f"{', '.join(ids)}: hosts boot in 0 s and for 0 J here. On a log's machine --boot S:W and "
-        "--shutdown S:W say what it takes, in a platform the properties boot_time_s and "
+        "--shutdown S:W set time and power, in a platform the properties boot_time_s and "
         "shutdown_time_s."
     )
 

@@ -215,7 +215,7 @@ def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
         fields[pstate] = _pstate(entry, pstate, findings)
         if fields[pstate] is not None and not fields[time]:
             findings.problem(
-                f"host {entry.name!r} has the property {pstate} and no {time}: say how long it is in that P-state [s].",
+                f"host {entry.name!r} has the property {pstate} and no {time}: give the time in that P-state [s].",
                 entry.line,
             )
     first = len(entry.speeds)
@@ -452,7 +452,7 @@ def _wattages(entry: HostEntry, findings: Findings, power: PowerOverride) -> tup
     Those of speed 0 are the last. Power that is given is not theirs.
     """
     if entry.pstate:
-        findings.remark("start in another P-state than 0, as their attribute pstate says", entry.name)
+        findings.remark("start in another P-state than 0, as their attribute pstate sets it", entry.name)
     if max(entry.speeds) > entry.speeds[0]:
         findings.remark("have a faster P-state than P-state 0", entry.name)
     if named := entry.properties.get("sleep_pstates", "").strip():

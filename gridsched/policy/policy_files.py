@@ -95,7 +95,7 @@ def scheduler_of(path: Path, module: ModuleType, name: str | None) -> str:
         raise InputError(f"{path}: holds no class that is derived from gridsched's Scheduler.")
     if name is None and len(ids) > 1:
         targets = ", ".join(f"{path}:{each}" for each in ids)
-        raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {targets}.")
+        raise InputError(f"{path}: holds {len(ids)} schedulers; name one of them: {targets}.")
     if name is not None and name not in ids:
         raise InputError(f"{path}: holds no scheduler {name!r}. {did_you_mean(name, ids)}It has: {', '.join(ids)}.")
     return ids[name or next(iter(ids))]

@@ -210,7 +210,7 @@ HOW = (
     "a median, a level) and 95 % interval over the replicates. *Off by*: the distance of ours from the "
     "paper's number, of that number; of levels, differences and medians alike. *Set*: whether the tolerance was "
     "fixed before or after own runs had been seen; "
-    "where it was after, *reproduced* shows that the code does what was decided, and is no "
+    "where it was after, *reproduced* shows that the code does what was decided, and is not an "
     "independent confirmation. *Not distinguishable*: the interval holds values that would be "
     "reproduced, and others that would not."
 )

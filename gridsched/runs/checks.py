@@ -191,7 +191,7 @@ def _check_job_profiles(scenario: LoadedScenario) -> None:
     elif platform.profiles.speeds:
         why = f"host {platform.profiles.speeds[0][0]!r} has a speed profile, which no parallel task follows"
     elif scenario.is_metered:
-        why = "jobs with profiles draw by what they compute, and --power measured says something else"
+        why = "jobs with profiles draw by what they compute, and --power measured gives another power"
     elif scenario.budget is not None or scenario.power_cap_w is not None:
         why = (
             "what jobs with profiles draw is known when they have ended, and a budget or a cap on power needs it before"

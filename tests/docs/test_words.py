@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
 from collections.abc import Iterator
@@ -47,6 +48,10 @@ PAGES = [
 ]
 
 
+#: A noun denied as in German.
+_IS_NO = re.compile(
+    r"(?<!there )\b(?:is|are) no (?:whole |regular |known )?(?:number|file|folder|store|name|text|date|list|key)\b"
+)
 #: Tokens after which a string is a docstring, or stands alone.
 _STATEMENT_BEGINS = (tokenize.ENCODING, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 SOURCES = ("gridsched", "tests", "benchmarks", "examples", "scripts", "docs")
@@ -75,6 +80,16 @@ def remarks_of(source: Path) -> Iterator[tuple[int, str]]:
                 yield token.start[0], without_code(text)
             if token.type not in (tokenize.COMMENT, tokenize.NL):
                 before = token.type
+
+
+def messages_of(source: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of the strings of three words and more that are no docstrings; of f-strings, each part."""
+    tree = ast.parse(source.read_bytes())
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+        if is_text and len(node.value.split()) > 2:
+            yield node.lineno, without_code(node.value)
 
 
 def found_in(text: str) -> list[str]:
@@ -118,6 +133,19 @@ def test_plain_words_of_remarks(folder: str):
         if source != Path(__file__)
         for line, text in remarks_of(source)
         for hit in found_in(text)
+    ]
+    assert sources
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plain_words_of_messages():
+    """The same of messages, notes of claims and labels in the package, and no German "is no number" among them."""
+    sources = sorted((ROOT / "gridsched").rglob("*.py"))
+    wrong = [
+        f"{name_of(source)}:{line}: {hit}"
+        for source in sources
+        for line, text in messages_of(source)
+        for hit in (*found_in(text), *(f"{each!r}: write 'is not a'" for each in _IS_NO.findall(text)))
     ]
     assert sources
     assert not wrong, "\n".join(wrong)

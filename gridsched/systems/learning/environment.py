@@ -281,7 +281,9 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             given = np.asarray(action)
             if given.size == 1 and given.dtype.kind in "iuf" and float(given.item()).is_integer():
                 return int(given.item())
-        raise InputError(f"The action is {shown_value(action)}; the number of an option is legal, 0 to {self._n - 1}.")
+        raise InputError(
+            f"The action is {shown_value(action)}; the number of an option is allowed, 0 to {self._n - 1}."
+        )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be copied or pickled.

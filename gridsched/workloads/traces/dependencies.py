@@ -123,7 +123,7 @@ class DependencyRows:
         met, never = self._by_state[After.FAILURE], self._by_state[After.SUCCESS]
         if met or never:
             notes.append(
-                "dependencies on jobs whose State in the log is no success: "
+                "dependencies on jobs whose State in the log is not a success: "
                 f"{met:,} afternotok, met when the job ends, and {never:,} afterok, whose jobs are rejected "
                 "(--outcomes-from run: by how jobs end in the run)"
             )

@@ -207,7 +207,7 @@ class _Profiles:
         """Return the number of a profile, and how long it computes; what was asked for where it only sends [s]."""
         profile = self._by_name.get(name)
         if profile is None:
-            hint = did_you_mean(name, self._by_name) or "--profiles FILE says which there are. "
+            hint = did_you_mean(name, self._by_name) or "--profiles FILE defines them. "
             raise _NoProfile(f"a profile {name[:40]!r} that no table has. {hint}".strip().rstrip("."))
         try:
             profile.check_width(int(nodes))

@@ -185,7 +185,7 @@ class TraceOptions:
         if self.log_zone is not None:
             time_zone(self.log_zone, "log_zone")
         if self.partitions is not None and self.slurm_conf is not None:
-            raise InputError("partitions and slurm_conf both say what partitions there are; leave out one of them.")
+            raise InputError("partitions and slurm_conf both define partitions; leave out one of them.")
 
     @property
     def switching(self) -> dict[str, Any]:

@@ -97,13 +97,13 @@ def trace_system(
         n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
             raise InputError(
-                f"{path}: the log does not say how many nodes its machine has; add --nodes N, --platform FILE, or of "
+                f"{path}: the log does not state how many nodes its machine has; add --nodes N, --platform FILE, or of "
                 "Slurm --slurm-conf FILE."
             )
         if n_nodes > MAX_NODES:
             raise InputError(
                 f"{path}: a machine of {n_nodes:,} nodes by its header; at most {MAX_NODES:,} are "
-                "legal. Give the number of processors of a node (--procs-per-node), or --nodes."
+                "allowed. Give the number of processors of a node (--procs-per-node), or --nodes."
             )
         idle_w, busy_w = NODE_POWER_W
         platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")

@@ -224,7 +224,7 @@ CLAIMS = [
         Claim(
             f"F8-{k}",
             "theorem",
-            "Without idle power a price below the least energy's cost says: do not run",
+            "Without idle power a price below the least energy's cost means: do not run",
             "section V-A: gamma > 1 implies that positive profit is achievable; V-C",
             mean("plan_runs", scheduler, where={"bags": "paper"}),
             0.0,
