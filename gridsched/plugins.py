@@ -355,7 +355,7 @@ def variant(of: str, name: str, owner: str) -> Any:
     """
     target = _VARIANTS.get((of, name))
     if target is None:
-        raise InputError(f"{owner} is {name!r}, which none of the plugins that are installed adds.")
+        raise InputError(f"{owner} is {name!r}, and no installed plugin adds it.")
     return loaded(target, owner)
 
 

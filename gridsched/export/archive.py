@@ -318,7 +318,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     if member.filename == _TABLE and len(shape) == 2 and not header["fortran_order"]:
         values = values.reshape(len(values) // max(shape[1], 1), -1) if shape[1] > 0 else values
     if values.shape != shape:
-        raise ValueError(f"{member.filename} has not the shape {values.shape} of what it holds")
+        raise ValueError(f"{member.filename} does not have the shape {values.shape} of its content")
     return values
 
 

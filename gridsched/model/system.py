@@ -143,7 +143,7 @@ class System:
     def _check_one_speed(self) -> None:
         if isinstance(self.estimates, TypedPowerEstimates | ParallelEstimates):
             raise InputError(
-                f"{self.platform.name}: the hosts have no one speed, it depends on the task type. "
+                f"{self.platform.name}: the speed of a host depends on the task type. "
                 "This scheduler accepts bags of tasks; use one that uses estimated times, such as "
-                "mct, min_min or max_max_upe do."
+                "mct, min_min or max_max_upe."
             )

@@ -105,7 +105,7 @@ def _refuse_attributes(element: Element, where: str) -> None:
         if not is_default:
             raise InputError(
                 f"{where}: the actor on {element.attributes.get('host')!r} has {name}={text!r}; "
-                "gridsched's actors are there from the begin to the end of a run. Take it out, or "
+                "gridsched's actors are there from the beginning to the end of a run. Take it out, or "
                 "switch the host off (--hosts-off)."
             )
 

@@ -52,7 +52,7 @@ def parse_resources(text: str) -> Resources:
         if match is None or match[1] in (CORES, MEMORY, *amounts):
             raise ValueError(
                 f"{RESOURCES_PROPERTY} holds {item.strip()[:80]!r}; NAME:NUMBER is allowed, each name once, such as "
-                "gpu:4; cores and memory are given apart"
+                "gpu:4; cores and memory are given separately"
             )
         amounts[match[1]] = int(match[2])
     return tuple(amounts.items())

@@ -139,7 +139,7 @@ def _check_profiles(scenario: LoadedScenario) -> None:
         if profiles.states:
             raise InputError(
                 f"{platform.name}: host {profiles.states[0][0]!r} goes down with time (a state "
-                "profile, or --failures), and no message knows what to do then. Leave the bytes "
+                "profile, or --failures), and messages are not defined then. Leave the bytes "
                 "out by --network none."
             )
         if profiles.failing_links:

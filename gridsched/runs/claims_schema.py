@@ -286,7 +286,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.kind == "number" and self.paper is None:
-            raise InputError(f"Claim {self.id!r}: kind is 'number', and 'paper' holds none.")
+            raise InputError(f"Claim {self.id!r}: kind is 'number', and 'paper' contains no number.")
         low, high = self.tolerated_range
         if self.paper_range is None or math.isnan(low):
             return

@@ -272,8 +272,8 @@ class ScenarioMaker:
         platform = read_platform(path, power)
         if self._inputs and platform.profiles.files:  # a store would not hold them
             raise InputError(
-                f"{_name_of(file)}: its profiles lie in files as "
-                f"{platform.profiles.files[0]}; in studies they stand in the platform (<trace>)."
+                f"{_name_of(file)}: its profiles are in files such as "
+                f"{platform.profiles.files[0]}; in studies the platform file must contain them (<trace>)."
             )
         return platform, path
 

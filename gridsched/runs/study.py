@@ -401,7 +401,7 @@ class Study:
         for key in self.document.content.policies:
             if Path(key).name == name:
                 return key
-        raise InputError(f"{self.document.path}: a scheduler is of {name!r}, which is none of its policies.")
+        raise InputError(f"{self.document.path}: a scheduler is of {name!r}, which is not one of its policies.")
 
 
 def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:

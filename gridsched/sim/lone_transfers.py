@@ -131,7 +131,7 @@ def _number(platform_file: Path, options: Mapping[str, str], name: str, default:
     if not 0 <= value < float("inf"):
         raise InputError(
             f"{platform_file.name}: the option {name} is {options[name]!r}; how long data of tasks take is known for "
-            "one number >= 0. Set such a one, or send no data (--network none)."
+            "one number >= 0. Set one such number, or send no data (--network none)."
         )
     return value
 

@@ -184,7 +184,7 @@ class EasyEnergyBudget(Scheduler):
             return
         consumed_j = state.consumed_j()
         if math.isnan(consumed_j):
-            raise InputError(f"{self!r} looks at the energy that was drawn, and the hosts have no power.")
+            raise InputError(f"{self!r} uses the energy of the hosts, and they have no power.")
         if not is_first:
             self.saved_j_ += self.cap_w_ * (now - self.looked_s_) - (consumed_j - self.consumed_j_)
         self.looked_s_, self.consumed_j_ = now, consumed_j

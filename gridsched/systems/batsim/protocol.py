@@ -312,7 +312,7 @@ class Peer:
 
     def simulation_error(self, error: ProtocolError) -> SimulationError:
         """Return the error about a message of the scheduler."""
-        return SimulationError(f"{self} answers what Batsim's protocol does not know: {error}.")
+        return SimulationError(f"{self} sends an answer that Batsim's protocol does not know: {error}.")
 
     def _answer(self) -> bytes:
         """Wait for an answer; raise `SimulationError` if none comes."""

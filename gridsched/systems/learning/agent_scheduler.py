@@ -305,7 +305,7 @@ def observation_of(name: str) -> Show:
 def _named(what: str, name: str, legal: Mapping[str, T], more: str = "") -> T:
     if name not in legal:
         hint = did_you_mean(str(name), legal)
-        raise InputError(f"{what} is {name!r}. {hint}Legal: {', '.join(map(repr, legal))}{more}.")
+        raise InputError(f"{what} is {name!r}. {hint}Allowed: {', '.join(map(repr, legal))}{more}.")
     return legal[name]
 
 

@@ -261,7 +261,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             If no episode goes on, or the action is not a whole number.
         """
         if self._questions is None:
-            raise InputError("No episode goes on; call reset() first.")
+            raise InputError("No episode is running; call reset() first.")
         number = self._number_of(action)
         option = self._question.taken(number)
         info = {"illegal": option != number}
@@ -323,7 +323,7 @@ def _episode(
     """Yield the questions of a run, be sent the options that are taken, and return its trace."""
     if scenario.runs_profiles:
         raise InputError(
-            f"{scenario.tasks.name}: an environment knows no jobs that send to each other; leave the profiles out by "
+            f"{scenario.tasks.name}: an environment does not support jobs that send data; leave the profiles out by "
             "network='none'."
         )
     states = simulate_with_answers(controller, scenario.run_times, meter.watch)
