@@ -144,8 +144,8 @@ def _check_profiles(scenario: LoadedScenario) -> None:
             )
         if profiles.failing_links:
             raise InputError(
-                f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and no "
-                "message knows what to do when it is down. Leave the bytes out by --network none, "
+                f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and "
+                "messages are not defined when it is down. Leave the bytes out by --network none, "
                 "or take the profile out."
             )
     if not profiles.of_hosts:

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pandas as pd
 import pytest
-from document_blocks import DOCUMENTS, ROOT, name_of, prose_of
+from document_blocks import DOCUMENTS, ROOT, blocks_of, name_of, prose_of
 from typer.main import get_command
 
 import gridsched
@@ -354,3 +354,19 @@ def test_links_of_the_prepared_pages_lead_somewhere(site: ModuleType, tmp_path: 
         prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         links = [link for link in re.findall(r"\]\(([^)\s#]+)[)#]", prose) if "://" not in link]
         assert [link for link in links if not (path.parent / link).exists()] == [], path
+
+
+def typed_lines(document: Path) -> Iterator[tuple[str, str]]:
+    """Yield place and text of the typed lines in a document's console blocks; its output is not typed."""
+    for block in blocks_of(document):
+        goes_on = False
+        for offset, line in enumerate(block.lines if block.language == "console" else (), start=1):
+            if goes_on or line.startswith("$ "):
+                yield f"{name_of(document)}:{block.line + offset}", line
+                goes_on = line.endswith("\\")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_commands_are_no_wider_than_a_page(document: Path):
+    """A command of more than 100 characters continues on another line."""
+    assert [place for place, line in typed_lines(document) if len(line) > 100] == []
