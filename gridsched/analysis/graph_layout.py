@@ -1,8 +1,8 @@
-"""Tasks that wait for each other as a drawing in layers: where each task stands, and which way each edge goes.
+"""Tasks that wait for each other as a drawing in layers: the place of each task, and the route of each edge.
 
 Every task stands one layer behind the last of those that it waits for. Edges over several layers pass each of them
 at a place of their own, so that they go round tasks. In each layer tasks are ordered by the mean place of their
-neighbors, forth and back a few times, and the order of fewest crossings counts (Sugiyama, Tagawa, Toda, IEEE
+neighbors, back and forth a few times, and the order of fewest crossings counts (Sugiyama, Tagawa, Toda, IEEE
 Transactions on Systems, Man, and Cybernetics 11(2), 1981); then they move towards these means as far as their order
 allows.
 """

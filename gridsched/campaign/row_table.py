@@ -152,7 +152,7 @@ def joined(tables: Sequence[pa.Table], damage: list[str]) -> pa.Table:
 def one_row_each(table: pa.Table) -> tuple[pa.Table, list[str]]:
     """Return the table with one row for each run, and what is wrong with the others.
 
-    A finished row goes before a failed one, a later failure before an earlier one.
+    A finished row takes precedence over a failed one, a later failure over an earlier one.
 
     Returns
     -------

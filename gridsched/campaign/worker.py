@@ -46,7 +46,7 @@ def perform(
     timeout_s: float | None,
     begin: Callable[[float | None], None] = lambda limit_s: None,
 ) -> tuple[RunRow, RunResult | None]:
-    """Do one run; whatever goes wrong in it becomes a failed row.
+    """Do one run; any error in it becomes a failed row.
 
     Parameters
     ----------

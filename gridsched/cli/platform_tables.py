@@ -83,7 +83,7 @@ def report_as_dict(report: PlatformReport) -> dict[str, Any]:
 
 
 def _print_network(out: Console, report: PlatformReport) -> None:
-    """Print how many links there are, and the ways between clusters."""
+    """Print how many links there are, and the routes between clusters."""
     links, routes = report.links, report.routes
     if not links:
         return

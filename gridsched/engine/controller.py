@@ -400,7 +400,7 @@ class Controller:
         return self._submissions.take(self.now) or news
 
     def _end_run(self, state: TaskState) -> None:
-        """Give every task its final state; what computes goes on only up to a horizon's tasks."""
+        """Give every task its final state; at a horizon, running tasks continue to their ends."""
         if state == TaskState.KILLED:
             for execution in self._run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)

@@ -344,7 +344,7 @@ class DecisionHandlers:
             start = planned.next_start
             task, hosts, pstate = planned.take()
             if run.state_of[task] != VIRTUAL or task in run.held:
-                continue  # it has gone another way, or waits for others
+                continue  # it has been taken elsewhere, or waits for others
             hosts, parts = ascending(hosts)
             refusal = self._validator.places(task, hosts, parts, pstate)
             if refusal is None:

@@ -117,7 +117,7 @@ class Dispatch:
         state_of[execution.task] = FINISHED
         run.open_tasks -= 1
         task = run.common.popleft()
-        while state_of[task] != VIRTUAL:  # it has gone another way
+        while state_of[task] != VIRTUAL:  # it has been taken elsewhere
             task = run.common.popleft()
         run.n_virtual -= 1
         state_of[task] = RUNNING

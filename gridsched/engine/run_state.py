@@ -49,7 +49,7 @@ class RunState(TaskStates):
     place_holders : PlaceHolders
     reservations : Reservations
     common : deque of int
-        Planned tasks that any free core takes, in this order; some may have gone another way.
+        Planned tasks that any free core takes, in this order; some may have been taken elsewhere.
     copies : dict of int to list of Execution
         Running copies of each task, where the policy replicates.
     places : dict of int to list of int

@@ -1,4 +1,4 @@
-"""How long data take between hosts, alone on their way."""
+"""How long data take between hosts if nothing else is sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Network:
     latency_s : ndarray of float64, shape (hosts, hosts)
         From the first to the second [s].
     bandwidth : ndarray of float64, shape (hosts, hosts)
-        Of the narrowest link on the way [byte/s], as a lone transfer can use it.
+        Of the narrowest link of the route [byte/s], as a lone transfer can use it.
 
     Raises
     ------

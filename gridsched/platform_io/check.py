@@ -98,7 +98,7 @@ def check_platform_file(path: str | Path) -> PlatformReport:
 
 
 def _switches(platform: Platform) -> list[str]:
-    """Return a line on each way in which hosts boot and shut down."""
+    """Return a line on each kind of booting and shutting down that hosts have."""
     names: dict[str, list[str]] = {}
     for host in platform.everyone:
         sentences = [

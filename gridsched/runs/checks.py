@@ -215,7 +215,7 @@ def _widest_that_sends(tasks: Tasks) -> int:
 
 
 def _check_cap_on_profiles(scenario: LoadedScenario) -> None:
-    """Refuse hosts that may draw more than at full speed, by which a cap on power goes."""
+    """Refuse hosts that may draw more than at full speed, which a cap on power assumes."""
     profiles, platform = scenario.platform.profiles, scenario.platform
     cap = "a cap on power (--power-cap-w)"
     if profiles.states:

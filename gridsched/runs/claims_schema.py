@@ -343,7 +343,7 @@ class Report(Section):
     Attributes
     ----------
     where : mapping
-        Axis -> value or list of values; a claim's own `where` goes before it.
+        Axis -> value or list of values; a claim's own `where` takes precedence.
     """
 
     where: dict[str, Any] = Field(default_factory=dict)
@@ -403,7 +403,7 @@ class DeclaredFigure(Section):
         kinds of single variants the others, too. Along an axis, and for kinds of single variants,
         also labels.
     where : mapping
-        Axis -> value or list of values of the runs that are drawn; it goes before the report's.
+        Axis -> value or list of values of the runs that are drawn; it takes precedence over the report's.
     names : tuple of str
         How what is drawn is called, in order; default: the labels.
     levels : tuple

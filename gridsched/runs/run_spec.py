@@ -388,7 +388,7 @@ def path_of_file(file: str | FileReference, places: Mapping[str, Path]) -> str:
     ----------
     file : str or FileReference
     places : mapping
-        SHA-256 of a file -> where it lies.
+        SHA-256 of a file -> its path.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class ScenarioMaker:
     Parameters
     ----------
     inputs : mapping
-        SHA-256 of a file -> where it lies.
+        SHA-256 of a file -> its path.
     folder : Path
         For the SimGrid files of generated platforms; the caller removes it.
     """

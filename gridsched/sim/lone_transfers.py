@@ -59,7 +59,7 @@ class LinkModel:
 
     @classmethod
     def of_file(cls, platform_file: Path, cfg: Sequence[str] = ()) -> LinkModel:
-        """Return the model by a platform file's options, and by ``--cfg``, which goes before them.
+        """Return the model by a platform file's options, and by ``--cfg``, which takes precedence.
 
         Raises
         ------
@@ -191,7 +191,7 @@ def routes_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[flo
     Raises
     ------
     InputError
-        If there are too many hosts, SimGrid cannot be asked or refuses the file, or there is no way.
+        If there are too many hosts, SimGrid cannot be asked or refuses the file, or there is no route.
     """
     seen = _seen(platform_file, hosts, [(a, b) for a in hosts for b in hosts])
     gamma = _number(platform_file, _options_of(platform_file), "network/TCP-gamma", _GAMMA_BYTES)

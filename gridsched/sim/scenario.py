@@ -230,7 +230,7 @@ class Scenario(Rules):
         return (*of_platform, *self.remarks, *map(str, self.left_out))
 
     def with_system(self, whole: SystemWorkload) -> LoadedScenario:
-        """Return the scenario on a generated system; what is set here already goes first.
+        """Return the scenario on a generated system; what is set here takes precedence.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class Scenario(Rules):
         return self.on(LoadedScenario.of_system(whole))
 
     def on(self, loaded: LoadedScenario) -> LoadedScenario:
-        """Return what was read, with what is set here and goes before it."""
+        """Return what was read, with what is set here and takes precedence."""
         default = vars(Scenario(None, ""))
         names = [each.name for each in fields(Scenario) if each.name not in ("platform", "tasks", "inputs")]
         own = {

@@ -45,7 +45,7 @@ class Slurm(ParallelQueue):
     Parameters
     ----------
     order : str, optional
-        ``"multifactor(...)"`` with what goes before the configuration; or another order of
+        ``"multifactor(...)"`` with what takes precedence over the configuration; or another order of
         `gridsched.schedulers.parallel.queue_orders`. By default the order of the platform's ``slurm.conf``
         (`gridsched.model.platform.Platform.queue_settings`); without one all jobs have one
         priority, and the order is that of submission.

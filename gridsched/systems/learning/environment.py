@@ -258,7 +258,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         Raises
         ------
         InputError
-            If no episode goes on, or the action is not a whole number.
+            If no episode is running, or the action is not a whole number.
         """
         if self._questions is None:
             raise InputError("No episode is running; call reset() first.")
@@ -311,7 +311,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         return self._question.legal.copy()
 
     def close(self) -> None:
-        """Give up an episode that goes on."""
+        """Give up a running episode."""
         if self._questions is not None:
             self._questions.close()
             self._questions = None

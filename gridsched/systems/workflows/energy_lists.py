@@ -288,7 +288,7 @@ class HEFTWithSlack(SlackList):
     -----
     Slack reclamation: tasks by their planned starts; each starts as early as those before it allow, and takes of its
     P-states that of the least ``E - idle_w t`` (see `SlackList`) in which it ends by the time by which it must end if
-    all tasks behind it take as long as planned. So the first task on a way takes all slack that it can use. Equal
+    all tasks behind it take as long as planned. So the first task on a path takes all slack that it can use. Equal
     starts: the lowest task id.
 
     References
