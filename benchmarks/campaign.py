@@ -4,7 +4,7 @@ Usage: python benchmarks/campaign.py [--runs N] [--rows N]
 
 The overhead is what the campaign's one worker spends between the ends of its first and last run,
 less what the runs themselves took, as their rows tell (``timing.run_s``). It is wall time: other
-load on the machine (its average is told) makes it longer, so CPU times are told as well: of the
+load on the machine (its average is shown) makes it longer, so CPU times are shown as well: of the
 whole campaign, its runs, its worker and their start, and of the fresh processes that decide and
 report. The large store holds the rows of real runs with changed numbers.
 """

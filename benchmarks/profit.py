@@ -1,10 +1,10 @@
-"""Measure the profit programme and its recovery from 10^4 to 10^9 tasks, and placing one by one.
+"""Measure the profit program and its recovery from 10^4 to 10^9 tasks, and placing one by one.
 
 Usage: python benchmarks/profit.py [--repeats R] [--plain-up-to N]
 
 The system has the size of paper 003's: 30 task types, 9 machine types, 360 machines; a second one
 has 500 task types on 100 machine types of 40 machines. Measured are the checked arrays ("model"),
-programme (10) with bound and worths ("lp"), and rounding with LPT by counts ("recovery"). The same
+program (10) with bound and worths ("lp"), and rounding with LPT by counts ("recovery"). The same
 tasks are then placed one by one, with a heap of machines, compiled; both must give the same loads.
 Each figure is the median of the repeats; CPU seconds stand beside, for a machine that is not idle.
 """

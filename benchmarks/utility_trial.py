@@ -3,7 +3,7 @@
 Usage: python benchmarks/utility_trial.py [--largest FACTOR]
 
 Each trial is done in a process of its own, which runs a small one first, so that compiled kernels
-are loaded. Machines and tasks grow alike, with the budget. Told are wall time and CPU time of the
+are loaded. Machines and tasks grow alike, with the budget. Shown are wall time and CPU time of the
 run (other load makes the first longer) and the process's largest memory.
 """
 

@@ -1,7 +1,7 @@
 """Write the tables of the documents that follow from the code, and the figure of all claims.
 
 Run ``python docs/generated_tables.py`` after a change of what they show, or after a study's claims
-were published anew; a test compares them. Such a table, or text, stands between
+were published again; a test compares them. Such a table, or text, stands between
 ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
 
@@ -67,12 +67,12 @@ def claims_table() -> str:
     return markdown(published_claims.COUNTS_HEADER, rows)
 
 
-#: What README says of each paper, and where its studies begin.
+#: README's summary of each paper, and where its studies begin.
 PAPERS = {
     "000": ("serial tasks with utility, a day's energy", "docs/studies/utility.md"),
     "001": ("the same for parallel tasks on clusters", "docs/studies/parallel.md"),
     "002": ("uncertain run times, deadlines, one budget", "docs/studies/robust.md"),
-    "003": ("profit of bags by linear programmes", "docs/studies/profit.md"),
+    "003": ("profit of bags by linear programs", "docs/studies/profit.md"),
     "004": ("LECSA, bags of tasks on grids", "docs/studies/lecsa.md"),
 }
 

@@ -1,6 +1,6 @@
 """EASY backfilling as a program of its own that speaks Batsim's protocol: batsim_easy.py ADDRESS.
 
-It listens at an address, is told what happens, and answers which jobs start where; numbers of
+It listens at an address, receives the events, and answers which jobs start where; numbers of
 hosts are interval sets, as "0-3 7". It needs pyzmq and nothing of gridsched.
 """
 

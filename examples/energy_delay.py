@@ -1,4 +1,4 @@
-"""A scheduler of one's own, checked and compared."""
+"""A scheduler of your own, checked and compared."""
 
 import numpy as np
 

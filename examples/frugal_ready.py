@@ -1,4 +1,4 @@
-"""A scheduler of workflows of one's own: of the hosts that end a task nearly first the one of least energy gets it."""
+"""Your own scheduler of workflows: of the hosts that end a task nearly first, the one of least energy gets it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A policy of one's own for jobs that share nodes: those that ask for GPUs start first."""
+"""Your own policy for jobs that share nodes: those that ask for GPUs start first."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A queue order of one's own: the job with the least node-seconds first, but none waits for ever."""
+"""Your own queue order: the job with the least node-seconds first, but none waits forever."""
 
 from gridsched import EasyBackfilling, QueueOrder
 

@@ -1,4 +1,4 @@
-"""An own policy for parallel jobs: the shortest of the jobs that fit starts."""
+"""A policy of your own for parallel jobs: of the jobs that fit, the shortest starts."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Train small agents by the cross-entropy method, and compare them on seeds they have not seen.
 
-An agent has a weight for each column of an observation, and takes the legal option of the least
+An agent has a weight for each column of an observation, and takes the allowed option of the least
 weighted sum. One chooses hosts for tasks of a bag and is rewarded for joules, the other chooses
 which waiting job starts and is rewarded for bounded slowdown.
 """

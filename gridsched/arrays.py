@@ -13,5 +13,5 @@ Booleans = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 #: Bits of sets of nodes.
 Words = NDArray[np.uint64]
-#: Ids of a log: numbers, or texts where any is no whole number (``17_3``, ``17+0``).
+#: Ids of a log: numbers, or texts where any is not a whole number (``17_3``, ``17+0``).
 Labels = Integers | NDArray[np.str_]

@@ -1,4 +1,4 @@
-"""How loops are compiled: with a cache, where there is a place for one, and on nobody's time."""
+"""How loops are compiled: with a cache, if there is a place for one, and outside the time limits of runs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def forget_stale_kernels(folder: Path, sources: tuple[Path, ...]) -> None:
             continue
 
 
-#: Told True when this process begins to compile, False when it has compiled.
+#: Called with True when this process begins to compile, with False when it has compiled.
 watchers: list[Callable[[bool], None]] = []
 _without_cache: list[Callable[..., Any]] = []
 
@@ -234,7 +234,7 @@ class Kernel:
     options : mapping
         Of ``numba.njit``.
     steps : callable, optional
-        Told the arguments, about how many steps of Python a call is. The first calls of a process
+        Called with the arguments; returns about how many steps of Python a call takes. The first calls of a process
         are then interpreted, as long as there is little to do. Only for functions that give the
         same bits either way: none that draws, or calls functions of mathematics.
     """
@@ -343,7 +343,7 @@ def compiled(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a `Kernel`, cached where there is a place for one.
 
-    Where neither the package's folder nor the user's home is writable, each process compiles anew.
+    Where neither the package's folder nor the user's home is writable, each process compiles again.
     """
     files = tuple(sources)
     return lambda function: Kernel(function, files, options, steps)

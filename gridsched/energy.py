@@ -160,7 +160,7 @@ class HostEnergy:
     ----------
     names, roles : tuple of str
         Role ``computing``, ``master`` or ``unused``; the last two are always on and idle in
-        the P-state their file says, and are left out of the grid's totals.
+        the P-state that their file specifies, and are left out of the grid's totals.
     total_j : ndarray of float64
     busy_j : ndarray of float64
         All the host draws while at least one core is busy: on one-core hosts eq. 1 of paper 004.

@@ -60,14 +60,14 @@ _OF_MACHINE: dict[type[GridschedError], type[GridschedError]] = {
     EnvironmentFault: SimulationError,
     ProcessLost: SimulationError,
 }
-#: A line is told up to here [character], of which so many are its end.
+#: A line is shown up to here [character], of which so many are its end.
 _MOST_SHOWN, _END_SHOWN = 500, 150
-#: What the system says when processes, threads, memory, open files or disk space run out.
+#: Error codes of the system for exhausted processes, threads, memory, open files or disk space.
 _EXHAUSTED = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT}
 
 
 def blames_environment(error: BaseException) -> bool:
-    """Whether an exception tells of the machine's limits rather than of what was run on it."""
+    """Whether an exception concerns the machine's limits rather than what was run on it."""
     if isinstance(error, OSError):
         return error.errno in _EXHAUSTED
     no_thread = ("can't start new thread", os.strerror(errno.EAGAIN))
@@ -75,7 +75,7 @@ def blames_environment(error: BaseException) -> bool:
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an exception says, of which a class of a user's own may make anything."""
+    """Return the text of an exception; a class of a user's own may make anything of it."""
     try:
         return str(error).strip()
     except BaseException as another:  # noqa: BLE001
@@ -92,8 +92,8 @@ def shorten(line: str) -> str:
 def error_of_policy(error: BaseException) -> GridschedError:
     """Return whatever a policy has raised as one line that names exception, file and line.
 
-    An error of ours names the place only where a file of the user's own has raised it; what is then said of
-    the machine is said of this policy alone.
+    An error of ours names the place only if a file of the user's own has raised it; a remark on
+    the machine then refers to this policy alone.
     """
     place, is_ours = _place(error)
     if isinstance(error, GridschedError):

@@ -1,4 +1,4 @@
-"""Linear programmes of a bag of typed tasks: fronts of makespan and energy, plans of whole tasks.
+"""Linear programs of a bag of typed tasks: fronts of makespan and energy, plans of whole tasks.
 
 They need SciPy, the extra ``lp``.
 """

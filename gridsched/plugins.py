@@ -239,7 +239,7 @@ def installed() -> tuple[Plugin, ...]:
 
 
 def _are_any_installed() -> bool:
-    """Whether any package says that it has plugins, by the files that `entry_points` would parse."""
+    """Whether any package states that it has plugins, by the files that `entry_points` would parse."""
     files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
     return any(GROUP.encode() in file.read_bytes() for file in files)
 
@@ -287,7 +287,7 @@ class Table(MutableMapping[Key, Entry]):
     what : str
         What an entry is, for messages.
     parts : callable
-        Told a `Plugin`, what it adds by name.
+        Called with a `Plugin`; returns what it adds by name.
     entries : mapping
         The core's.
     """
@@ -355,7 +355,7 @@ def variant(of: str, name: str, owner: str) -> Any:
     """
     target = _VARIANTS.get((of, name))
     if target is None:
-        raise InputError(f"{owner} is {name!r}, which none of the plugins that are installed adds.")
+        raise InputError(f"{owner} is {name!r}, and no installed plugin adds it.")
     return loaded(target, owner)
 
 

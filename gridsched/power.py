@@ -194,7 +194,7 @@ class GridPower:
     def peak_w(self) -> float:
         """Largest power of all computing hosts together over the run [W]; nan where none is known.
 
-        What lasts no longer than an instant is no power: ends and starts of one instant may lie a
+        What lasts no longer than an instant is not a power: ends and starts of one instant may lie a
         rounding apart.
         """
         lasts = np.diff(np.append(self.time, self.horizon_s))

@@ -1,7 +1,7 @@
 """Names that were others: what each is called now.
 
 A former name of an option, a key or a parameter is refused, and the message gives the new one. What a store holds
-under a former name is read: rows go on under it, because runs are told apart by a hash of their keys.
+under a former name is read: rows are continued under it, because a hash of their keys identifies a run.
 """
 
 from __future__ import annotations

@@ -230,7 +230,7 @@ install_simgrid() {
     rm -rf "$folder"
 }
 
-# pip would compile SimGrid for want of metadata, so it is told of everything else.
+# pip would compile SimGrid for want of metadata, so it installs everything else.
 install_all_but_simgrid() {
     "$VENV_PYTHON" -c 'import re, tomllib
 with open("pyproject.toml", "rb") as file:

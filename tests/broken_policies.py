@@ -40,7 +40,7 @@ class Sound(Scheduler):
 
 
 class Natural(Sound):
-    """Looks for an idle core anew for each task: sound, since the state follows what it yields.
+    """Looks for an idle core again for each task: sound, since the state follows what it yields.
 
     References
     ----------
@@ -127,7 +127,7 @@ class Nameless(Sound):
 
 
 class Undocumented(Sound):
-    """Says nothing of its parameter.
+    """Does not describe its parameter.
 
     References
     ----------
@@ -221,7 +221,7 @@ class IgnoresPower(Sound):
 
 
 class Overspends(Sound):
-    """Says that it respects the energy budget, and does not."""
+    """Declares that it respects the energy budget, and does not."""
 
     traits = Traits(trigger="event", needs_utility=True, respects_budget=True)
 
@@ -245,7 +245,7 @@ class WritesReadOnly(Sound):
 
 
 class ChangesPlatform(Sound):
-    """Gives its favourite host another core count."""
+    """Gives its favorite host another core count."""
 
     def prepare(self, system, rng):
         super().prepare(system, rng)

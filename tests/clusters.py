@@ -1,4 +1,4 @@
-"""Clusters of nodes, plain hosts, and policies that answer as told."""
+"""Clusters of nodes, plain hosts, and policies with prepared answers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def nodes_needed(cores: np.ndarray) -> np.ndarray:
 
 
 def estimates_of(platform: Platform, tasks: Tasks) -> ParallelEstimates:
-    """Times as `TYPICAL_S` says, whatever the width; too wide or of the second type on A: inf."""
+    """Times of `TYPICAL_S`, whatever the width; too wide or of the second type on A: inf."""
     nodes = nodes_needed(tasks.width)
     fits = nodes <= np.array(SIZES)
     time_s = np.where(fits[:, :, None], TYPICAL_S[tasks.task_type], INF)
@@ -67,7 +67,7 @@ def jobs(*rows: tuple[float, int, int]) -> Tasks:
 
 
 class Answering(Scheduler):
-    """Decides as a test tells it; also in the simulating process, which gets it by value."""
+    """Decides as a test specifies; also in the simulating process, which gets it by value."""
 
     def __init__(self, answer: Callable[[State], Iterable[Decision]], traits: Traits = PARALLEL) -> None:
         self.answer = answer
@@ -85,7 +85,7 @@ def scenario(
     idle_w: float = 5.0,
     **changes,
 ) -> Scenario:
-    """Return a scenario on A and B, on the reference driver unless told otherwise."""
+    """Return a scenario on A and B, on the reference driver by default."""
     platform = two_clusters(idle_w)
     changes.setdefault("driver", "reference")
     return Scenario(platform, tasks, Answering(answer, traits), estimates=estimates_of(platform, tasks), **changes)

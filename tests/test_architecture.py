@@ -193,19 +193,19 @@ def words_of(script: Path) -> list[str]:
 
 
 def requirement_names(requirements: list[str]) -> set[str]:
-    """Return the distributions' names of a list of requirements, normalised."""
+    """Return the distributions' names of a list of requirements, normalized."""
     return {re.split(r"[\[<>=!~ ;]", text)[0].lower().replace("_", "-") for text in requirements}
 
 
 def test_the_version_has_one_source():
-    """The project takes its version from gridsched/version.py and says 0.1.0 or a later one."""
+    """The project takes its version from gridsched/version.py and has 0.1.0 or a later one."""
     assert PROJECT["project"]["dynamic"] == ["version"]
     assert PROJECT["tool"]["hatch"]["version"]["path"] == "gridsched/version.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", gridsched.__version__)
 
 
 def test_the_citation_names_this_version():
-    """CITATION.cff cites the version that the package reports, under the package's licence."""
+    """CITATION.cff cites the version that the package reports, under the package's license."""
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {gridsched.__version__}\n" in citation
     assert f"\nlicense: {PROJECT['project']['license']}\n" in citation
@@ -251,14 +251,14 @@ def test_every_dependency_has_a_tested_version():
 
 
 def test_pip_and_uv_build_simgrid_under_the_same_constraint():
-    """What build-constraints.txt says to pip, pyproject.toml says to uv."""
+    """pyproject.toml gives uv the constraints that build-constraints.txt gives pip."""
     lines = (ROOT / "build-constraints.txt").read_text(encoding="utf-8").splitlines()
     for_pip = [line for line in lines if not line.startswith("#")]
     assert for_pip == PROJECT["tool"]["uv"]["build-constraint-dependencies"] == ["pybind11<3"]
 
 
 def test_the_licence_is_whole():
-    """LICENSE is the Apache licence from its first heading to its appendix."""
+    """LICENSE is the Apache license from its first heading to its appendix."""
     text = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text

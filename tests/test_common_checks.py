@@ -106,7 +106,7 @@ def test_common_checks(scheduler, check):
 BROKEN = [
     (NeedsAParameter, "default_construction", "Give every parameter of __init__ a default"),
     (Converts, "init_only_stores", "must store the parameter 'depth' as self.depth"),
-    (Counts, "init_only_stores", "sets self.count_, which is no parameter; set it in prepare"),
+    (Counts, "init_only_stores", "sets self.count_, which is not a parameter; set it in prepare"),
     (HoldsALock(threading.Lock()), "pickle", "cannot be pickled"),
     (Nameless, "repr", "it must show 'Nameless'"),
     (Undocumented, "docstring", "must describe 'depth' in a numpydoc section 'Parameters'"),
@@ -126,7 +126,7 @@ BROKEN = [
     (LooksAhead, "sees_no_future", "Use nothing of tasks that have not arrived"),
     (DrawsElsewhere, "same_seed", "Draw from the rng that prepare"),
     (Secretive, "seed_irrelevant", r"set Traits\(uses_rng=True\)"),
-    (NeverForgets, "reuse", "Set everything it remembers anew in prepare"),
+    (NeverForgets, "reuse", "Set everything it remembers again in prepare"),
     (ByPosition, "host_order", r"set Traits\(platform_order_matters=True\)"),
     (ImportsSimGrid, "without_simgrid", "A policy decides from the state it is given"),
     (DecidesByDriver, "drivers_agree", "reference driver and SimGrid .* differ"),
@@ -147,7 +147,7 @@ def case_id(value) -> str:
 
 @pytest.mark.parametrize(("broken", "name", "message"), BROKEN, ids=case_id)
 def test_a_broken_policy_fails_the_right_check(broken, name, message):
-    """The check fails, and its message tells what to mend; style is a warning (here an error)."""
+    """The check fails, and its message names what to mend; style is a warning (here an error)."""
     check = next(check for check in applicable_checks(broken) if check.name == name)
     with pytest.raises((CheckFailed, StyleWarning), match=message):
         check(broken)
@@ -183,7 +183,7 @@ def test_check_scheduler_tells_all_failures_at_once():
 
 
 def test_style_warns_and_passes():
-    """A docstring that lacks a section is told in a warning; the behaviour is what counts."""
+    """A docstring that lacks a section is reported in a warning; the behavior is what counts."""
     with pytest.warns(StyleWarning, match=r"docstring.*'depth'"):
         results = check_scheduler(Undocumented)
     assert [result.name for result in results] == [check.name for check in applicable_checks(Undocumented)]
@@ -201,7 +201,7 @@ def test_traits_decide_which_checks_apply():
 
 
 def test_traits_must_be_traits():
-    """A class without traits is told so, first of all."""
+    """A class without traits is refused for that, first of all."""
 
     class Traitless(Sound):
         """Has no traits."""
@@ -274,7 +274,7 @@ def test_a_start_before_what_it_waits_for_is_found():
 
 @pytest.mark.systems("profit")
 def test_a_policy_that_plans_once_refuses_tasks_that_are_free_later():
-    """One line says so, as of tasks that arrive later."""
+    """One line reports this, as for tasks that arrive later."""
     with pytest.raises(CheckFailed, match=r"plans once.*wait for others") as caught:
         play(DEPENDENT_CASES[0], make_scheduler("lp_max_profit"))
     assert isinstance(caught.value.__cause__, InputError)

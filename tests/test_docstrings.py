@@ -1,4 +1,4 @@
-"""Every public name says what it is, in numpydoc; read from the source."""
+"""Every public name is described, in numpydoc; read from the source."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_attributes_exist():
 
 
 def test_errors_are_announced():
-    """A public function that raises one of gridsched's errors says so."""
+    """A public function that raises one of gridsched's errors lists it."""
     wrong = []
     for public in all_of(Function):
         raised = {
@@ -252,7 +252,7 @@ def test_errors_are_announced():
 
 
 def test_schedulers_name_their_source():
-    """Each scheduler class says what it does in Notes and where it comes from in References."""
+    """Each scheduler class describes its method in Notes and its source in References."""
     bags = [
         public
         for public in all_of(ast.ClassDef)

@@ -133,7 +133,7 @@ def test_a_plugin_that_fails_is_one_line_and_harms_no_other(tmp_path: Path, text
 
 @pytest.mark.systems("utility")
 def test_of_two_of_one_name_the_first_stays(tmp_path: Path):
-    """The core's before a system's, and that before a plugin's: each is said in a line."""
+    """The core's before a system's, and that before a plugin's: each is reported in a line."""
     text = """
 from gridsched.plugins import Plugin, SchedulerEntry
 plugin = Plugin("second", schedulers=(SchedulerEntry("mct", "m:A"), SchedulerEntry("max_util", "m:B")))

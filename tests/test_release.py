@@ -24,6 +24,18 @@ def test_one_version_everywhere():
     assert found == {__version__}
 
 
+def test_sections_of_changes():
+    """Unreleased changes come first, if there are any; then releases with their dates, the newest first."""
+    sections = re.findall(r"^## (.+)$", text("CHANGES.md"), re.M)
+    released = sections[sections[0] == "Unreleased" :]
+    found = [re.fullmatch(r"(\d+)\.(\d+)\.(\d+) \((\d{4}-\d{2}-\d{2})(?:, [a-z ]+)?\)", each) for each in released]
+    assert released
+    assert None not in found
+    keys = [(tuple(map(int, each.groups()[:3])), each[4]) for each in found]
+    assert keys == sorted(keys, reverse=True)
+    assert all(text("CHANGES.md").count(f"\n## {each}\n") == 1 for each in sections)
+
+
 def test_one_license_everywhere():
     """SPDX's name of it."""
     assert json.loads(text("codemeta.json"))["license"].endswith("/Apache-2.0")

@@ -73,7 +73,7 @@ def bare(tmp_path, monkeypatch) -> Path:
 
 
 def test_each_module_of_an_extra_is_brought_by_it():
-    """What an error tells to install holds the module; the extra 'all' and the tests hold every one."""
+    """The extra that an error names contains the module; the extra 'all' and the tests contain every one."""
     for module, extra in EXTRA_OF.items():
         distribution = DISTRIBUTIONS.get(module, module.replace("_", "-"))
         assert distribution in brought_by(extra) & brought_by("all") & brought_by("test"), module

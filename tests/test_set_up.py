@@ -75,7 +75,7 @@ def test_a_wheel_whose_module_does_not_load_is_refused(tmp_path):
 
 
 def test_a_damaged_wheel_is_refused(tmp_path):
-    """What is no archive is said to be of no use."""
+    """A file that is not an archive is reported as useless."""
     (tmp_path / WHEEL).write_text("no archive")
     done = checked(tmp_path / WHEEL)
     assert (done.returncode, done.stdout != "") == (1, True)

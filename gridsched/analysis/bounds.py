@@ -140,7 +140,7 @@ def study_bounds(study: Study, inputs: Mapping[str, Path]) -> dict[str, Scenario
     ----------
     study : Study
     inputs : mapping
-        SHA-256 of a file -> where it lies.
+        SHA-256 of a file -> its path.
 
     Raises
     ------

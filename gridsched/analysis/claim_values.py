@@ -142,7 +142,7 @@ def series_values(
     metric : str
         A key of `SERIES_OF`.
     number : callable
-        Told the times since the window's begin [h], the cumulative values, and the budget [J].
+        Called with the times since the window's begin [h], the cumulative values, and the budget [J].
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""Tasks that wait for each other as a drawing in layers: where each task stands, and which way each edge goes.
+"""Tasks that wait for each other as a drawing in layers: the place of each task, and the route of each edge.
 
 Every task stands one layer behind the last of those that it waits for. Edges over several layers pass each of them
 at a place of their own, so that they go round tasks. In each layer tasks are ordered by the mean place of their
-neighbours, forth and back a few times, and the order of fewest crossings counts (Sugiyama, Tagawa, Toda, IEEE
+neighbors, back and forth a few times, and the order of fewest crossings counts (Sugiyama, Tagawa, Toda, IEEE
 Transactions on Systems, Man, and Cybernetics 11(2), 1981); then they move towards these means as far as their order
 allows.
 """
@@ -28,7 +28,7 @@ _SWEEPS = 12
 _MOST_PASSED = 60_000
 #: Room of an edge that passes a layer, beside that of a task.
 _PASSING = 0.35
-#: Of more steps than this between two layers, crossings are not counted but for neighbours.
+#: Of more steps than this between two layers, crossings are not counted but for neighbors.
 _MOST_COMPARED = 500
 
 
@@ -113,7 +113,7 @@ def _places(layer: Integers, room: Floats, steps: Integers) -> Floats:
 
 
 def _centred(room: Floats) -> Floats:
-    """Return the middles of neighbours that take so much room, around 0."""
+    """Return the middles of neighbors that take so much room, around 0."""
     return np.cumsum(room) - room / 2 - room.sum() / 2
 
 
@@ -134,7 +134,7 @@ def _means(y: Floats, some: Integers, joined: tuple[Integers, ...]) -> Floats:
 
 
 def _crossings(y: Floats, layers: Sequence[Integers], behind: Sequence[tuple[Integers, Integers]]) -> int:
-    """Return how many pairs of steps cross; of layers with very many only neighbouring ones are compared."""
+    """Return how many pairs of steps cross; of layers with very many only neighboring ones are compared."""
     crossings = 0
     for some, (place, other) in zip(layers, behind, strict=True):
         ends = y[other][np.lexsort((y[other], y[some][place]))]

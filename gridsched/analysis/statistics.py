@@ -165,7 +165,7 @@ def ratio_of_means(numerator: ArrayLike, denominator: ArrayLike) -> Interval:
 
     Notes
     -----
-    Student's interval of the linearised ratio r: half-width ``t(n - 1) s / (sqrt(n) |mean of
+    Student's interval of the linearized ratio r: half-width ``t(n - 1) s / (sqrt(n) |mean of
     denominator|)``, s being the standard deviation of ``numerator - r denominator``.
     """
     pairs = np.column_stack([numerator, denominator]).astype(np.float64)
@@ -345,7 +345,7 @@ def replicate_means(frame: pd.DataFrame, cell: Sequence[str], value: str) -> pd.
 
 
 def without_falls(values: Floats) -> Floats:
-    """Return numbers that do not fall and are nearest to `values` in squares: falling neighbours take their mean.
+    """Return numbers that do not fall and are nearest to `values` in squares: falling neighbors take their mean.
 
     Parameters
     ----------

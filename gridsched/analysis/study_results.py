@@ -293,7 +293,7 @@ def with_derived(runs: pd.DataFrame, study: Study, inputs: Mapping[str, Path]) -
     study : Study
         If it names a metric of bounds, all of them are added.
     inputs : mapping
-        SHA-256 of a file -> where it lies.
+        SHA-256 of a file -> its path.
 
     Returns
     -------

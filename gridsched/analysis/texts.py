@@ -26,7 +26,7 @@ class TextTable:
     header : list of str
     rows : list of list of str
     n_labels : int
-        Number of leading columns that are no numbers.
+        Number of leading columns that are not numbers.
     note : str
     marked : frozenset of tuple of int
         Row and column of the cells that are set off, as the best ones.
@@ -124,7 +124,7 @@ def axis_name(axis: str) -> str:
     return without_unit(axis.rpartition(".")[2])
 
 
-#: Names of axes that are no words.
+#: Names of axes that are not words.
 _ACRONYMS = ("ccr", "pue")
 
 

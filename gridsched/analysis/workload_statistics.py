@@ -1,4 +1,4 @@
-"""What can be said of a workload in numbers: of a bag, of jobs, of a system with task types."""
+"""Statistics of a workload: of a bag, of jobs, of a system with task types."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Statistic = tuple[str, str, str, Any]
 
 @dataclass(frozen=True)
 class WorkloadStatistics:
-    """What is told of a workload.
+    """The statistics of a workload.
 
     Attributes
     ----------
@@ -89,12 +89,12 @@ def _of(function: Callable[[NDArray[Any]], Any], values: NDArray[Any]) -> float:
     return float(function(values)) if len(values) else float("nan")
 
 
-#: What measured energy is told by, beside all jobs.
+#: Attributes by which measured energy is listed, beside all jobs.
 BY = ("partition", "user")
 
 
 def energy_rows(jobs: JobTable, busy_w: float) -> list[dict[str, Any]]:
-    """Return measured and modelled energy of the jobs that were metered: of all, by partition, by user.
+    """Return measured and modeled energy of the jobs that were metered: of all, by partition, by user.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ def arrival_rows(tasks: Tasks, types: TaskTypes, horizon_s: float) -> list[dict[
     horizon_s : float
         [s].
     """
-    assert tasks.task_type is not None  # as `types` tells
+    assert tasks.task_type is not None  # by the check of `types`
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     rows = []
     for kind, chosen in _kinds(is_special_task_type(types)):

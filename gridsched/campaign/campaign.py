@@ -24,7 +24,7 @@ from gridsched.errors import InputError, counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.runs.study import Study, StudyRun
 
-#: How often a listener is told of the progress, and other campaigns' rows are looked at [s].
+#: How often a listener receives the progress, and rows of other campaigns are looked for [s].
 TICK_S = 0.5
 #: A machine that cannot do a run is given so long to recover [s].
 _PAUSE_S = 0.2
@@ -116,7 +116,7 @@ class Ended:
     error: str | None
 
 
-#: Told the progress, and the run that has just ended, if it is one.
+#: Called with the progress, and with the run that has just ended, if there is one.
 Listener = Callable[[Progress, Ended | None], None]
 
 

@@ -33,7 +33,7 @@ from gridsched.version import __version__
 #: So many packets wait for each thread of the cluster.
 _PER_THREAD = 3
 _CONNECT_S = 15
-#: For so long a scheduler may be gone, or workers be missing, before it is told [s], and by default at all.
+#: How long a scheduler or workers may be missing before this is reported, and by default at all [s].
 _REPORTED_AFTER_S = 30.0
 DEFAULT_WAIT_S = 600.0
 #: The number of threads is asked for at most so often [s].
@@ -41,7 +41,7 @@ _ASK_S = 0.5
 
 
 class Patience:
-    """Waits for a cluster with which nothing can be done at the moment: tells it once, then gives up.
+    """Waits for a cluster that does not respond at the moment: reports this once, then gives up.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _connect(address: str) -> Any:
             f"--dask {address}: Dask's configuration names no certificate of this client; set "
             "distributed.comm.tls.ca-file, .client.cert and .client.key (docs/clusters.md)."
         )
-    # what it says of a scheduler that is gone is told in one line of ours
+    # one line of ours replaces its own reports of a missing scheduler
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
@@ -296,7 +296,7 @@ _of_thread = threading.local()
 
 
 def do_runs(jobs: Sequence[Job], inputs: Mapping[str, tuple[str, bytes]], timeout_s: float | None) -> list[Answer]:
-    """Do runs on a worker of the cluster; return what is said of each.
+    """Do runs on a worker of the cluster; return their answers.
 
     Each thread of the worker has a process of its own for them, which outlives the call.
     """

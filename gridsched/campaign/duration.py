@@ -83,7 +83,7 @@ def estimate(study: Study, number: int, timeout_s: float | None = None, *, trust
     Raises
     ------
     NotTrusted
-        If the study has such schedulers, and nobody trusts it.
+        If the study has such schedulers, and is not trusted.
     """
     check_programs(f"Study {study.name!r}", study.programs(), trust=trust)
     inputs = {file.sha256: file.path.resolve() for file in study.inputs.values()}

@@ -27,7 +27,7 @@ from gridsched.runs.study_document import StudyDocument, parse_document
 from gridsched.runs.study_inputs import InputFile, file_digest
 from gridsched.runs.study_schedulers import CustomDefinitions
 
-#: Larger files are no studies.
+#: Larger files are not studies.
 _MOST_BYTES = 1 << 26
 
 
@@ -125,7 +125,7 @@ def check_programs(what: str, schedulers: Iterable[Scheduler], *, trust: bool) -
     Raises
     ------
     NotTrusted
-        If there is one, and nobody trusts the file.
+        If there is one, and the file is not trusted.
     """
     if not trust and (named := [repr(each) for each in schedulers if each.traits.external]):
         raise NotTrusted(

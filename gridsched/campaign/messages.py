@@ -32,7 +32,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class WorkerConfig:
-    """What a worker is told at its start.
+    """The settings that a worker receives at its start.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class WorkerConfig:
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker is told about a run.
+    """The description of a run that a worker receives.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class AnswerKind(Enum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker says.
+    """The answer of a worker.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Answer:
 
     @classmethod
     def of(cls, row: RunRow, *, with_row: bool = True, is_last: bool = False) -> Answer:
-        """Return what is said of a run that has ended with a row."""
+        """Return the answer for a run that has ended with a row."""
         kept, follows = row if with_row else None, "follows_from" in row["provenance"]
         return cls(AnswerKind.ENDED, row["status"], row["error"], kept, is_last=is_last, follows=follows)
 
@@ -139,7 +139,7 @@ def ended_row(
     *,
     metrics: Mapping[str, MetricValue] | None = None,
     timing: Mapping[str, float] | None = None,
-    told: Mapping[str, Any] | None = None,
+    further: Mapping[str, Any] | None = None,
 ) -> RunRow:
     """Return the row of a run that has ended.
 
@@ -154,7 +154,7 @@ def ended_row(
         What repeats exactly.
     timing : mapping, optional
         Wall times [s].
-    told : mapping, optional
+    further : mapping, optional
         What goes into the provenance beside versions: warnings, say.
     """
     return {
@@ -163,7 +163,7 @@ def ended_row(
         "error": None if error is None else shorten(" ".join(error.split())),
         "metrics": dict(metrics or {}),
         "scenario": job.scenario,
-        "provenance": {**versions(), "warnings": [], **(told or {})},
+        "provenance": {**versions(), "warnings": [], **(further or {})},
         "timing": {
             **(timing or {}),
             "total_s": total_s,

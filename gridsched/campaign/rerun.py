@@ -129,7 +129,7 @@ def _admitted(store: Store, run_id: str) -> tuple[RunRow, Job, dict[str, Path]]:
     if policies and not store.trust:
         raise not_trusted("To repeat a run", policies.values())
     programs = []
-    with contextlib.suppress(InputError):  # the repetition tells what is wrong with it
+    with contextlib.suppress(InputError):  # the repetition reports what is wrong with it
         programs = [make_scheduler(spec.scheduler.id, spec.scheduler.parameters)]
     check_programs(f"Run {stored['run_id'][:8]}", programs, trust=store.trust)
     text = json.dumps(stored["scenario"])

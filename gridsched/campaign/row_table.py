@@ -35,7 +35,7 @@ _CHUNK = 2000
 FILE_ROWS = 2000
 #: A Parquet file, as if it had 64 KiB at least, unpacks to at most so many times its size.
 _UNPACKED = 1000
-#: Key of a file's metadata that says which part of which rows it is.
+#: Key of a file's metadata that specifies which part of which rows it is.
 _PART = "gridsched.part"
 _PREFIX = "rows-"
 
@@ -80,7 +80,7 @@ def _number(value: Any) -> Any:
 def table_of(rows: Iterable[RunRow], damage: list[str]) -> pa.Table:
     """Return rows as a table; they are taken in portions, so memory stays small.
 
-    `damage` is told, as by `joined`, which values are left out.
+    `damage` receives, as in `joined`, which values are left out.
     """
     arrow = _arrow()
     rest = iter(rows)
@@ -115,7 +115,7 @@ def _of_one_kind(name: str, values: list[Any], damage: list[str]) -> pa.Array:
         kind = arrow.string()
     lost = sum(old is not None and new is None for old, new in zip(values, kept, strict=True))
     if lost:
-        damage.append(f"{name}: {lost} of {len(values)} runs have there what is no {kind}; it is left out")
+        damage.append(f"{name}: {lost} of {len(values)} runs have there what is not a {kind}; it is left out")
     return arrow.array(kept, type=kind)
 
 
@@ -131,7 +131,7 @@ def joined(tables: Sequence[pa.Table], damage: list[str]) -> pa.Table:
     ----------
     tables : sequence of pyarrow.Table
     damage : list of str
-        Told which values are left out, because others of their column are of another kind.
+        Receives which values are left out, because others of their column are of another kind.
     """
     arrow, parts = _arrow(), list(tables)
     kinds: dict[str, set[Any]] = {}
@@ -152,7 +152,7 @@ def joined(tables: Sequence[pa.Table], damage: list[str]) -> pa.Table:
 def one_row_each(table: pa.Table) -> tuple[pa.Table, list[str]]:
     """Return the table with one row for each run, and what is wrong with the others.
 
-    A finished row goes before a failed one, a later failure before an earlier one.
+    A finished row takes precedence over a failed one, a later failure over an earlier one.
 
     Returns
     -------
@@ -212,7 +212,7 @@ def parquet_files(root: Path) -> list[Path]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a Parquet file has the content its name tells."""
+    """Whether the content of a Parquet file is the one that its name specifies."""
     try:
         digest = file_digest(path)
     except InputError:
@@ -230,7 +230,7 @@ def described_table(table: pa.Table) -> pa.Table:
 def write_parquet(table: pa.Table, root: Path) -> list[Path]:
     """Write a table into files of at most `FILE_ROWS` rows, each whole or not at all.
 
-    One damaged bit loses the rows of its file alone. Each file says of which rows it is a part,
+    One damaged bit loses the rows of its file alone. Each file names the rows of which it is a part,
     so that those of one compaction are known.
 
     Returns
@@ -258,7 +258,7 @@ def write_parquet(table: pa.Table, root: Path) -> list[Path]:
 def _write_part(table: pa.Table, root: Path) -> Path:
     temporary = root / f".rows.{os.getpid()}.tmp"
     try:
-        with open(temporary, "wb") as stream:  # pyarrow takes no path that is no text
+        with open(temporary, "wb") as stream:  # pyarrow takes no path that is not a text
             _arrow().parquet.write_table(table, stream, compression="zstd")
         target = root / f"{_PREFIX}{file_digest(temporary)[:32]}.parquet"
         with open(temporary, "rb+") as stream:
@@ -282,7 +282,7 @@ def part_of(path: Path) -> str:
     Raises
     ------
     InputError
-        If it is no Parquet file.
+        If it is not a Parquet file.
     """
     with open(path, "rb") as stream, _refusing(path):
         metadata = _arrow().parquet.read_schema(stream).metadata or {}
@@ -301,7 +301,7 @@ def _refusing(path: Path) -> Iterator[None]:
 
 
 def lost_rows(path: Path) -> str:
-    """Return in words how many rows a damaged Parquet file had, as far as it still says so."""
+    """Return in words how many rows a damaged Parquet file had, if this can still be read."""
     with contextlib.suppress(OSError, ValueError, MemoryError):
         with open(path, "rb") as stream:
             number = _arrow().parquet.read_metadata(stream).num_rows
@@ -320,7 +320,7 @@ def read_parquet(path: Path) -> pa.Table:
     InputError
         If it unpacks to more than `_UNPACKED` times its size.
     ValueError
-        If it is no Parquet file.
+        If it is not a Parquet file.
     """
     parquet = _arrow().parquet
     with open(path, "rb") as stream:

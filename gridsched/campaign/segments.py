@@ -1,7 +1,7 @@
 """Append-only files of checksummed JSON lines, one for each process that writes to a store.
 
 A line is ``{"crc32":"9a3b01ff","row":{...}}``; the checksum is that of the row's text. The name of
-a segment tells its machine and process, so that others can tell a finished segment from one that
+a segment contains its machine and process, so that others can distinguish a finished segment from one that
 still grows; of another machine, it counts as finished when it has been quiet for an hour. Locks
 would say no more: on some shared file systems they end at the machine, and between making a file
 and locking it there is a gap. A writer whose segment was compacted all the same notices it and
@@ -153,10 +153,10 @@ def read_segment(path: Path, begin: int = 0) -> Iterator[tuple[Line | Damage, in
     Raises
     ------
     InputError
-        If it is no regular file.
+        If it is not a regular file.
     """
     if path.exists() and not path.is_file():  # a pipe would be read for ever
-        raise InputError(f"{path}: is no regular file; move it out of the store.")
+        raise InputError(f"{path}: is not a regular file; move it out of the store.")
     try:
         with open(path, "rb") as stream:
             stream.seek(begin)
@@ -290,7 +290,7 @@ def cannot_write(path: Path, error: OSError) -> InputError:
 
 @cache
 def this_machine() -> str:
-    """Return what tells this machine, since its last start, from all others."""
+    """Return what distinguishes this machine, since its last start, from all others."""
     host = re.sub(r"[^\w.-]", "_", socket.gethostname())
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]

@@ -93,7 +93,7 @@ class Store:
             content = json.loads(marker.read_bytes())
         except (FileNotFoundError, NotADirectoryError):
             raise InputError(
-                f"{path}: is no store: it has no file store.json. 'gridsched study run STUDY "
+                f"{path}: is not a store: it has no file store.json. 'gridsched study run STUDY "
                 "--store DIR' makes one in a new or empty folder."
             ) from None
         except OSError as error:
@@ -126,9 +126,9 @@ class Store:
         try:
             if not marker.exists():
                 if root.exists() and not root.is_dir():
-                    raise InputError(f"{path}: is no folder.")
+                    raise InputError(f"{path}: is not a folder.")
                 if root.is_dir() and any(not _is_ours(each.name) for each in root.iterdir()):
-                    raise InputError(f"{path}: is no store, and not empty. Give a new or an empty folder.")
+                    raise InputError(f"{path}: is not a store, and not empty. Give a new or an empty folder.")
                 root.mkdir(parents=True, exist_ok=True)
                 temporary = _new_marker(root)
                 with contextlib.suppress(FileExistsError):  # of two processes at once, one wins
@@ -367,7 +367,7 @@ class Store:
         """Return the study of that name, or the one that was run last.
 
         Its policies are imported only if the store is trusted. Copies of its files that are
-        damaged are told in `damaged_studies`.
+        damaged are listed in `damaged_studies`.
 
         Raises
         ------

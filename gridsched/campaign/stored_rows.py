@@ -49,7 +49,7 @@ class StoredRows:
         return sorted((self._root / "segments").glob("*.jsonl"))
 
     def statuses(self) -> dict[str, str]:
-        """Return run id -> status; a row that says finished goes before one that does not."""
+        """Return run id -> status; a row with status finished takes precedence over others."""
         self.damage = []
         lines = [(line.run_id, line.status) for line in self._segment_lines(self.segments())]
         statuses: dict[str, str] = {}
@@ -81,7 +81,7 @@ class StoredRows:
         Parameters
         ----------
         segments : sequence of Path
-            Those that `table` was told last.
+            The segments that `table` received last.
         """
         folder = self._root / "damaged"
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
@@ -142,7 +142,7 @@ class StoredRows:
 
 
 def _is_row(row: Any) -> TypeGuard[RunRow]:
-    """Whether what a line says, whose checksum may be right all the same, has the form of a row."""
+    """Whether a line, whose checksum may be right all the same, has the form of a row."""
     if not isinstance(row, dict) or not isinstance(row.get("error"), str | None):
         return False
     parts = [row.get(name) for name in ("metrics", "timing", "scenario", "provenance")]
@@ -160,7 +160,7 @@ def _is_row(row: Any) -> TypeGuard[RunRow]:
 
 
 def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value, {}]  # the table is no number
+    return value if isinstance(value, list) else [value, {}]  # the table is not a number
 
 
 def _is_value(name: str, value: Any) -> bool:
@@ -172,7 +172,7 @@ def _is_value(name: str, value: Any) -> bool:
 
 
 def _are_all_parts(parts: Sequence[str]) -> bool:
-    """Whether files are all of one compaction, by what `part_of` says; or there is none."""
+    """Whether files are all of one compaction, according to `part_of`; or there is none."""
     if not parts:
         return True
     number, rows = len(parts), parts[0].partition(" ")[2]

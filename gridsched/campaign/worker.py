@@ -47,7 +47,7 @@ def perform(
     timeout_s: float | None,
     begin: Callable[[float | None], None] = lambda limit_s: None,
 ) -> tuple[RunRow, RunResult | None]:
-    """Do one run; whatever goes wrong in it becomes a failed row.
+    """Do one run; any error in it becomes a failed row.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def perform(
     timeout_s : float or None
         Wall time after which SimGrid is ended [s].
     begin : callable, optional
-        Told after how much more wall time [s] the caller has to end this process: a policy that
+        Called with the additional wall time [s] after which the caller has to end this process: a policy that
         decides in this process may not give in otherwise.
 
     Returns
@@ -113,10 +113,10 @@ def _executed(
     series = series_of_notes(trace)
     if (step_s := spec.settings.series_step_s) is not None:
         series |= _series(result, step_s)
-    told: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
+    further: dict[str, Any] = {"warnings": list(trace.platform.warnings)}
     if trace.delegated_to:
-        told["delegated_to"] = trace.delegated_to
-    row = ended_row(job, time.perf_counter() - began, metrics=metrics, timing=result.timing, told=told)
+        further["delegated_to"] = trace.delegated_to
+    row = ended_row(job, time.perf_counter() - began, metrics=metrics, timing=result.timing, further=further)
     if series:
         row["series"] = series
     return row, result
@@ -141,7 +141,7 @@ def _optimized(maker: ScenarioMaker, job: Job, spec: RunSpec, began: float) -> R
 
     plan = optimize(maker.optimization(spec))
     total_s = time.perf_counter() - began
-    return ended_row(job, total_s, metrics=plan.metrics(), timing=plan.timing, told={"warnings": list(plan.notes)})
+    return ended_row(job, total_s, metrics=plan.metrics(), timing=plan.timing, further={"warnings": list(plan.notes)})
 
 
 def _insistently(scenario: Any) -> RunResult:

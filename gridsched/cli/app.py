@@ -55,7 +55,7 @@ _COMMANDS: plugins.Table[str, plugins.Command] = plugins.Table(
 
 
 class _PlainFlags:
-    """A command whose help says nothing of the type of flags, ``--help`` among them."""
+    """A command whose help does not mention the type of flags, such as ``--help``."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of the command."""

@@ -20,7 +20,7 @@ from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 from gridsched.workloads.traces.formats import format_of
 
-#: What is compared where nobody names schedulers.
+#: The schedulers of a comparison that names none.
 DEFAULT_SCHEDULERS = "easy_backfilling,conservative_backfilling,slurm"
 #: More draws are refused.
 MOST_DRAWS = 1000

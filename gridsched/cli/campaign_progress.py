@@ -26,7 +26,7 @@ _PLAIN_EVERY_S = 30.0
 
 
 class Quiet:
-    """Says nothing, except what is damaged in the store."""
+    """Reports nothing, except what is damaged in the store."""
 
     _last: CampaignProgress | None = None
 

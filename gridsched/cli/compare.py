@@ -1,4 +1,4 @@
-"""``gridsched compare``, and what is said of energy, budgets and boots beside its table."""
+"""``gridsched compare``, and its lines on energy, budgets and boots beside the table."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _that_take(base: LoadedScenario, ids: Sequence[str]) -> list[str]:
         try:
             check(replace(base, scheduler=id))
             takers.append(id)
-        except InputError as error:  # it says itself what it does not take
+        except InputError as error:  # its own message names what it does not take
             refusals[id] = error
     if not takers:
         raise next(refusals[id] for id in default_ids(workload_kinds(base)) if id in refusals)
@@ -200,7 +200,7 @@ def sort_metric(id: str | None, own: Sequence[Metric] = ()) -> Metric | None:
     metrics = {**METRICS} | {each.id: each for each in own}
     if id not in metrics or metrics[id].better is None:
         legal = [name for name, metric in metrics.items() if metric.better is not None]
-        raise InputError(f"--sort {id!r}: is no metric with a best. {did_you_mean(id, legal)}")
+        raise InputError(f"--sort {id!r}: is not a metric with a best. {did_you_mean(id, legal)}")
     return metrics[id]
 
 
@@ -303,7 +303,7 @@ def free_boots(rows: Iterable[Mapping[str, Any]]) -> str | None:
         return None
     return (
         f"{', '.join(ids)}: hosts boot in 0 s and for 0 J here. On a log's machine --boot S:W and "
-        "--shutdown S:W say what it takes, in a platform the properties boot_time_s and "
+        "--shutdown S:W set time and power, in a platform the properties boot_time_s and "
         "shutdown_time_s."
     )
 

@@ -1,4 +1,4 @@
-"""``gridsched workload import`` and ``convert``, and what ``describe`` tells of parallel jobs."""
+"""``gridsched workload import`` and ``convert``, and the section of ``describe`` on parallel jobs."""
 
 from __future__ import annotations
 
@@ -48,9 +48,11 @@ class LogOptions:
 
 @dataclass
 class LogConversion:
-    """The log that a command reads, and how it tells of what was left out, as options."""
+    """The log that a command reads, and how it reports what was left out, as options."""
 
-    log: Annotated[Path, typer.Argument(metavar="FILE", help=f"Log: {endings()}; also with .gz at the end.")]
+    log: Annotated[
+        Path, typer.Argument(metavar="FILE", help=f"Log of jobs ({endings()}; also compressed, with .gz at the end).")
+    ]
     report: Annotated[
         Path | None,
         listed_with_outputs(
@@ -103,7 +105,7 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
         _refuse_empty(jobs, "describe")
         return jobs
     check_kind(workload)
-    options.refuse(set(options.given), workload, "this workload is no trace")
+    options.refuse(set(options.given), workload, "this workload is not a trace")
     parameters = read_generator(workload) if workload.suffix.lower() == ".toml" else None
     return draw_rigid_jobs(parameters) if isinstance(parameters, RigidJobs) else None
 
@@ -119,7 +121,7 @@ def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any], power: str | No
     Raises
     ------
     InputError
-        If `power` is no power of a node.
+        If `power` is not a power of a node.
     """
     busy_w = NODE_POWER_W[1]
     if power is not None:

@@ -19,7 +19,7 @@ from gridsched.files.csv_files import csv_text
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
 
-#: A cell of a megabyte that is quoted in a message would hide what the message says.
+#: A quoted cell of a megabyte would hide the rest of its message.
 LONGEST_LINE = 1000
 
 #: Declares an option of what is written and printed.

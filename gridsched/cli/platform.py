@@ -22,7 +22,7 @@ from gridsched.model.platform import Platform
 from gridsched.platform_io import xml_edit
 from gridsched.platform_io.check import check_platform_file, with_deployment, with_inspection
 from gridsched.platform_io.hostlists import fold_hostlist
-from gridsched.platform_io.overrides import PowerOverride, last_match, with_power
+from gridsched.platform_io.overrides import PowerOverride, last_match, with_power, with_unit_power
 from gridsched.platform_io.recipe import PlatformRecipe, parse_pstates
 from gridsched.platform_io.slurm_conf import read_slurm_conf
 from gridsched.platform_io.xml_reader import read_platform
@@ -41,14 +41,14 @@ _WITHOUT_EFFECT = {"force", "json", "quiet", "help"}
 
 
 def _quantity(text: str, kind: Kind) -> float:
-    """Return one value; speeds and times may lack their unit, which help or name tells."""
+    """Return one value; speeds and times may lack their unit, which the help or the name states."""
     if kind == "watts":
         return float(text)
     value, has_unit = parse_quantity(text.strip(), kind)
     if not has_unit and kind == "bandwidth":
         raise ValueError(f"{text!r} needs a unit, as 125MBps")
     if not value >= 0 or (kind == "bandwidth" and value == 0):
-        raise ValueError(f"{text!r} is not allowed; a positive value is")
+        raise ValueError(f"{text!r} is not allowed; give a positive value")
     return value
 
 
@@ -59,7 +59,7 @@ def _list(text: str, kind: Kind, separator: str = ",") -> tuple[float, ...]:
 def _range(text: str, kind: Kind) -> tuple[float, float]:
     values = _list(text, kind, ":")
     if len(values) > 2 or (len(values) == 1 and kind != "watts"):
-        raise ValueError(f"{text!r} is no range; LO:HI is allowed")
+        raise ValueError(f"{text!r} is not a range; write LO:HI")
     return values[0], values[-1]
 
 
@@ -98,6 +98,12 @@ _OPTIONS = {
     "off_power_w": _Option("Power while off, in W.", float),
     "embodied_kg": _Option("Embodied carbon of a host, in kg CO2e.", float),
     "lifetime_years": _Option("Years over which it is spread.", float),
+    "memory": _Option("Memory of each host, such as 64G."),
+    "resources": _Option("What else jobs may take of each host, for example gpu:4."),
+    "unit_power": _Option(
+        "Power in W of a unit of these that is free, and of one that a job has, on hosts that have it: "
+        "NAME:IDLE:BUSY,..., for example gpu:25:300,memory:0.1:0.4 (memory by GiB)."
+    ),
     "pstates": _Option("Speed and power factors, for example '1:1;0.8:0.6'.", read=parse_pstates),
     "cores": _Option("Cores of each host; default 1.", int),
     "clusters": _Option(
@@ -148,7 +154,7 @@ def _filled(record: type[T], options: Any) -> T:
     Raises
     ------
     InputError
-        If an option is no quantity of its kind.
+        If an option is not a quantity of its kind.
     """
     keys, values = {field.name for field in fields(cast(Any, record))}, {}
     for name, option in _OPTIONS.items():
@@ -176,7 +182,8 @@ def from_table(
 
     TABLE is a Green500 or TOP500 list (CSV, TSV, XLS, XLSX; columns and units are recognized) or a
     table in gridsched's own format: name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,
-    off_power_w,cluster,cores,embodied_kg,lifetime_years] in flop/s, flop/J, W and kg CO2e.
+    off_power_w,cluster,cores,embodied_kg,lifetime_years,memory,resources,unit_power] in flop/s, flop/J, W
+    and kg CO2e.
 
     Examples
     --------
@@ -225,7 +232,16 @@ def from_slurm(
             "last one counts.",
         ),
     ] = None,
-    speed: Annotated[str, typer.Option(help="Of a core, as 1Gf; default 1 Gflop/s, as for logs.")] = "1Gf",
+    unit_power: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[PATTERN=]NAME:W:W",
+            help="Power in W of a GPU or another generic resource, free and with a job, and of a GiB of memory, for "
+            "example gpu:25:300,memory:0.1:0.4, on all nodes that have it, or on those whose names fit the pattern; "
+            "repeatable, the last one counts.",
+        ),
+    ] = None,
+    speed: Annotated[str, typer.Option(help="Speed of a core, such as 1Gf; default 1 Gflop/s, as for logs.")] = "1Gf",
     force: ForceOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -238,7 +254,8 @@ def from_slurm(
     --------
     gridsched platform from-slurm examples/live_slurm.conf -o machine.xml
 
-    gridsched platform from-slurm examples/scontrol.txt --power 95:110:350 --power 'gpu*=180:200:900' -o gpus.xml
+    gridsched platform from-slurm examples/scontrol.txt --power 95:110:350 --power 'gpu*=180:200:500'
+    --unit-power gpu:25:300,memory:0.1:0.4 -o gpus.xml
     """
     table = Path(partitions) if partitions is not None else Path(output).with_suffix(".toml")
     check_targets({"-o": [Path(output)], "--partitions": [table]}, [Path(each) for each in files], force=force)
@@ -252,7 +269,8 @@ def from_slurm(
     if given.is_none or given.clamps is not None:
         raise InputError("--power: powers of nodes in W are allowed here, as 95:110:350 or 'gpu*=180:200:900'.")
     typical = [host.name for host in machine.hosts if last_match(given.items, host.name) is None]
-    machine, text = with_power(machine, given), partition_table(conf)
+    machine = with_unit_power(with_power(machine, given), unit_power or ())
+    text = partition_table(conf)
     write_platform(machine, output, command=command_line(ctx), force=force)
     write_whole(table, text, force=force)
     notes = [*conf.notes, *machine.warnings]

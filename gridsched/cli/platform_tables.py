@@ -83,7 +83,7 @@ def report_as_dict(report: PlatformReport) -> dict[str, Any]:
 
 
 def _print_network(out: Console, report: PlatformReport) -> None:
-    """Print how many links there are, and the ways between clusters."""
+    """Print how many links there are, and the routes between clusters."""
     links, routes = report.links, report.routes
     if not links:
         return
@@ -133,7 +133,7 @@ def _host_as_dict(host: Host) -> dict[str, Any]:
 
 
 def _alike_rows(rows: list[tuple[Host, str]], platform: Platform) -> list[dict[str, Any]]:
-    """Return the rows of the table; neighbours that differ in name only share one.
+    """Return the rows of the table; neighbors that differ in name only share one.
 
     `rows` are the computing hosts of the platform, each with its cluster.
     """

@@ -19,7 +19,7 @@ from gridsched.runs.run import RunResult, run
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 
-#: How groups of jobs are told of.
+#: How groups of jobs are named.
 _GROUP_COLUMNS = (
     Column("jobs", "jobs", "number"),
     Column("core_hours", "core\nhours", "rounded"),

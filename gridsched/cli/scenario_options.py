@@ -125,7 +125,7 @@ class SchedulerParameters:
 
 @contextmanager
 def _time_limit(timeout_s: float | None) -> Iterator[None]:
-    """End what reads platform and workload after a wall time [s]; an illegal one is refused later."""
+    """End the reading of platform and workload after a wall time [s]; a wrong limit is refused later."""
 
     def end(*_: object) -> None:
         raise SimulationError(f"Reading platform and workload: ended after the time-out of {timeout_s:g} s.")

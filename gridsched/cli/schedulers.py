@@ -80,7 +80,7 @@ def schedulers(
 
 
 def _explanation(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what the documentation of a scheduler says beside its summary, and an example."""
+    """Return the documentation of a scheduler after its summary, and an example."""
     bases = [_sections(cls) for cls in scheduler_class(row["id"]).__mro__ if cls.__doc__]
     meanings = {name: text for each in reversed(bases) for name, text in _meanings(each.get("Parameters", ""))}
     paragraphs = [bases[0][""].partition("\n\n")[2], bases[0].get("Notes", "")]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gridsched.runs.study import Study
 
 RunFilter = Callable[[Mapping[str, Any]], bool]
-#: Of failed runs so many different errors are told.
+#: The largest number of different errors of failed runs that are shown.
 _SHOWN_ERRORS = 5
 
 study_app = command_group()
@@ -41,7 +41,7 @@ TimeoutOption = Annotated[
 @study_app.command("check")
 def check(
     study: StudyArgument,
-    samples: Annotated[int, typer.Option(help="Runs to time for the estimate; 0 times none.", min=0)] = 6,
+    samples: Annotated[int, typer.Option(help="Number of runs that are timed for the estimate; 0: none.", min=0)] = 6,
     workers: Annotated[int | None, typer.Option(help="Processes to estimate for; default: all CPUs.", min=1)] = None,
     timeout_s: TimeoutOption = None,
     trust: TrustOption = False,
@@ -135,14 +135,14 @@ def _axes_text(axes: dict[str, Any]) -> str:
 def run(
     study: StudyArgument,
     store: Annotated[Path, typer.Option(help="Folder that keeps the results.")],
-    workers: Annotated[int | None, typer.Option(help="Processes; default: one for each CPU.", min=1)] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes; default: one for each CPU.", min=1)] = None,
     only: Annotated[
-        str | None, typer.Option(metavar="EXPR", help="Runs to do, for example \"scheduler == 'lecsa'\".")
+        str | None, typer.Option(metavar="EXPR", help="Runs to execute, for example \"scheduler == 'lecsa'\".")
     ] = None,
     timeout_s: TimeoutOption = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Repeat failed runs.")] = False,
     records: Annotated[bool, typer.Option("--records", help="Keep task and host records of every run.")] = False,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler: tcp://host:8786.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler, as tcp://host:8786.")] = None,
     dask_wait_s: Annotated[
         float,
         typer.Option(min=0.1, metavar="S", help=("End after Dask has had no scheduler or no worker for this time.")),
@@ -224,7 +224,7 @@ def _check_timeout(timeout_s: float | None) -> None:
 @study_app.command("rerun")
 def rerun(
     store: StoreArgument,
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, or its beginning.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, or the beginning of it.")],
     timeout_s: TimeoutOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,
@@ -271,7 +271,7 @@ def rerun(
 @study_app.command("view")
 def view(
     store: StoreArgument,
-    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, or its beginning.")],
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID", help="Id of the run, or the beginning of it.")],
     output: PageOption,
     timeout_s: TimeoutOption = None,
     trust: TrustOption = False,

@@ -133,7 +133,7 @@ def reproduce(
 ) -> None:
     """Run a study, write its report, and compare its paper's claims with our runs.
 
-    'known' is no study: it compares our results with published ones on available inputs, and queues
+    'known' is not a study: it compares our results with published ones on available inputs, and queues
     with theory. Cases whose input is not in --inputs are skipped, with the source of the input.
 
     If interrupted, the same command continues. Exit status: 0 fine; 1: runs failed, a claim has no
@@ -257,7 +257,7 @@ def with_store(path: Path, trust: bool, act: Callable[[Store], T]) -> T:
     Raises
     ------
     NotTrusted
-        If they have to, and nobody says that they may.
+        If they have to, without permission.
     """
     from gridsched.campaign.store import Store
 
@@ -275,7 +275,7 @@ def found_study(name: str, timeout_s: float | None = None, *, trust: bool) -> St
     Raises
     ------
     NotTrusted
-        If it has some, and nobody says that it may be run.
+        If it has some, and it may not be run.
     """
     from gridsched.runs.study import Study
 
@@ -347,7 +347,7 @@ def judged(results: StudyResults) -> tuple[list[Finding], list[Reading]]:
 def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
     """Tell of every claim that is not settled; return whether there is none.
 
-    With fewer replicates than the study asks for, what is missed is told, and settled.
+    With fewer replicates than the study requests, what is missed is reported, and settled.
     """
     from gridsched.reproduction.claims import NO_DATA
 
@@ -356,7 +356,7 @@ def is_settled(results: StudyResults, findings: Sequence[Finding]) -> bool:
         say(f"claim {finding.claim.id}: {finding.problem}")
     run, planned = results.study.replicates, results.study.planned_replicates
     if run < planned and open_ones:
-        say(f"{run} of the study's {planned} replicates: what they miss is no failure.")
+        say(f"{run} of the study's {planned} replicates: what they miss is not a failure.")
         open_ones = [finding for finding in open_ones if finding.verdict == NO_DATA]
     return not open_ones
 

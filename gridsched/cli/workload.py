@@ -217,7 +217,7 @@ def describe(
     check_targets({"--plot": figure_files(plot)}, [*input_files(workload), files], force=force)
     jobs = described_jobs(workload, options.trace)
     if power is not None and jobs is None:
-        raise InputError(f"{workload}: --power has no effect: this workload is no trace. Leave it out.")
+        raise InputError(f"{workload}: --power has no effect: this workload is not a trace. Leave it out.")
     system = None if jobs is not None else read_system_workload(workload)
     subject: JobTable | Tasks | SystemWorkload
     of: Subject

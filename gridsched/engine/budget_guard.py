@@ -18,7 +18,7 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.system import System
 from gridsched.policy.base import Traits
 
-#: What the budget says of a placement: yes; that it begins in a later period; that it is too much.
+#: The budget's answers to a placement: yes; it begins in a later period; it is too much.
 FITS, BEGINS_LATER, EXCEEDS = 0, 1, 2
 
 
@@ -51,7 +51,7 @@ class BudgetGuard:
 
     @property
     def refuses(self) -> bool:
-        """Whether the present period's budget has a limit that nobody may exceed."""
+        """Whether the present period's budget has a limit that no decision may exceed."""
         return self._limits or self._account.refuses
 
     def apply_traits(self, traits: Traits) -> None:

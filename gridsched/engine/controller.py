@@ -1,6 +1,6 @@
 """The pure state machine between events and the policy: no clock, no simulator, no I/O.
 
-A driver tells it what happened (`Controller.step`) and carries out the commands it returns. In one
+A driver reports to it what happened (`Controller.step`) and carries out the commands it returns. In one
 instant finishes, host changes, submissions and wakes are applied in this order, then by id; then
 the policy is asked, its decisions are checked and applied, and free cores take the next tasks.
 Where each event is one by itself (`Rules.mapping_events`), an instant is a row of such steps.
@@ -182,7 +182,7 @@ class Controller:
         return list(self._run.is_on)
 
     def what_is_left(self, why_not: str = NOTHING_TO_COME) -> str:
-        """Return a sentence that names the tasks without a final state, and says `why_not`."""
+        """Return a sentence that names the tasks without a final state, and gives the reason `why_not`."""
         return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules, why_not)
 
     def step(self, now: float, finished: Sequence[Execution | Transfer]) -> list[Command]:
@@ -263,7 +263,7 @@ class Controller:
         """Do as `step` does, but ask who drives it instead of the policy.
 
         Yields each state in which the policy would be asked for a schedule, is sent the decisions,
-        and returns the commands. Whoever answers neither observes events nor delegates.
+        and returns the commands. The caller who answers neither observes events nor delegates.
         """
         self.now = now
         commands: list[Command] = []
@@ -310,7 +310,7 @@ class Controller:
     def _apply_instant(self, now: float, ended: Sequence[Execution | Transfer]) -> tuple[bool, int] | None:
         """Apply what happens; return whether an event is due and the first new task, or None.
 
-        None: nobody is to be asked any more.
+        None: no scheduler is to be asked any more.
         """
         account, run, dispatch = self._account, self._run, self._dispatch
         dispatch.commands = []
@@ -375,7 +375,7 @@ class Controller:
             time = run.next_start
         if self._outages is not None and self._outages.next_time < time:
             time = self._outages.next_time
-        # submissions are no instants where nobody looks before the next mapping event
+        # submissions are no instants if no one looks before the next mapping event
         if not (self._events.exist and self._calls.trigger == "event"):
             time = min(time, self._submissions.next_time)
         time = min(time, self._events.next_time)
@@ -400,7 +400,7 @@ class Controller:
         return self._submissions.take(self.now) or news
 
     def _end_run(self, state: TaskState) -> None:
-        """Give every task its final state; what computes goes on only up to a horizon's tasks."""
+        """Give every task its final state; at a horizon, running tasks continue to their ends."""
         if state == TaskState.KILLED:
             for execution in self._run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
@@ -458,7 +458,7 @@ class Controller:
     def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).
 
-        A driver that had true run times other than the estimates says so.
+        A driver whose true run times differ from the estimates states this.
         """
         account, budget = self._account, self.system.rules.budget
         trace = Trace(

@@ -109,7 +109,7 @@ class DecisionHandlers:
         """Apply a decision at `now` [s], or say why it is not allowed."""
         handler = self._handlers.get(decision.__class__)
         if handler is None:
-            return f"{decision!r} is no decision; see gridsched.policy.decisions", None, None
+            return f"{decision!r} is not a decision; see gridsched.policy.decisions", None, None
         if decision.__class__ in _OF_ONE:
             task, host = getattr(decision, "task", None), getattr(decision, "host", None)
             if (refusal := self._unknown(task, host)) is not None:
@@ -344,7 +344,7 @@ class DecisionHandlers:
             start = planned.next_start
             task, hosts, pstate = planned.take()
             if run.state_of[task] != VIRTUAL or task in run.held:
-                continue  # it has gone another way, or waits for others
+                continue  # it has been taken elsewhere, or waits for others
             hosts, parts = ascending(hosts)
             refusal = self._validator.places(task, hosts, parts, pstate)
             if refusal is None:
@@ -484,7 +484,7 @@ def plan_arrays(decision: Plan, *, has_starts: bool) -> tuple[str | None, dict[s
 
 
 def no_whole_numbers(**named: object) -> str | None:
-    """Say that something, by its name, is no whole number; None if all are."""
+    """Say that something, by its name, is not a whole number; None if all are."""
     for name, number in named.items():
         try:
             index(number)  # type: ignore[arg-type]

@@ -117,7 +117,7 @@ class Dispatch:
         state_of[execution.task] = FINISHED
         run.open_tasks -= 1
         task = run.common.popleft()
-        while state_of[task] != VIRTUAL:  # it has gone another way
+        while state_of[task] != VIRTUAL:  # it has been taken elsewhere
             task = run.common.popleft()
         run.n_virtual -= 1
         state_of[task] = RUNNING
@@ -334,7 +334,7 @@ class Dispatch:
         Only hosts on which something has happened are looked at.
         """
         run, pstate = self._run, self._parked_pstate
-        assert pstate is not None  # else nobody asks
+        assert pstate is not None  # no one asks otherwise
         happened = sorted(set(run.journal[self._read :]))
         for host in happened:
             if host in run.switching_w:

@@ -2,7 +2,7 @@
 
 Everything comes from the power model and observed times, never from SimGrid's meter, so that both
 drivers decide alike (paper 000, eq. 1; algorithms B5 and B7). A joule counts what
-`EnergyBudget.weights` says of the time at which it is drawn.
+`EnergyBudget.weights` specifies for the time at which it is used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EnergyAccount:
     ready_times : ReadyTimes
         What the fixed queues will draw.
     powers : HostPowers
-        What the hosts draw; told of the speeds that change with time.
+        The power of the hosts; it is notified when their speeds change.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ class EnergyAccount:
     def records(self) -> NDArray[np.void]:
         """Return all periods so far, the present one included, as an array of `PERIOD`.
 
-        `carried_over_energy` of the trace tells what was carried over.
+        `carried_over_energy` of the trace contains the amounts that were carried over.
         """
         rows = list(self._closed)
         if self._period >= 0 and self._time > self.period_start:

@@ -1,4 +1,4 @@
-"""What happens at which time: timers, mapping events, profiles of hosts; and what is said of a run that stops early."""
+"""What happens at which time: timers, mapping events, profiles of hosts; and messages about a run that stops early."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _events_of(host: int, profile: StateProfile) -> Iterator[tuple[float, int, f
 
 
 def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rules, why_not: str) -> str:
-    """Return a sentence that names tasks without a final state, ten at most, and says `why_not`."""
+    """Return a sentence that names tasks without a final state, ten at most, and gives the reason `why_not`."""
     left = np.flatnonzero(run.states < FINISHED)
     names = ", ".join(str(label) for label in tasks.labels[left[:_MOST_NAMED]])
     if len(left) > _MOST_NAMED:

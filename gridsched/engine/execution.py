@@ -130,7 +130,7 @@ class Transfer:
     begin : float
         [s]
     end : float
-        Arrival [s]: as a lone transfer, until the driver says when it is.
+        Arrival [s]: as a lone transfer, until the driver reports it.
     outcome : int
         `UNENDED`.
     """

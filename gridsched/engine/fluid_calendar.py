@@ -43,7 +43,7 @@ class FluidCalendar:
         self._rates: dict[Execution, float] | None = {}
 
     def take(self, command: Command) -> None:
-        """Begin or stop what a command says; others have no part in this."""
+        """Begin or stop an execution as a command specifies; others have no part in this."""
         if isinstance(command, Execution):
             run = self._runs.begin(command)
             self._running[command] = run

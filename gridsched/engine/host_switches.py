@@ -71,7 +71,7 @@ class HostSwitches:
         run.switching_w.pop(host, None)
         run.host_changed(now, host)
         if self._hosts[host].shutdown_time_s and not shuts_down:
-            run.host_changed(now, host)  # the second change says that it is off already
+            run.host_changed(now, host)  # the second change reports that it is off already
         self._turn_off(host)
 
     def switch_on(self, host: int, now: float) -> None:

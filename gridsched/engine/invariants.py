@@ -209,7 +209,7 @@ def _cores_on(execution: Execution, host: int) -> int:
 
 
 def _of_shares(run: RunState, state: SharedNodesState, up: list[bool]) -> Iterator[Comparison]:
-    """Compare what nodes that are shared have left with what executions take, counted anew."""
+    """Compare what nodes that are shared have left with what executions take, counted again."""
     resources = run.resources
     assert isinstance(resources, SharedNodes)
     left = resources.amounts * np.array(up, dtype=np.int64)[:, None]

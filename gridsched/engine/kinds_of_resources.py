@@ -38,7 +38,7 @@ def resources_of(system: System, tasks: Tasks, traits: Traits, is_on: list[bool]
 
 
 def with_pools(system: System, tasks: Tasks, traits: Traits) -> System:
-    """Return a system whose platform has partitions, where jobs share nodes and nobody has divided them."""
+    """Return a system whose platform has partitions, where jobs share nodes that belong to no partition yet."""
     platform = system.platform
     shares = takes_sets(tasks, traits) and not tasks.take_whole_nodes and (platform.cores > 1).any()
     return replace(system, platform=replace(platform, partitions=platform.pools)) if shares else system

@@ -1,4 +1,4 @@
-"""The run as a policy sees it: read-only, made valid anew for each call."""
+"""The run as a policy sees it: read-only, made valid again for each call."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class LiveState(State):
 
     def _pmfs_for(self, name: str) -> ReadyPmfs:
         if self._ready_pmfs is None:
-            raise AttributeError(f"state.{name}: the run times of this run are no distributions.")
+            raise AttributeError(f"state.{name}: the run times of this run are not distributions.")
         return self._ready_pmfs
 
     def _probabilities_for(self, name: str) -> ReadyPmfs | GridMissProbabilities:
@@ -361,7 +361,7 @@ def renewed(state: LiveState, reveal: Reveal, now: float, submitted: int, only: 
 
 
 def followed(state: LiveState) -> None:
-    """Have a state made anew where it is read, after something has happened; no policy gets this."""
+    """Have a state made again where it is read, after something has happened; no policy gets this."""
     if state._views:
         state._views = {}
     if state._account is not None:

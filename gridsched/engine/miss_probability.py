@@ -116,7 +116,7 @@ class ReadyPmfs(QueueFollower):
         return np.array([self.of(host, now).mean for host in range(len(self._run.resources.cores))])
 
     def fastest(self) -> ReadyPmfs | GridMissProbabilities:
-        """Return what tells probabilities and means fastest: on one grid, where there is one."""
+        """Return the fastest computation of probabilities and means: on one grid, if there is one."""
         grid = self._estimates.grid() if self._run.resources.one_core else None
         return self if grid is None else GridMissProbabilities(self._run, self._estimates, grid)
 

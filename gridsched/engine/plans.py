@@ -211,7 +211,7 @@ class PlaceHolders:
         self._look_ahead()
 
     def __len__(self) -> int:
-        """Return how many are left, those among them whose task has gone another way."""
+        """Return how many are left, those among them whose task has been taken elsewhere."""
         return len(self._order) - self._at
 
     def _look_ahead(self) -> None:
@@ -270,7 +270,7 @@ class VirtualQueues:
         self._next[host] -= 1
 
     def has(self, host: int) -> bool:
-        """Whether entries are left for the host; their tasks may have gone another way."""
+        """Whether entries are left for the host; their tasks may have been taken elsewhere."""
         return self._next[host] < self._end[host]
 
     def hosts(self) -> list[int]:

@@ -34,7 +34,7 @@ class PolicyCalls:
     scheduler : Scheduler
         Prepared by `prepare`.
     shown : System
-        The system as a policy sees it: nothing of it tells of what is to come.
+        The system as a policy sees it: nothing in it reveals the future.
     tasks : Tasks
     rng : numpy.random.Generator
         The scheduler's own random stream.

@@ -14,7 +14,7 @@ from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.model.rules import Rules
 
-#: What `unfinished` says where nothing has been awaited for too long.
+#: The words of `unfinished` if nothing has been awaited for too long.
 NOTHING_TO_COME = "with nothing running and nothing to come"
 
 

@@ -1,7 +1,7 @@
 """When each core is ready, and with how many joules before; when the files of a task are there.
 
 A policy that maps each task at its arrival asks for it once a task, and queues may hold a whole
-day's tasks: it is kept up to date instead of made anew. Only hosts on which something happened
+day's tasks: it is kept up to date instead of made again. Only hosts on which something happened
 are looked at; an idle host's time lies in the past, and becomes `now` when it is asked for.
 """
 
@@ -160,7 +160,7 @@ class ReadyTimes(QueueFollower):
         return self._inside_j[host]
 
     def _update(self, host: int, now: float) -> None:
-        """Bring one host up to date, anew where its queue would begin in the past."""
+        """Bring one host up to date, again where its queue would begin in the past."""
         if self._on_sets or self._base[host] < now or (self._run.fixed[host] and not self._counted[host]):
             self._version[host] = -1
         self._now = now
@@ -254,7 +254,7 @@ class Staging:
                 if place not in cluster_of:
                     names = ", ".join(cluster.name for cluster in platform.clusters[:5])
                     raise InputError(
-                        f"File {files.names[f]!r} is located at {place!r}, which is no cluster or "
+                        f"File {files.names[f]!r} is located at {place!r}, which is not a cluster or "
                         f"host of {platform.name}; its clusters start with: {names}."
                     )
                 self.available[f, cluster_of[place]] = 0.0

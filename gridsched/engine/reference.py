@@ -36,7 +36,7 @@ def validates() -> bool:
 def validate_if_asked(controller: Controller) -> None:
     """Have a controller validate itself after each of its steps where the environment asks for that.
 
-    Both drivers call it before a run; a run of which nobody asks it costs nothing.
+    Both drivers call it before a run; it costs nothing for a run that does not use it.
 
     Parameters
     ----------
@@ -144,10 +144,10 @@ class Calendar:
 
 
 class KeepsEnds(Protocol):
-    """Whoever says what ends next: `Calendar`, or another in its place."""
+    """The source of the next ends: `Calendar`, or another in its place."""
 
     def take(self, command: Command) -> None:
-        """Begin what a command says."""
+        """Begin what a command specifies."""
 
     def next_instant(self, timer: float) -> tuple[float, list[Execution | Transfer]]:
         """Return the next instant [s], of which a timer [s] may be, and what ends in it."""
@@ -198,7 +198,7 @@ def _records(controller: Controller, run_times: RunTimes | None) -> Trace:
 def simulate_with_answers(
     controller: Controller, run_times: RunTimes | None, watch: Callable[[float, Sequence[Execution | Transfer]], None]
 ) -> Generator[State, Iterable[Decision], Trace]:
-    """Do as `simulate` does, but as a generator that is told what is decided.
+    """Do as `simulate` does, but as a generator that receives the decisions.
 
     Yields each state in which the policy would be asked, is sent the decisions, returns the trace.
 

@@ -111,7 +111,7 @@ class Resources(ABC):
     def takes_now(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:
         """Whether the task may lie so and could start now: quick, and never wrongly yes.
 
-        What says why not is asked afterwards.
+        The reason for a refusal is looked up afterwards.
         """
         return False
 

@@ -49,7 +49,7 @@ class RunState(TaskStates):
     place_holders : PlaceHolders
     reservations : Reservations
     common : deque of int
-        Planned tasks that any free core takes, in this order; some may have gone another way.
+        Planned tasks that any free core takes, in this order; some may have been taken elsewhere.
     copies : dict of int to list of Execution
         Running copies of each task, where the policy replicates.
     places : dict of int to list of int
@@ -218,7 +218,7 @@ class RunState(TaskStates):
         return self.is_busy(host) or bool(self.fixed[host]) or self.reservations.is_reserved(host)
 
     def switch(self, host: int, *, on: bool) -> None:
-        """Switch a host; when it boots or is off is told by `host_changed`."""
+        """Switch a host; `host_changed` reports when it boots or is off."""
         self.is_on[host] = self.switched_on[host] = on
         self.touch(host)
 

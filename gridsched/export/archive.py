@@ -1,6 +1,6 @@
 """The archive of a run: one npz file that holds its trace, and from which it is read back.
 
-Arrays stand in the file as they are, with every digit; what is no array (the platform, names,
+Arrays stand in the file as they are, with every digit; what is not an array (the platform, names,
 provenance) stands beside them as one JSON text. ``numpy.load`` opens the file without us.
 """
 
@@ -76,7 +76,7 @@ _PAIRS = {
 }
 #: Files that no task makes, and who reads them; their host stands in the description.
 _STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
-#: What the description says of the export, of the trace and of the tasks, named as there.
+#: Keys of the description about the export, the trace and the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
 _OF_TRACE = ("horizon_s", "mapping_events", "delegated_to", "timing", "as_estimated", "energy_weights", "carbon")
 _OF_TASKS = ("nominal_heterogeneity", "input_files", "resources")
@@ -184,7 +184,7 @@ class Export:
         return tariff or Tariff.of_budget(self._recorded("budget", EnergyBudget))
 
     def _recorded(self, name: str, kind: type[T]) -> T | None:
-        """Return what the provenance says of a record, if it is there."""
+        """Return the record's part of the provenance, if there is one."""
         record = self.provenance.get(name)
         return None if record is None else _validated(kind, record, "provenance: ", name)
 
@@ -283,7 +283,7 @@ def read_archive(path: Path) -> Export:
     except _DAMAGE as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(
-            f"{path}: is no whole archive of a run ({reason}); make it again with 'gridsched run ... --export DIR'."
+            f"{path}: is not a whole archive of a run ({reason}); make it again with 'gridsched run ... --export DIR'."
         ) from None
 
 
@@ -310,7 +310,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as packed:
         stream = io.BytesIO(packed.read(member.file_size))
     if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError(f"{member.filename} is no array of NumPy's format 1.0")
+        raise ValueError(f"{member.filename} is not an array of NumPy's format 1.0")
     header = _header(stream.read(int.from_bytes(stream.read(2), "little")))
     dtype = np.lib.format.descr_to_dtype(header["descr"])
     values = np.frombuffer(bytearray(stream.read()), dtype)
@@ -318,7 +318,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     if member.filename == _TABLE and len(shape) == 2 and not header["fortran_order"]:
         values = values.reshape(len(values) // max(shape[1], 1), -1) if shape[1] > 0 else values
     if values.shape != shape:
-        raise ValueError(f"{member.filename} has not the shape {values.shape} of what it holds")
+        raise ValueError(f"{member.filename} does not have the shape {values.shape} of its content")
     return values
 
 

@@ -51,7 +51,7 @@ HOLDS = {
     PERIODS_FILE: "periods of the energy budget",
 }
 FILES = frozenset(HOLDS) - {PERIODS_FILE} | {CRATE}
-#: What is told of each host's energy.
+#: The columns of each host's energy.
 _PARTS = ("busy_j", "idle_j", "boot_j", "shutdown_j", "off_j", "above_idle_j", "wasted_j")
 #: Its `check` refuses, before a run, a folder that `write_export` would refuse.
 EXPORT = FolderKind("an export", MARKER, FILES | {PERIODS_FILE})
@@ -139,7 +139,7 @@ def read_export(directory: Path) -> Export:
     Raises
     ------
     InputError
-        If the folder is no export, or its archive is damaged.
+        If the folder is not an export, or its archive is damaged.
     """
     directory = Path(directory)
     if not directory.is_dir():
@@ -147,7 +147,7 @@ def read_export(directory: Path) -> Export:
         raise InputError(f"{directory}: {problem}; give the folder of an export ('run --export').")
     if not (directory / MARKER).exists():
         raise InputError(
-            f"{directory}: has no {MARKER!r}, and so is no export; make one with 'gridsched run ... --export DIR'."
+            f"{directory}: has no {MARKER!r}, and so is not an export; make one with 'gridsched run ... --export DIR'."
         )
     return read_archive(directory / MARKER)
 

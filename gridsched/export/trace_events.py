@@ -20,7 +20,7 @@ from gridsched.model.trace import ExecutionEnd, Trace, down_times
 from gridsched.power import TracePower, grid_power
 
 Event = dict[str, Any]
-#: Bars of a viewer: process and thread of each, begin and end [us], and what else is said.
+#: Bars of a viewer: process and thread of each, begin and end [us], and further fields.
 Bars = tuple[Integers, Integers, Integers, Integers, list[Event]]
 
 #: With more bars a job of several nodes has one on its first node alone: viewers hold no more.
@@ -84,7 +84,7 @@ class _Threads:
         self.first = _GRID + 1 + n_processes + np.cumsum(platform.cores) - platform.cores
 
     def bars(self, host: Integers, core: Integers | int, start: Floats, end: Floats, said: list[Event]) -> Bars:
-        """Return bars on cores of hosts, from begin to end [s], and what else is said of them."""
+        """Return bars on cores of hosts, from begin to end [s], and their further fields."""
         return self.process[host], self.first[host] + core, _microseconds(start), _microseconds(end), said
 
     def names(self) -> Iterator[Event]:

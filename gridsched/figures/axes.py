@@ -93,7 +93,7 @@ def write_at(
     axes : Axes
     text : str
     at : (float, float)
-        The place, of the data or as `xycoords` says.
+        The place, in the coordinates of the data or of `xycoords`.
     offset : (float, float)
         How far the text stands from it [point].
     align : str
@@ -247,7 +247,7 @@ def share_limits(panels: Sequence[Axes], direction: str, *, most: float = 3.0) -
 
 
 def axes_words(figure: Figure | SubFigure) -> str:
-    """Return what has to be said of a figure's axes: that they differ, or are logarithmic."""
+    """Return the remarks on a figure's axes: that they differ, or are logarithmic."""
     words = ""
     for direction in ("x", "y"):
         axes = [getattr(each, f"{direction}axis") for each in figure.axes if each.axison]

@@ -62,7 +62,7 @@ class Scale:
     limit : (float, str) or None
         A value that is always seen, as divided, and its name: a dashed line. None where it is nan.
     ceiling : float or None
-        Ends of intervals that lie above it, as divided, are drawn at it.
+        Ends of intervals above it, as divided, are drawn at it.
     shared_up_to : float
         Panels have the same ends, unless these are so many times those of the smallest panel:
         inf: always, 1: where all are equal anyway.
@@ -147,7 +147,7 @@ def chart(
     slots : mapping, optional
         Where series stand side by side: how many places from the middle; default: in a row.
     filled : str
-        Column that tells which markers are filled; default: all.
+        Column that specifies which markers are filled; default: all.
     legend : str
         Its title.
     handles : sequence of Artist

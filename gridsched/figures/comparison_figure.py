@@ -124,7 +124,7 @@ def _draw_bars(
     best: Best = min,
     parts: Sequence[tuple[pd.Series, SeriesStyle]] = (),
 ) -> None:
-    """Draw one bar for each scheduler, of parts if there are some; `unit` gets a prefix, `best` tells the best."""
+    """Draw one bar for each scheduler, of parts if there are some; `unit` gets a prefix, `best` marks the best."""
     values = totals.to_numpy()
     factor, unit = prefixed(unit, float(np.nanmax(values, initial=0.0))) if unit else (1.0, "")
     label += f" [{unit}]" * bool(unit)

@@ -28,7 +28,7 @@ MAX_TASK_LABELS = 300
 MANY_SENT, MOST_SENT = 120, 2000
 #: Of more waits for tasks of other hosts that make no data none is drawn.
 MOST_WAITS = 200
-#: From here on bars are told apart by brightness alone, have no outline and no hatching (of which
+#: From here on bars are distinguished by brightness alone, have no outline and no hatching (of which
 #: a pixel shows nothing), and are stored as pixels, also in SVG and PDF.
 MANY_BARS = 4000
 
@@ -69,7 +69,7 @@ def _draw_areas(
 def gantt(trace: Trace) -> PlottedFigure:
     """Draw a Gantt chart.
 
-    Cancelled, killed and failed executions are hatched; times in which a host is off are grey. Each
+    Cancelled, killed and failed executions are hatched; times in which a host is off are gray. Each
     core of a host has a lane of its own; a parallel job is one bar over hosts in a row. Data that tasks make
     for each other are arrows from the begin of their transfer on their host to its end on the other; what waits
     for a task of another host without data is joined to it by a dotted line.

@@ -16,7 +16,7 @@ from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.figures.series_styles import SeriesStyle, series_styles
 from gridsched.model.trace import Trace
 
-#: Tasks of up to so many hosts have the host's colour.
+#: Tasks of up to so many hosts have the host's color.
 MOST_HOSTS = 9
 #: More tasks than this are dots without names.
 MOST_NAMED = 250

@@ -27,7 +27,7 @@ MOST_BOUNDARIES = 60
 def run_trace(trace: Trace, *, step_s: float | None = None) -> PlottedFigure:
     """Draw energy and utility so far, mean power, and tasks over time.
 
-    Where there is an energy budget, energy and utility begin anew in each of its periods and
+    Where there is an energy budget, energy and utility begin again in each of its periods and
     the budgets are drawn as lines.
 
     Parameters
@@ -39,7 +39,7 @@ def run_trace(trace: Trace, *, step_s: float | None = None) -> PlottedFigure:
     Raises
     ------
     InputError
-        If the steps are no steps or too many.
+        If the steps are not steps or too many.
     """
     steps = trace_steps(trace, step_s)
     edges = np.append(steps["from_s"], steps["until_s"].iloc[-1])
@@ -65,7 +65,7 @@ def run_trace(trace: Trace, *, step_s: float | None = None) -> PlottedFigure:
 
 
 def trace_steps(trace: Trace, step_s: float | None = None) -> pd.DataFrame:
-    """Return what happened in each step of a run; steps begin anew with each budget period.
+    """Return what happened in each step of a run; steps begin again with each budget period.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from gridsched.figures.figure_style import legend_below, new_figure
 from gridsched.metrics.run_metrics import waiting_time_s
 from gridsched.model.trace import Trace
 
-#: Colour, line and width of each schedule; they differ in grey, too.
+#: Color, line and width of each schedule; they differ in gray, too.
 _STYLES = (("#000000", "-", 2.4), ("#c44e00", "-", 1.5), ("#2f6396", "--", 1.5), ("#6d9e3f", "-.", 1.5),
           ("#8a5a9e", ":", 1.9), ("#777777", (0, (5, 1, 1, 1, 1, 1)), 1.3))  # fmt: skip
 #: Stretches over which busy cores are averaged.

@@ -1,6 +1,6 @@
-"""How series of charts look: colours, hatches, lines and markers.
+"""How series of charts look: colors, hatches, lines and markers.
 
-Figures are readable in grey: what differs in colour differs in brightness, hatching or shape too.
+Figures are readable in gray: what differs in color differs in brightness, hatching or shape too.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class SeriesStyle:
     Attributes
     ----------
     face : str
-        Colour of areas.
+        Color of areas.
     hatch : str or None
         Of areas.
     label : str
         Its name in the legend.
     dark : str
-        Colour of lines and markers.
+        Color of lines and markers.
     marker, line : str
     is_baseline : bool
         It stands out.
@@ -92,11 +92,11 @@ BOOT = SeriesStyle("#ffffff", "+++", "booting")
 SHUTDOWN = SeriesStyle("#c9c9c9", "---", "shutting down")
 OFF = SeriesStyle("#8a8a8a", "...", "off")
 
-#: Bars that are not told apart; the same of charts, and their boxes.
+#: Bars that are not distinguished; the same of charts, and their boxes.
 PLAIN = SeriesStyle("#7d97b2", None, "_plain")
 BAR, BOX = SeriesStyle("#2f6396", None, ""), SeriesStyle("#a9c1d9", None, "")
 
-#: Fill, hatching, line colour, marker and line of the series of a chart, in order.
+#: Fill, hatching, line color, marker and line of the series of a chart, in order.
 _SERIES: tuple[tuple[str, str | None, str, MarkerType, LineStyleType], ...] = (
     ("#cfdeed", None, "#5b8db8", "o", "-"),
     ("#f0b65a", "///", "#d07d00", "s", "--"),

@@ -144,7 +144,7 @@ def _plotted(
     caption: str,
     **options: Any,
 ) -> PlottedFigure:
-    """Draw a panel for each combination of two axes; the caption says so, and of their axes."""
+    """Draw a panel for each combination of two axes; the caption states this, and describes their axes."""
     columns = max(panel.column for panel in panels) + 1
     size = max(6.4, 4.1 * columns) if layout.x else 6.4, 1.0 + 2.5 * len(panels) / columns
     styles = options.pop("styles", layout.styles)

@@ -217,7 +217,7 @@ class Table:
         return np.array(self[name], dtype=_DTYPES[type(self._kinds[name])])
 
     def fail(self, row: int, column: str, legal: str) -> InputError:
-        """Return the error that says what a cell holds and what is allowed."""
+        """Return the error that shows the content of a cell and what is allowed."""
         return _fault(self.path, self.lines[row], column, str(self[column][row]), legal)
 
     def refuse_repeats(self, columns: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from gridsched.errors import InputError
 from gridsched.files.input_files import check_size
 
-#: What a file begins with says what it is [byte].
+#: The beginning of a file determines what it is [byte].
 _HEAD = 1 << 16
 _MOST = 4 << 30
 _WORKFLOW = "'gridsched workflow import' makes tables of it, which are run"

@@ -1,4 +1,4 @@
-"""Read files that nobody vouches for."""
+"""Read files that are not trusted."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     Raises
     ------
     InputError
-        If the file cannot be read or is no text.
+        If the file cannot be read or is not a text.
     """
     try:
         text = _unpacked(path, read_bytes(path, most), most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: no text in UTF-8 (byte {error.start}).") from None
+        raise InputError(f"{path}: is not a text in UTF-8 (byte {error.start}).") from None
     if "\0" in text:
         raise InputError(f"{path}: no text: it holds NUL characters.")
     return text
@@ -61,7 +61,7 @@ def _unpacked(path: str | Path, data: bytes, most: int) -> bytes:
 
 
 def check_size(path: str | Path, most: int) -> None:
-    """Refuse what is no regular file of at most `most` bytes: its reading might never end.
+    """Refuse what is not a regular file of at most `most` bytes: its reading might never end.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def read_bytes(path: str | Path, most: int, expected: str | None = None) -> byte
     most : int
         Larger files are refused [byte].
     expected : str, optional
-        What the file should be; where it is told, an empty file is refused.
+        What the file should be; if it is given, an empty file is refused.
 
     Raises
     ------
@@ -112,7 +112,7 @@ _LONG_KEY = re.compile(rf"^[ \t]*\[{{0,2}}(?:[^\s.,\[\]=#]+[ \t]*\.[ \t]*){{{MAX
 
 
 def parse_toml(text: str, path: str) -> dict[str, Any]:
-    """Return what a TOML file says.
+    """Return the content of a TOML file.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is no TOML, nests too deeply, or has a number or key of enormous length.
+        If it is not TOML, nests too deeply, or has a number or key of enormous length.
     """
     key = _LONG_KEY.search(text)
     if key:
@@ -134,7 +134,7 @@ def parse_toml(text: str, path: str) -> dict[str, Any]:
         _check_depth(content)
     except RecursionError:
         raise InputError(f"{path}: no valid TOML: its tables or lists nest too deeply.") from None
-    except ValueError as error:  # an integer of thousands of digits is no TOMLDecodeError
+    except ValueError as error:  # an integer of thousands of digits is not a TOMLDecodeError
         reason = str(error).partition(";")[0].rstrip(".")
         raise InputError(f"{path}: no valid TOML: {reason}.") from None
     return content

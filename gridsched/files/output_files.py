@@ -40,7 +40,7 @@ def check_writable(path: str | Path, *, force: bool = False) -> None:
         mode = _mode(target)
         if mode is not None and not stat.S_ISREG(mode):
             raise InputError(
-                f"{path}: is no regular file but {_kind(mode)}, which is never replaced; give another name."
+                f"{path}: is not a regular file but {_kind(mode)}, which is never replaced; give another name."
             )
         if mode is not None and not force:
             raise InputError(f"{path}: exists already; give another name or --force to replace it.")
@@ -96,7 +96,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
     Raises
     ------
     InputError
-        If the target is no regular file, exists and `force` is not given, or cannot be written.
+        If the target is not a regular file, exists and `force` is not given, or cannot be written.
     """
     check_writable(path, force=force)
     target = Path(path)
@@ -106,7 +106,7 @@ def write_whole(path: str | Path, content: str | bytes, *, force: bool = False) 
             stream.write(as_bytes(content))
         os.replace(temporary, target)
     except OSError as error:
-        with contextlib.suppress(OSError):  # what is to be told is the first fault
+        with contextlib.suppress(OSError):  # the first fault is to be reported
             temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
 
@@ -168,11 +168,12 @@ class FolderKind:
         foreign = sorted(name for name, is_file in regular.items() if not is_file or name not in ours)
         if foreign:
             raise InputError(
-                f"{refused} holds {foreign[0]!r}, which is no file of {self.what}; give another name, or move it away."
+                f"{refused} holds {foreign[0]!r}, which is not a file of {self.what}; "
+                "give another name, or move it away."
             )
         if self.marker not in regular:
             raise InputError(
-                f"{refused} has no {self.marker!r} and so is no {self.what.split()[-1]}; give another name."
+                f"{refused} has no {self.marker!r} and so is not a {self.what.split()[-1]}; give another name."
             )
 
     def _listed(self, folder: Path) -> frozenset[str] | None:
@@ -266,7 +267,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    """Whether the process has gone that made a folder; its lock tells where ids do not."""
+    """Whether the process that made a folder has gone; its lock shows this if ids do not."""
     made_by = re.match(rf"{_SCRATCH}(\d+)-", folder.name)
     try:
         if made_by is None or is_alive(int(made_by[1]), folder.stat().st_mtime):

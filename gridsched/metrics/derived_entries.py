@@ -11,7 +11,7 @@ import numpy as np
 from gridsched.metrics.table import Condition, Metric, metric, shown_metrics
 
 PLANNED = Condition("the driver `optimize`", default=False)
-#: Told nothing of a run: the bounds follow from its description.
+#: It uses nothing of a run: the bounds follow from its description.
 BOUNDED = Condition("bags of tasks", workload="bag")
 BOUNDED_CARBON = Condition("bags of tasks with a carbon intensity", workload="bag", default=False)
 

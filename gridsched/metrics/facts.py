@@ -1,4 +1,4 @@
-"""What the metrics of a run, or of a plan that nobody has executed, are computed from."""
+"""The facts from which the metrics of a run, or of a plan that was not executed, are computed."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class RunFacts:
 
     @cached_property
     def carbon(self) -> HostEnergy | None:
-        """What the hosts emitted [g], in the places of joules; None where nobody said."""
+        """What the hosts emitted [g], in the places of joules; None if no intensity is known."""
         return trace_carbon(self.trace, self.power)
 
     def resources(self, signal: Signal | None = None) -> ResourceEnergy:
@@ -266,16 +266,16 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """What a linear programme promises of a bag, for divided and for whole tasks (paper 003).
+    """What a linear program promises of a bag, for divided and for whole tasks (paper 003).
 
     Attributes
     ----------
     tasks : int
         Tasks of the bag.
     runs : bool
-        False says "do not run": standing still costs less. Times and energies are then nan.
+        False means "do not run": standing still costs less. Times and energies are then nan.
     divided_makespan_s, divided_energy_j : float
-        Of the programme's own solution, in which tasks may be cut [s], [J].
+        Of the program's own solution, in which tasks may be cut [s], [J].
     makespan_s, energy_j, busy_time_s : float
         Of the schedule of whole tasks made from it: time until the last machine finishes [s],
         energy of all machines until then [J], time that machines execute [s].
@@ -285,7 +285,7 @@ class PlanFacts:
     profit : float or None
         What a bag of whole tasks earns, such a pause included [money].
     profit_rate_bound : float or None
-        What no schedule earns more than [money/s]; None where the programme bounds no profit.
+        What no schedule earns more than [money/s]; None where the program bounds no profit.
     """
 
     tasks: int

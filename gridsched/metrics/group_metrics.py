@@ -14,7 +14,7 @@ from gridsched.model.room_on_nodes import node_amounts
 from gridsched.model.tasks import CORES
 from gridsched.model.trace import TaskState, Trace
 
-#: What jobs may be grouped by, beside the attributes that a log tells.
+#: The keys by which jobs may be grouped, beside the attributes of a log.
 PARTITION, SIZE = "partition", "size"
 HOUR_S = 3600.0
 
@@ -27,7 +27,7 @@ def groups_of(trace: Trace) -> list[str]:
 
 
 def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
-    """Return the names of groups, and the group of each task; -1 where a log tells none.
+    """Return the names of groups, and the group of each task; -1 if a log contains none.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _utilisations(trace: Trace, partition: str, ran: Any) -> dict[str, float]:
 
 
 def utilisation_keys(rows: list[dict[str, Any]]) -> list[str]:
-    """Return the keys of utilisations that any row has, cores first."""
+    """Return the keys of utilizations that any row has, cores first."""
     first = f"utilisation_{CORES}"
     keys = {key for row in rows for key in row if key.startswith("utilisation_")}
     return sorted(keys, key=lambda key: (key != first, key))

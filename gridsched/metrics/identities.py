@@ -53,7 +53,7 @@ class Identity:
 def littles_law(trace: Trace) -> Identity:
     """Return the sum of waiting times, and the integral of how many tasks wait, by time [s].
 
-    Of tasks that started once; of a task that starts again nobody knows from the records how long it waited
+    Of tasks that started once; for a task that starts again the records do not show how long it waited
     between.
     """
     name, runs = "Little's law", trace.executions

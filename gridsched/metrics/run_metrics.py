@@ -18,7 +18,7 @@ from gridsched.power import TracePower
 #: Bound of the bounded slowdown of parallel jobs [s] (D. G. Feitelson, L. Rudolph, "Metrics and
 #: benchmarking for parallel job scheduling", JSSPP 1998; not read).
 SLOWDOWN_BOUND_S = 10.0
-#: What is counted of a note of policies, by the note's name: told the trace and the note.
+#: Note name -> function that counts in a note of policies, called with the trace and the note.
 COUNTS_OF_NOTES: dict[str, Callable[[Trace, Floats], dict[str, Floats]]] = {}
 #: Equal parts of [0, 1] in which predicted chances are counted.
 CHANCE_BINS = 20
@@ -126,7 +126,7 @@ def mean_time_to_deadline_s(trace: Trace) -> float:
 
 
 def deciding_execution(trace: Trace) -> Integers:
-    """The execution that tells of each task, -1 if it never started, shape (tasks,).
+    """The execution that decides the metrics of each task, -1 if it never started, shape (tasks,).
 
     The copy that finished the task, or was killed at its requested time; else the one that started
     last. A task's start, waiting time and host are this copy's, so that waiting time + execution time =
@@ -254,7 +254,7 @@ def series_of_notes(trace: Trace) -> dict[str, list[float]]:
 
 
 def trace_carbon(trace: Trace, power: TracePower | None = None) -> HostEnergy | None:
-    """Return what every host emitted over the run [g], in the places of joules; None if nobody said.
+    """Return what every host emitted over the run [g], in the places of joules; None without an intensity.
 
     Parameters
     ----------

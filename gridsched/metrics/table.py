@@ -54,7 +54,7 @@ class Condition:
     words : str
         For the documentation; empty: always.
     holds : callable
-        Told the `RunFacts`; whether the run has the metric.
+        Called with the `RunFacts`; whether the run has the metric.
     workload : {"any", "bag", "system", "parallel"}
         Which studies may name it: all, those of bags of tasks, those of systems with task types,
         those of parallel tasks.
@@ -190,7 +190,7 @@ class Metric:
 
 
 def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: Any) -> Metric:
-    """Return a metric whose unit its id tells.
+    """Return a metric whose id contains its unit.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def register_metric(metric: Metric) -> None:
     Raises
     ------
     InputError
-        If the id is no name of a column, or another metric has it.
+        If the id is not a name of a column, or another metric has it.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def declare_metric(metric: Metric) -> None:
     Raises
     ------
     InputError
-        If the id is no name of a column.
+        If the id is not a name of a column.
     """
     _check_id(metric)
     if metric.id not in METRICS or metric.id in _DECLARED:
@@ -375,7 +375,7 @@ def value_of_row(metric: Metric, row: MetricRow) -> MetricValue:
     try:
         return _value(metric, metric.function, row)
     except SimulationError as error:
-        raise InputError(f"From a stored row: {error}") from None
+        raise InputError(f"In a stored row: {error}") from None
 
 
 def known_metrics(workload: Collection[str]) -> list[Metric]:

@@ -1,4 +1,4 @@
-"""What a log says of its jobs in names: users, partitions, qualities of service."""
+"""Attributes of jobs that a log names: users, partitions, qualities of service."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Attribute:
 
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> Attribute:
-        """Return the attribute of tasks in this order; an empty text tells nothing."""
+        """Return the attribute of tasks in this order; an empty text means unknown."""
         places: dict[str, int] = {"": -1}
         codes = [places.setdefault(text, len(places) - 1) for text in texts]
         return cls(tuple(places)[1:], np.array(codes, dtype=np.int64), tuple(sorted(set(texts))))
 
     @property
     def texts(self) -> list[str]:
-        """Name of each task, empty where none is told."""
+        """Name of each task, empty if it is unknown."""
         return [self.names[code] if code >= 0 else "" for code in self.codes.tolist()]
 
     def taken(self, ids: Integers) -> Attribute:

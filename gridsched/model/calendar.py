@@ -89,7 +89,7 @@ class Calendar:
         stamp : datetime or None
             None where the log counts seconds of Unix time.
         zone : str or None
-            What somebody says of the log's zone, which goes first.
+            The log's zone as the user gives it, which takes precedence.
         """
         if zone is None and stamp is None:
             zone = "UTC"
@@ -114,12 +114,14 @@ class Calendar:
         Raises
         ------
         InputError
-            If it is no date, or has a zone and the log's dates have none.
+            If it is not a date, or has a zone and the log's dates have none.
         """
         try:
             stamp = datetime.fromisoformat(text)
         except ValueError:
-            raise InputError(f"{owner}: {text!r} is no date, as 2024-03-05T08:00 or 2024-03-05T08:00+01:00.") from None
+            raise InputError(
+                f"{owner}: {text!r} is not a date such as 2024-03-05T08:00 or 2024-03-05T08:00+01:00."
+            ) from None
         if self.zone is None and stamp.tzinfo is not None:
             raise InputError(
                 f"{owner}: {text!r} has a time zone, and the dates of the log have none: leave the zone out for the "

@@ -76,7 +76,11 @@ class Carbon:
     pue: Annotated[
         float,
         KeyName("carbon_pue"),
-        Field(ge=1, le=LARGEST, description="Power from the grid over power of the hosts, for grams; default 1."),
+        Field(
+            ge=1,
+            le=LARGEST,
+            description="Ratio of the power from the grid to the power of the hosts (PUE), for grams; default 1.",
+        ),
     ] = 1.0
     columns: Annotated[
         str | None,
@@ -126,19 +130,19 @@ class Carbon:
 
 
 def carbon_signal(carbon: Carbon | None, platform: Platform) -> Signal | None:
-    """Return what a joule weighs in grams [g/J], PUE included; None where nothing says it.
+    """Return the weight of a joule in grams [g/J], PUE included; None if no intensity is given.
 
     Parameters
     ----------
     carbon : Carbon or None
         With its file read.
     platform : Platform
-        Whose hosts have the intensity of their property where `carbon` says none.
+        Its hosts have the intensity of their property if `carbon` gives none.
 
     Raises
     ------
     InputError
-        If the intensity of some hosts is told, and that of another is not.
+        If the intensity of some hosts is given, and that of another is not.
     """
     if carbon is None and not platform.carbon_intensity:
         return None

@@ -23,7 +23,7 @@ _DISTRIBUTIONS = typing.get_args(Distribution)
 
 @dataclass(frozen=True)
 class Failures:
-    """What ``--failures`` says; see `SampledFailures`.
+    """The failures that ``--failures`` describes; see `SampledFailures`.
 
     Attributes
     ----------
@@ -45,12 +45,12 @@ class Failures:
 
     @classmethod
     def read(cls, text: str) -> Failures:
-        """Return what a text such as ``"mtbf=86400,mttr=3600"`` says.
+        """Return the failures that a text such as ``"mtbf=86400,mttr=3600"`` specifies.
 
         Raises
         ------
         InputError
-            If it says something else.
+            If it specifies something else.
         """
         texts: dict[str, str] = {}
         for item in text.split(","):

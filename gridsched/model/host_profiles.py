@@ -1,6 +1,6 @@
 """How fast hosts are, and whether they are up, as it changes with time: from a file or drawn.
 
-What happens, nobody knows before: drivers and the energy model read it, schedulers never do.
+What will happen is not known before: drivers and the energy model read it, schedulers never do.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class PlannedOutages:
             yield end_s, 1.0
 
 
-#: What says when a host is down: a platform file, a draw, or a plan.
+#: The sources of the times at which a host is down: a platform file, a draw, or a plan.
 StateProfile = Profile | SampledFailures | PlannedOutages
 
 
@@ -163,7 +163,7 @@ class HostProfiles:
 
     @property
     def are_in_files(self) -> bool:
-        """Whether SimGrid's own file tells any of it: drawn failures stand in none."""
+        """Whether SimGrid's own file contains any of it: it contains no drawn failures."""
         has_any = bool(self.files or self.speeds)
         return has_any or any(isinstance(each, Profile) for _, each in self.states)
 

@@ -47,7 +47,7 @@ class HostTimes:
         if not allowed.all():
             task, host = np.argwhere(~allowed)[0].tolist()
             raise InputError(
-                f"Task {task + 1} takes {self.time_s[task, host]:g} s on host {self.hosts[host]!r}; allowed is a time "
+                f"Task {task + 1} takes {self.time_s[task, host]:g} s on host {self.hosts[host]!r}; allowed: a time "
                 f"> 0, at most {LARGEST:g}, or inf where it cannot run."
             )
 

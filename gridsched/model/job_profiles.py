@@ -195,8 +195,8 @@ class ParallelWork:
         tuple[AtLeastZero, ...], Field(max_length=MOST_MESSAGES, description="Bytes from each part to each part.")
     ] = ()
     iterations: Annotated[int, Field(ge=1, le=10**9, description="Number of repetitions.")] = 1
-    read_bytes: Annotated[AtLeastZero, Field(description="Bytes that each part reads before.")] = 0.0
-    write_bytes: Annotated[AtLeastZero, Field(description="Bytes that each part writes after.")] = 0.0
+    read_bytes: Annotated[AtLeastZero, Field(description="Bytes that each part reads before it computes.")] = 0.0
+    write_bytes: Annotated[AtLeastZero, Field(description="Bytes that each part writes after it has computed.")] = 0.0
     storage: Annotated[str, Field(max_length=1_000, description="Name of the storage host.")] = ""
 
     def __post_init__(self) -> None:

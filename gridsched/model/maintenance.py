@@ -19,7 +19,7 @@ from gridsched.model.platform import Platform
 
 @dataclass(frozen=True)
 class Maintenance:
-    """What an item of ``--maintenance`` says.
+    """An item of ``--maintenance``.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Maintenance:
 
     @classmethod
     def read(cls, text: str, calendar: Calendar | None = None) -> Maintenance:
-        """Return what ``"86400:93600"``, ``"n1*=86400:93600"`` or ``"2024-03-05T08:00/12:00"`` says.
+        """Return the item that ``"86400:93600"``, ``"n1*=86400:93600"`` or ``"2024-03-05T08:00/12:00"`` specifies.
 
         Parameters
         ----------
@@ -46,7 +46,7 @@ class Maintenance:
         Raises
         ------
         InputError
-            If it says something else, or dates without a calendar, or before its begin.
+            If it specifies something else, or dates without a calendar, or before its begin.
         """
         pattern, _, times = text.rpartition("=")
         if is_date(times):
@@ -98,7 +98,7 @@ def with_maintenance(platform: Platform, texts: Sequence[str]) -> Platform:
     Raises
     ------
     InputError
-        If a text says something else, a host has a state profile already, or two windows of one host overlap.
+        If a text specifies something else, a host has a state profile already, or two windows of one host overlap.
     """
     windows: dict[int, list[tuple[float, float]]] = {}
     for each in map(Maintenance.read, texts):

@@ -1,4 +1,4 @@
-"""How long data take between hosts, alone on their way."""
+"""How long data take between hosts if nothing else is sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Network:
     latency_s : ndarray of float64, shape (hosts, hosts)
         From the first to the second [s].
     bandwidth : ndarray of float64, shape (hosts, hosts)
-        Of the narrowest link on the way [byte/s], as a lone transfer can use it.
+        Of the narrowest link of the route [byte/s], as a lone transfer can use it.
 
     Raises
     ------
@@ -35,7 +35,7 @@ class Network:
     def __post_init__(self) -> None:
         if self.latency_s.shape != self.bandwidth.shape or self.latency_s.shape[0] != self.latency_s.shape[-1]:
             raise InputError(
-                f"Latencies {self.latency_s.shape} and bandwidths {self.bandwidth.shape} are no two squares."
+                f"Latencies {self.latency_s.shape} and bandwidths {self.bandwidth.shape} must be two square matrices."
             )
         if not ((self.latency_s >= 0).all() and (self.bandwidth > 0).all()):
             raise InputError("Latencies must be at least 0 s, and bandwidths greater than 0 byte/s.")

@@ -26,7 +26,7 @@ LEAST_MASS = 1e-12
 SUM_TOLERANCE = 1e-6
 #: Grids whose lengths have a larger product than this are convolved by FFT.
 FFT_FROM = 1 << 14
-#: Tail of a distribution that a discretisation leaves out (algorithms D1).
+#: Tail of a distribution that a discretization leaves out (algorithms D1).
 TAIL = 1e-6
 
 
@@ -114,7 +114,7 @@ class Pmf:
     def not_before(self, time: float) -> Pmf:
         """Return the pmf knowing that nothing ended before `time` [s].
 
-        Impulses before it are deleted and the rest is renormalised; where none is left, all mass
+        Impulses before it are deleted and the rest is renormalized; where none is left, all mass
         is at `time` (paper 002, section IV-B).
         """
         first = int(np.searchsorted(self.times, time, side="left"))
@@ -218,7 +218,7 @@ def from_edges(edges: Floats, step: float) -> Pmf:
     ----------
     edges : ndarray of float64, shape (multiples + 1,)
         Cumulated probability at ``(k - 1/2) * step``, for k = 0, 1, ...; what is above the last is
-        left out and the rest renormalised.
+        left out and the rest renormalized.
     step : float
         Distance of the grid [s].
 

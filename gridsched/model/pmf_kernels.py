@@ -24,7 +24,7 @@ _ROUNDING = 1e-12
 #: What `HostTable.kind` can be: off, ready at a certain time, or ready when what runs and what is
 #: queued behind it has ended.
 OFF, CERTAIN, UNCERTAIN = 0, 1, 2
-#: As soon as so little is left of what was convolved last, it is convolved anew: taking impulses
+#: As soon as so little is left of what was convolved last, it is convolved again: taking impulses
 #: out of a sum then costs hardly a digit.
 _LEAST_SHARE_LEFT = 0.5
 
@@ -141,7 +141,7 @@ def _take_out(sums: Floats, masses: Floats, queue_after: Floats, begin: int, end
 
 @kernel
 def let_pass(hosts: HostTable, grid: GridTable, now: float) -> Integers:
-    """Take out what has passed until `now` [s]; return the hosts whose sum is to be made anew."""
+    """Take out what has passed until `now` [s]; return the hosts whose sum is to be made again."""
     stale = np.empty(len(hosts.kind), dtype=np.int64)
     n_stale = 0
     for h in range(len(hosts.kind)):

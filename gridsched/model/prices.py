@@ -163,7 +163,7 @@ class PriceSeries:
         Raises
         ------
         InputError
-            If the price at some host is not told.
+            If the price at some host is not known.
         """
         if self.sites is None:
             return Signal(self.time_s, self.energy_cost_per_j, period_s, 1.0, MONEY.name)

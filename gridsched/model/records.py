@@ -1,4 +1,4 @@
-"""Records of keys: their names, how they are checked, and what is said of illegal ones.
+"""Records of keys: their names, how they are checked, and messages about wrong ones.
 
 A record is a frozen dataclass whose fields carry pydantic's ``Field`` (limits, description). Its
 keys are its fields, and where a field is a record itself (an energy budget), the fields of that
@@ -109,7 +109,7 @@ def _group(info: FieldInfo) -> str | None:
 
 
 def key_info(description: str, example: str | None = None, *, of: dict[str, Any] | None = None, **limits: float) -> Any:
-    """Return what is said of a key of a record.
+    """Return the description of a key of a record.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def changed_fields(
     current : mapping
         Field -> what it is now, where that is not None.
     format_key : callable
-        Says how a key is written where the values come from, for messages.
+        Returns how a key is written where the values come from, for messages.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def check_record(record: Any, of: type, owner: str = "") -> None:
 def check_choices(record: Any) -> None:
     """Raise `InputError` where a field of a dataclass whose type is a `Literal` has none of its values.
 
-    For ``__post_init__`` of dataclasses that are no records of keys, which `check_record` checks.
+    For ``__post_init__`` of dataclasses that are not records of keys, which `check_record` checks.
     """
     kind = typing.cast(Any, type(record))
     for name, hint in _choices(kind).items():
@@ -350,7 +350,7 @@ def problem_of(error: ErrorDetails, legal: Collection[str] = (), document: str =
     Parameters
     ----------
     error : ErrorDetails
-        What pydantic says of it.
+        Pydantic's details of it.
     legal : collection of str
         The keys that there are, if they are known.
     document : str
@@ -362,7 +362,7 @@ def problem_of(error: ErrorDetails, legal: Collection[str] = (), document: str =
         legal_text = f"Allowed: {', '.join(legal)}." if legal else ""
         if document and len(legal) > _MAX_LISTED:
             legal_text = f"{document} lists the allowed ones."
-        return f"is no known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
+        return f"is not a known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
     reason = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
         "Input should", "it should"
     )

@@ -10,7 +10,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.tasks import CORES, WHOLE_NODE, Tasks
 
 #: How the parts of a job are laid on nodes: on the first nodes that have room, on those with the
-#: most free cores, on the first neighbours that have room, or under the fewest switches.
+#: most free cores, on the first neighbors that have room, or under the fewest switches.
 PLACES = ("pack", "spread", "contiguous", "locality")
 
 
@@ -46,7 +46,7 @@ def rooms(amounts: Integers, need: Integers) -> Integers:
 
 
 def most_parts(room: Integers, hosts: Integers, placement: str, most_nodes: int | None = None) -> int:
-    """Return how many parts of a job find room on nodes at once, laid as `placement` says.
+    """Return how many parts of a job find room on nodes at once, laid as `placement` specifies.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def most_parts(room: Integers, hosts: Integers, placement: str, most_nodes: int 
     hosts : ndarray of int64, shape (nodes,)
         Ids of the nodes, ascending.
     placement : str
-        One of `PLACES`: only where parts are contiguous it matters which nodes are neighbours.
+        One of `PLACES`: only where parts are contiguous it matters which nodes are neighbors.
     most_nodes : int, optional
         The most that a job may take.
     """

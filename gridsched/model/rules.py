@@ -96,7 +96,7 @@ class EnergyBudget:
         Field(description="refuse: nothing may exceed the budget (default); stop: the run ends with it."),
     ] = "refuse"
     carry_over: Annotated[
-        bool, KeyName("budget_carry_over"), Field(description="Later periods share the rest of a period.")
+        bool, KeyName("budget_carry_over"), Field(description="Later periods share the unused rest of a period.")
     ] = False
     periods: Annotated[
         int | None,
@@ -209,9 +209,9 @@ class Rules:
     Attributes
     ----------
     mapping_interval_s : float or None
-        Distance of mapping events [s]; None asks as `mapping_events` says.
+        Distance of mapping events [s]; None: as `mapping_events` specifies.
     mapping_events : {"instant", "event"}
-        When a scheduler is asked that goes by events: once for all that happens in one instant; or after
+        When an event-driven scheduler is asked: once for all that happens in one instant; or after
         each submission and each end by itself, submissions first, as many simulators of queues do. What has
         come to the end of its estimate is gone before either.
     walltime : {"ignore", "kill"}
@@ -293,7 +293,7 @@ class Rules:
     charge_mapping_time: Annotated[
         bool,
         Field(
-            description="Mapping events wait for the computation of the last one, by the wall clock.",
+            description="A mapping event waits for the computation of the one before, by the wall clock.",
             json_schema_extra=_OF_SCHEDULING,
         ),
     ] = False
@@ -350,5 +350,5 @@ class Rules:
 
     @property
     def rules(self) -> Rules:
-        """The rules alone, of whatever else says how a run is done."""
+        """The rules alone, without the other keys of how a run is done."""
         return Rules(**{field.name: getattr(self, field.name) for field in fields(Rules)})

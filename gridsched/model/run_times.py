@@ -24,7 +24,7 @@ LEAST_LOAD = 1e-6
 
 
 class RunTimes(ABC):
-    """True durations, hidden from policies. Whoever asks twice gets the same answer.
+    """True durations, hidden from policies. A repeated call returns the same answer.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ class Series:
         return cls((0.0,), (value,))
 
     def end_s(self, period_s: float | None) -> float:
-        """Return until when it says something [s].
+        """Return the end of its last interval [s].
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ def site_signal(
         What the values are, the option of the table, and what else might say them, for the message
         where a host has none.
     constant : mapping of str to Series, optional
-        By name, of hosts of which the table says nothing.
+        By name, of hosts that the table does not contain.
 
     Raises
     ------

@@ -29,7 +29,7 @@ BEGIN, COUNTED, WEIGHT = 0, 1, 2
 
 @dataclass(frozen=True)
 class Unit:
-    """What joules are counted in; the names of all that goes by it.
+    """The unit in which joules are counted, and the names of everything that uses it.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Unit:
     budget : str
         Field of `EnergyBudget` that holds a budget in it.
     excess : str
-        Metric that tells by how much one was exceeded.
+        Metric of the amount by which one was exceeded.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Unit:
 JOULES = Unit("j", "J", "energy_j", "budget_excess_j")
 MONEY = Unit("money", "of money", "money", "money_excess")
 CARBON = Unit("g", "g", "carbon_g", "carbon_excess_g")
-#: By name, in the order of what goes by them.
+#: By name, in the order of the features that use them.
 UNITS = {each.name: each for each in (JOULES, MONEY, CARBON)}
 
 
@@ -78,7 +78,7 @@ class Signal:
     unit : str
         Name of the `Unit`.
     end_s : float
-        Until when it says something [s].
+        End of its last interval [s].
     sites : tuple of Signal
         Of sites that differ; the signal itself is then the mean over the computing hosts.
     site : tuple of int
@@ -172,7 +172,7 @@ class Signal:
         return replace(self, begin_s=begin_s, weight=tuple(weight.tolist()), end_s=self.end_s - time, sites=sites)
 
     def normalised(self) -> Signal:
-        """Return the signal with weights relative to their mean over a cycle, or over what it says."""
+        """Return the signal with weights relative to their mean over a cycle, or over its intervals."""
         if len(self.weight) == 1 and not self.sites:
             return replace(self, weight=(1.0,), per_j=self.weight[0])
         end_s = self.cycle_s if math.isfinite(self.cycle_s) else self.end_s

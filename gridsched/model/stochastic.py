@@ -30,7 +30,7 @@ class Distributions(ABC):
 
     @abstractmethod
     def pmf(self, task_type: int, host_type: int, pstate: int) -> Pmf:
-        """Return the distribution of one run time [s]; whoever asks twice gets the same object."""
+        """Return the distribution of one run time [s]; a repeated call returns the same object."""
 
     def grid(self, mean_s: Floats) -> PmfGrid | None:
         """Return all of them for compiled loops; None where they stand on no common grid.
@@ -210,7 +210,7 @@ class StochasticEstimates(TypedEstimates):
         ----------
         task, host : int
         ready : Pmf
-            When it could start [s], as `State.ready_pmf` tells.
+            When it could start [s], as `State.ready_pmf` returns it.
         time : float
             Its deadline, say [s]. An impulse at `time` itself is not late.
 

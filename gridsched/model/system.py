@@ -38,9 +38,9 @@ class System:
     rules : Rules
         What the controller holds the run to.
     tariff : Tariff or None
-        What the bag pays and what operating the hosts costs, where anybody has said.
+        What the bag pays and what operating the hosts costs, if this is given.
     carbon : Signal or None
-        What a joule weighs in grams [g/J], by time and host, where anybody has said.
+        The weight of a joule in grams [g/J], by time and host, if this is given.
     carbon_forecast : Signal or None
         What somebody expects of it, where there is such a table.
     network : Network or None
@@ -143,7 +143,7 @@ class System:
     def _check_one_speed(self) -> None:
         if isinstance(self.estimates, TypedPowerEstimates | ParallelEstimates):
             raise InputError(
-                f"{self.platform.name}: the hosts have no one speed, it depends on the task type. "
+                f"{self.platform.name}: the speed of a host depends on the task type. "
                 "This scheduler accepts bags of tasks; use one that uses estimated times, such as "
-                "mct, min_min or max_max_upe do."
+                "mct, min_min or max_max_upe."
             )

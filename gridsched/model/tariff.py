@@ -68,7 +68,11 @@ class Tariff:
     pue: Annotated[
         float,
         KeyName("pue"),
-        Field(ge=1, le=LARGEST, description="Power from the grid over power of the machines; default 1."),
+        Field(
+            ge=1,
+            le=LARGEST,
+            description="Ratio of the power from the grid to the power of the machines (PUE); default 1.",
+        ),
     ] = 1.0
     overhead: Annotated[
         float,

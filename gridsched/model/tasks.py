@@ -119,7 +119,7 @@ class Tasks:
         no deadline, None where none has one. A finish at the deadline is in time.
     requested_time_s : ndarray of float64, shape (tasks,), or None
         The run time that was asked for [s], on the fastest host in P-state 0. Where it is given,
-        it is all that is known of a task's length: estimates go by it (`RequestedTimes`).
+        it is all that is known of a task's length: estimates use it (`RequestedTimes`).
     utility : UtilityFunctions or None
         Value of finishing each task, if the workload has it.
     attributes : mapping of str to Attribute
@@ -214,7 +214,7 @@ class Tasks:
         return Parts(*map(_contiguous, (self.demand, self.anywhere, self.partition, self.width)))
 
     def taken(self, ids: Integers) -> Tasks:
-        """Return some of the tasks, numbered anew."""
+        """Return some of the tasks, numbered again."""
         columns: dict[str, Any] = {
             name: column[ids] for name in _COLUMNS if (column := getattr(self, name)) is not None
         }
@@ -460,7 +460,7 @@ def make_tasks(
 
 
 def _labels(labels: ArrayLike) -> Labels:
-    """Return ids as numbers, or as they are where any text is no whole number."""
+    """Return ids as numbers, or as they are where any text is not a whole number."""
     ids = np.asarray(labels)
     if ids.dtype.kind == "U" and not np.char.isdecimal(ids).all():
         return np.array(ids, dtype=np.str_)
@@ -468,7 +468,7 @@ def _labels(labels: ArrayLike) -> Labels:
 
 
 def _demands(demand: ArrayLike, ids: Labels, name: str, n_resources: int) -> Integers:
-    """Return what parts of jobs take; `InputError` where that is no amount, or no core."""
+    """Return what parts of jobs take; `InputError` where that is not an amount, or no core."""
     demands = np.array(demand, dtype=np.int64)
     if demands.shape != (len(ids), n_resources):
         raise InputError(f"{name}: demand has shape {demands.shape}; it must be {(len(ids), n_resources)}.")
@@ -508,7 +508,7 @@ def _frozen(values: NDArray[Any] | None, order: Integers) -> Any:
 
 
 def _widths(width: ArrayLike, ids: Labels, name: str) -> Integers:
-    """Return how many nodes each task takes; `InputError` where that is no number of nodes."""
+    """Return how many nodes each task takes; `InputError` where that is not a number of nodes."""
     widths = np.broadcast_to(np.asarray(width), (len(ids),))
     wrong = ~((widths >= 1) & (widths <= MOST_NODES) & (widths == np.floor(widths)))
     if wrong.any():

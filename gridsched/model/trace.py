@@ -119,9 +119,9 @@ class Trace:
     energy_weights : Signal
         What a joule counts in `periods`, by the time at which it is drawn.
     carbon : Signal or None
-        What a joule weighs in grams [g/J], by time and host; None where nobody said.
+        The weight of a joule in grams [g/J], by time and host; None if it is not given.
     limited_by_budget : bool
-        Whether a greater energy budget might have changed what happened; by default nobody can exclude it.
+        Whether a greater energy budget might have changed what happened; True unless the policy can exclude it.
     times_postponed : ndarray of int64, shape (tasks,)
         How often each task was postponed to the next period; by default never.
     host_offsets, host_ids : ndarray of int64

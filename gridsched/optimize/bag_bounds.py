@@ -4,11 +4,11 @@ Both are relaxations: tasks may be cut into pieces of any size, and pieces of on
 the same time (a fractional assignment), raised by what whole tasks need in any case. No schedule is
 below them; the best schedule may well be above.
 
-**From tasks x hosts to hosts.** The fractional assignment is the linear programme over
+**From tasks x hosts to hosts.** The fractional assignment is the linear program over
 ``y_ij >= 0``, the flops of task i that host j executes: ``sum_j y_ij = w_i``, and host j needs the
 time ``sum_i y_ij / s_j`` and its energy. Because tasks differ in nothing but their flops, time and
 energy depend on ``x_j = sum_i y_ij`` alone. Every y gives an x with ``sum_j x_j = W = sum_i w_i``,
-and every such x comes from a y, for instance ``y_ij = w_i x_j / W``. So the programme has N
+and every such x comes from a y, for instance ``y_ij = w_i x_j / W``. So the program has N
 variables instead of n N, and n enters through W only.
 
 **Power curve of a host.** Let host j have c cores of speed s, and power P(b) with b busy cores:
@@ -32,7 +32,7 @@ makespan. ``G(r) / r`` falls up to some rate and rises from there (G is convex),
 piece of G it is monotone, and its least value lies at a corner of G or at the largest possible r.
 Where the makespan must not exceed M, r is at least W / M besides: the front of energy against
 makespan (`BagBounds.front`).
-This is the optimum of the linear programme with the makespan as a variable; the tests compare it
+This is the optimum of the linear program with the makespan as a variable; the tests compare it
 with HiGHS. It is computed by sorting because a solver's tolerance of 1e-7 can put its answer above
 the true optimum (0.17 % were seen with SI units), where it would be no bound.
 """
@@ -73,7 +73,7 @@ class BagBounds:
     free_pstates : bool
         Whether each task may run in any P-state, instead of the scenario's.
     front : callable or None
-        Told a makespan [s] of at least `makespan_s`; the least energy of runs that are not longer
+        Called with a makespan [s] of at least `makespan_s`; the least energy of runs that are not longer
         [J]. None where nothing more than `energy_j` is known.
     is_whole : bool
         False where tasks wait for each other and only a longest path of them counts in `energy_j`, beside their

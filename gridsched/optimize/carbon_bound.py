@@ -3,14 +3,14 @@
 The relaxation of `gridsched.optimize.bag_bounds` by time and site. Let the run end at F, let the
 intensities be constant in the intervals k of [0, F], and let host j have the power curve g_j. In
 stretch k host j draws at least ``g_j(its mean useful rate)``, and a joule there weighs the grams
-``w_jk``. So the least grams are those of the linear programme over ``y_jks >= 0``, the flops that
+``w_jk``. So the least grams are those of the linear program over ``y_jks >= 0``, the flops that
 host j executes in stretch k on segment s of its curve::
 
     min   sum_jk w_jk l_k g_j(0) + sum_jks w_jk slope_js y_jks
     s.t.  sum_jks y_jks = W,   y_jks <= width_js l_k
 
 with the work W of all tasks and the length l_k of the stretch after the first submission. Slopes
-ascend along a curve, so the programme is a fractional knapsack: the cheapest next flop is always
+ascend along a curve, so the program is a fractional knapsack: the cheapest next flop is always
 that of the least ``w_jk slope_js`` which is left. It is solved by sorting, because a solver's
 tolerance could put its answer above the optimum, where it would be no bound; the tests compare it
 with HiGHS. As a function of F the optimum is convex within a interval (F stands on the right-hand
@@ -152,7 +152,7 @@ class CarbonBound:
 
 
 class _Front:
-    """The optimum of the programme as a function of the end of the run, up to some time."""
+    """The optimum of the program as a function of the end of the run, up to some time."""
 
     def __init__(self, bound: CarbonBound, latest: float) -> None:
         self._bound = bound
@@ -221,7 +221,7 @@ class _Front:
         return best
 
 
-#: How many times the least makespan the rows of an answer last where nobody says how long.
+#: How many times the least makespan the rows of an answer last if no length is given.
 _DEFAULTS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 

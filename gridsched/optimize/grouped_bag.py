@@ -1,4 +1,4 @@
-"""Tasks and machines of a run, gathered into types for the linear programmes.
+"""Tasks and machines of a run, gathered into types for the linear programs.
 
 Tasks with types keep them. Of a bag without, tasks of one size are one type, and each core of a
 host is a machine of its own. Its power is what the host's least power curve has for it

@@ -65,7 +65,7 @@ def bag_of_types(name: str, tasks: Tasks, types: TaskTypes, pstate: int = 0) -> 
     if not tasks.are_serial:
         raise InputError(f"{name}: the tasks are parallel; the linear programs divide only bags of serial tasks.")
     _check_pstate(name, pstate, types.etc.shape[2])
-    assert tasks.task_type is not None  # as `types` tells
+    assert tasks.task_type is not None  # by the check of `types`
     counts = np.bincount(tasks.task_type, minlength=len(types.etc))
     machines = np.bincount(types.host_type, minlength=types.etc.shape[1])
     bag = typed_bag(types.etc[:, :, pstate], types.apc[:, :, pstate], counts, machines, types.idle_w)
@@ -194,4 +194,4 @@ def _arrival_note(tasks: Tasks) -> tuple[str, ...]:
 
 def _check_pstate(name: str, pstate: int, number: int) -> None:
     if not 0 <= pstate < number:
-        raise InputError(f"{name}: P-state {pstate} is wanted; allowed are 0 to {number - 1}.")
+        raise InputError(f"{name}: P-state {pstate} is requested; allowed: 0 to {number - 1}.")

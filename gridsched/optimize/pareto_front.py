@@ -1,4 +1,4 @@
-"""Energy against makespan of divided tasks: the Pareto front of programme (5), paper 003."""
+"""Energy against makespan of divided tasks: the Pareto front of program (5), paper 003."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ParetoFront:
     points : tuple of BagPlan
         By rising makespan and falling energy.
     lines : tuple of Line
-        Bounds that hold for every schedule, of whole or divided tasks; one for each programme
+        Bounds that hold for every schedule, of whole or divided tasks; one for each program
         that was solved.
     complete : bool
         Whether the points are all corners of the front, to the solver's tolerance.
@@ -68,7 +68,7 @@ class ParetoFront:
 
     @property
     def joules_per_second(self) -> Floats:
-        """Energy saved for each second more between neighbouring points [J/s].
+        """Energy saved for each second more between neighboring points [J/s].
 
         The weights w at which the optimum of ``E + w MS`` passes from one corner to the next.
         """
@@ -111,7 +111,7 @@ class ParetoFront:
         Returns
         -------
         float
-            0.05 says: a schedule both 1.05 times shorter and 1.05 times cheaper is not excluded,
+            0.05 means: a schedule both 1.05 times shorter and 1.05 times cheaper is not excluded,
             one better than that in both is.
         """
         shrunk = max(line.least / (line.per_joule * energy_j + line.per_second * makespan_s) for line in self.lines)
@@ -119,13 +119,13 @@ class ParetoFront:
 
 
 class FrontSolver:
-    """Programme (5) of one bag; collects the lines that its solutions prove.
+    """Program (5) of one bag; collects the lines that its solutions prove.
 
     Attributes
     ----------
     bag : TypedBag
     lines : list of Line
-        One for each programme solved so far.
+        One for each program solved so far.
 
     Notes
     -----
@@ -141,7 +141,7 @@ class FrontSolver:
         self._energy = bag.tasks[:, None] * bag.runnable * bag.extra_w
 
     def weighted(self, per_joule: float, per_second: float) -> BagPlan:
-        """Minimise ``per_joule E + per_second MS``."""
+        """Minimize ``per_joule E + per_second MS``."""
         solution = self.base.solve_lengths(per_joule * self._energy, self._cost_of_m(per_joule, per_second))
         self.lines.append(self._line(solution, per_joule, per_second))
         return self._point(solution)
@@ -221,7 +221,7 @@ def weighted_point(bag: TypedBag, energy_weight: float) -> BagPlan:
     ----------
     bag : TypedBag
     energy_weight : float
-        Weight alpha from 0 to 1; minimised is ``alpha E / E_min + (1 - alpha) MS / MS_min``, and
+        Weight alpha from 0 to 1; minimized is ``alpha E / E_min + (1 - alpha) MS / MS_min``, and
         at the ends the other objective second.
     """
     solver = FrontSolver(bag)
@@ -280,10 +280,10 @@ def exact_front(bag: TypedBag, most_points: int = 1000) -> ParetoFront:
     Notes
     -----
     Between two points of the front the sum ``E + w MS`` with the slope w of their chord is
-    minimised. Either nothing lies below the chord, so that it is an edge of the front and w a
+    minimized. Either nothing lies below the chord, so that it is an edge of the front and w a
     breakpoint, or a new corner is found, and two shorter chords take the place of the one [1]_.
-    K corners take ``2 K - 3`` programmes and those of the ends. The largest rectangle between
-    neighbours comes first, so that a front cut short by `most_points` is even.
+    K corners take ``2 K - 3`` programs and those of the ends. The largest rectangle between
+    neighbors comes first, so that a front cut short by `most_points` is even.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The least energy of tasks that wait for each other, within a makespan, by a linear programme over P-states.
+"""The least energy of tasks that wait for each other, within a makespan, by a linear program over P-states.
 
 Let task i of work w_i spend the share x_io of it in option o: a P-state of a kind of hosts, of core speed v_o. Let
 the run take T. Above the least power of all hosts an option draws q_o W a core (the less of one busy core and of all
@@ -12,7 +12,7 @@ of them: SimGrid's power is a line between). Then a schedule of at most the make
 with ends C_i and submissions r_i, both from the first submission on. Tasks may be divided among hosts, but their
 pieces follow each other; data take no time.
 
-**The bound is no solver's value.** HiGHS keeps constraints up to a tolerance. What counts is Lagrange's function at
+**The bound is not a solver's value.** HiGHS keeps constraints up to a tolerance. What counts is Lagrange's function at
 its prices: f_ij of the edges, s_i of the submissions, m_k of the cores. Prices of edges are made a flow first: what
 comes into a task, s_i included, leaves it in the solver's proportions. A flow is a sum of paths, and no path is longer
 than T; so with L = sum_i s_i and l_i, what flows through task i, every schedule needs at least ::
@@ -20,7 +20,7 @@ than T; so with L = sum_i s_i and l_i, what flows through task i, every schedule
     sum_i min_o w_i / v_o (q_o + l_i + m_k(o)) + sum_i s_i r_i + sum_ij f_ij delay_ij
         + min_T T (base - L - sum_k m_k cores_k)
 
-whatever the prices are. Where the programme would be too large, cores get no price, which leaves of all options the few
+whatever the prices are. Where the program would be too large, cores get no price, which leaves of all options the few
 corners of their lower hull; where that is too large, too, or SciPy is not installed, the flow goes along one longest
 path alone, and the best L is found among the corners.
 """
@@ -43,7 +43,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import UsableHost, host_power_curve
 from gridsched.optimize.task_paths import ends_of, task_paths
 
-#: A programme of more shares than the first leaves the cores out; of more shares and edges than the second it is not
+#: A program of more shares than the first leaves the cores out; of more shares and edges than the second it is not
 #: solved, and the longest path alone counts. Each takes about a second.
 MOST_SHARES, MOST_TERMS = 3_000, 6_000
 _PROGRAMME = "The bound of energy of tasks that wait for each other"
@@ -168,7 +168,7 @@ class PathEnergy:
 
     @property
     def is_whole(self) -> bool:
-        """Whether a programme of all paths is solved, not one path alone."""
+        """Whether a program of all paths is solved, not one path alone."""
         return self._time_s.size + len(self._waits) <= MOST_TERMS and find_spec("scipy") is not None
 
     def least_j(self, makespan_s: float) -> float:

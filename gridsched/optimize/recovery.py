@@ -91,7 +91,7 @@ def recover(bag: TypedBag, x: Floats | Integers, ready_s: Sequence[Floats] | Non
 
 
 def earnings(plan: BagPlan, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0) -> BagPlan:
-    """Return a plan of whole tasks with what it earns under the constraints of programme (10).
+    """Return a plan of whole tasks with what it earns under the constraints of program (10).
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def earnings(plan: BagPlan, tariff: Tariff, *, power_cap_w: float = np.inf, leas
     Rounding and LPT do not know the cap. A bag whose mean power exceeds it is followed by a pause
     of all machines that brings the mean down to it, so that the profit rate belongs to an allowed
     schedule. A bag that loses money apart from standing costs waits as long as the promised rate
-    allows, as in the programme.
+    allows, as in the program.
     """
     bag, length = plan.bag, plan.finish_s
     busy_s, above_idle_j = bag.host_busy_s(plan.x), bag.above_idle_j(plan.x)

@@ -1,6 +1,6 @@
-"""The linear relaxation that the programmes (5) and (10) of paper 003 share, solved by HiGHS.
+"""The linear relaxation that the programs (5) and (10) of paper 003 share, solved by HiGHS.
 
-**Variables.** Both programmes speak of tasks x_ij and a length MS, (10) after division by MS. Here
+**Variables.** Both programs speak of tasks x_ij and a length MS, (10) after division by MS. Here
 the share ``g_ij = x_ij / T_i`` of a type stands for x_ij, and times are measured in S, the length
 of the schedule that divides one type after the other among all machines. Then
 
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 #: What needs SciPy here.
-_PROGRAMMES = "Linear programmes"
+_PROGRAMMES = "Linear programs"
 #: Twice the unit roundoff of float64: relative error of one operation, generously.
 ROUNDOFF = float(np.finfo(np.float64).eps)
 #: Feasibility tolerance asked of HiGHS, in the scaled variables.
 TOLERANCE = 1e-9
 #: HiGHS's own tolerance, asked of a second try.
 DEFAULT_TOLERANCE = 1e-7
-#: A pair that all tasks of a type would keep busy for so many S is left out of the programme, but
+#: A pair that all tasks of a type would keep busy for so many S is left out of the program, but
 #: not of the bound; a user may write 1e30 s for "cannot run".
 LONGEST_SHARE = 1e9
 
@@ -81,7 +81,7 @@ class Solution:
 
 
 class Infeasible(GridschedError):
-    """A linear programme has no solution; its caller says why."""
+    """A linear program has no solution; its caller explains why."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +159,7 @@ class Relaxation:
     def solve_lengths(
         self, cost: Floats, cost_of_m: float, most_m: float = np.inf, row: tuple[Floats, float, float] | None = None
     ) -> Solution:
-        """Minimise over programme (5): rho is 1, m is free.
+        """Minimize over program (5): rho is 1, m is free.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class Relaxation:
     def solve_rates(
         self, cost: Floats, cost_of_rho: float, least_rho: float, row: tuple[Floats, float, float] | None = None
     ) -> Solution:
-        """Minimise over programme (10): m is 1, rho is at least `least_rho`.
+        """Minimize over program (10): m is 1, rho is at least `least_rho`.
 
         Parameters
         ----------
@@ -205,7 +205,7 @@ class Relaxation:
         capacity: float,
         row: tuple[Floats, float, float] | None,
     ) -> Solution:
-        """Minimise with either rho (then `row_sum` is 0) or m (then `capacity` is 0) as last."""
+        """Minimize with either rho (then `row_sum` is 0) or m (then `capacity` is 0) as last."""
         i, j, b = self._pairs
         n, (n_tasks, n_machines) = len(i), self.bag.etc.shape
         types = np.flatnonzero(self.bag.tasks > 0)

@@ -1,4 +1,4 @@
-"""The longest ways through tasks that wait for each other, and the makespan that they need at least.
+"""The longest paths through tasks that wait for each other, and the makespan that they need at least.
 
 Data between tasks are left out: two tasks may run on one host, and within a host data take no time.
 """
@@ -85,7 +85,7 @@ def ends_of(pairs: Dependencies | None) -> tuple[Integers, Integers, Floats]:
 
 
 def task_paths(tasks: Tasks, time_s: ArrayLike) -> TaskPaths:
-    """Return the longest ways to and from each task.
+    """Return the longest paths to and from each task.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A bag of tasks by type on machines by type, as linear programmes see it, and plans for it."""
+"""A bag of tasks by type on machines by type, as linear programs see it, and plans for it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TypedBag:
     task_types, machine_types : tuple of str
         How its types are called, where they have names.
     notes : tuple of str
-        What the programmes do not see of it.
+        What the programs do not see of it.
 
     Notes
     -----
@@ -270,7 +270,7 @@ class BagPlan:
     profit_rate : float or None
         What such bags earn if they follow each other [money/s]; None without a tariff.
     bound : float or None
-        What no schedule earns more than [money/s]; None where the programme bounds no profit.
+        What no schedule earns more than [money/s]; None where the program bounds no profit.
     power_cap_w : float
         Largest mean power drawn from the grid, PUE included [W].
     least_rate_per_s : float
@@ -297,7 +297,7 @@ class BagPlan:
 
     @property
     def rate_per_s(self) -> float:
-        """Bags per second r; 0 says "do not run"."""
+        """Bags per second r; 0 means "do not run"."""
         return 1.0 / self.makespan_s
 
     @property
@@ -330,7 +330,7 @@ class BagPlan:
 
 @runtime_checkable
 class Planner(Protocol):
-    """A policy whose plan follows from a programme on the bag alone.
+    """A policy whose plan follows from a program on the bag alone.
 
     Such a policy can be asked for its plan without a run (driver ``optimize`` of studies).
 
@@ -343,13 +343,13 @@ class Planner(Protocol):
     power_off_unused: bool
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
-        """Solve the programme.
+        """Solve the program.
 
         Parameters
         ----------
         bag : TypedBag
         tariff : Tariff or None
-            What the scenario says of prices and costs.
+            Prices and costs of the scenario.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """The least possible makespan and energy of tasks with types, by linear programming.
 
-Both follow from programme (5) of paper 003, in which tasks are divided among machine types. What is
+Both follow from program (5) of paper 003, in which tasks are divided among machine types. What is
 returned is not the solver's optimum but Lagrange's function at its prices, rounded down
 (`pareto_front.Line`): a solver's tolerance cannot lift it above the true optimum.
 
@@ -119,7 +119,7 @@ def _relaxed_bag(
     # rounded down, so that time x (power - idle power) is not above the least energy
     watts -= 4 * ROUNDOFF * (np.abs(watts) + idle_w)
     machines = np.bincount(types.host_type[is_on], minlength=len(idle_w))
-    assert tasks.task_type is not None  # as `types` tells
+    assert tasks.task_type is not None  # by the check of `types`
     counts = np.bincount(tasks.task_type, minlength=len(etc))
     homeless = ~(runs & (machines > 0)).any(axis=1)
     counts, whole = np.where(homeless, 0, counts), np.ones(len(idle_w))

@@ -30,7 +30,7 @@ def number_columns(table: TextTable) -> list[bool]:
 
 
 def notes(table: TextTable) -> list[str]:
-    """Return what is said above a table: its note, and how much of it is shown."""
+    """Return the text above a table: its note, and how much of it is shown."""
     notes = [table.note] if table.note else []
     if len(table.rows) > MAX_ROWS:
         notes.append(f"The first {MAX_ROWS} of {len(table.rows):,} rows.")

@@ -129,7 +129,7 @@ def rankings_note(results: StudyResults) -> str:
 
 
 def ranking_frame(ranking: Ranking) -> pd.DataFrame:
-    """Return all numbers of an ranking; differences are in [%] where ``unit`` says so."""
+    """Return all numbers of a ranking; differences are in [%] if ``unit`` is that."""
     entry = METRICS[ranking.metric]
     return pd.DataFrame(
         [

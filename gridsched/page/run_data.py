@@ -35,7 +35,7 @@ class ShownRun:
         Who ran what.
     trace : Trace
     notes : list of str
-        What is left out of the page, or told in another way.
+        What is left out of the page, or shown in another way.
     """
 
     title: str
@@ -62,20 +62,20 @@ class ShownRun:
 
     @property
     def job_names(self) -> list[str]:
-        """Ids of the jobs, where these are no numbers; then their places here stand in the bars."""
+        """Ids of the jobs, where these are not numbers; then their places here stand in the bars."""
         labels = self.trace.tasks.labels
         return labels.tolist() if labels.dtype.kind == "U" else []
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Whose jobs they are, where a log tells it."""
+        """The users of the jobs, if a log names them."""
         user = self.trace.tasks.attributes.get("user")
         return () if user is None else user.names
 
     # ------------------------------------------------------------------ bars
 
     def bars(self) -> Columns:
-        """Return a column for each thing that is told of a bar, those of most host time first.
+        """Return a column for each field of a bar, those of most host time first.
 
         ``left, right`` [s], ``top, bottom`` [rows], ``row``, ``last`` (its first and last row), ``job``,
         ``user`` (its place in `users`, or -1), ``pstate``, ``joules``, ``wait`` [s], ``outcome``.

@@ -42,7 +42,7 @@ from gridsched.page.run_data import Columns, ShownRun
 
 #: Of the first run and the second, of a third and so on.
 COLORS = ("#1b5c9e", "#c4581c", "#2e7d4f", "#7a3e9d", "#8a6d1b", "#4a4a4a")
-#: Neighbouring jobs are told apart.
+#: Neighboring jobs have different colors.
 _PALETTE = ("#8fb8de", "#a9d3a5", "#f0c987", "#c9b3e0", "#9ad0cf", "#e3b1b1", "#cfc69b", "#b3bccb",
             "#b06a00", "#7a1010", "#d02020", "#5b3c88")  # fmt: skip
 _OF_JOBS = 8
@@ -371,7 +371,7 @@ class Panels:
 
 
 def _color_numbers(columns: Columns) -> Integers:
-    """Return the place in `_PALETTE` of each bar's colour: by its user or job, or by how it ended early."""
+    """Return the place in `_PALETTE` of each bar's color: by its user or job, or by how it ended early."""
     colors: Integers = np.where(columns["user"] >= 0, columns["user"], columns["job"]) % _OF_JOBS
     for color, end in enumerate(_ENDED, start=_OF_JOBS):
         colors[columns["outcome"] == end] = color

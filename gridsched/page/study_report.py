@@ -25,10 +25,10 @@ from gridsched.page import ranking_tables, study_tables
 from gridsched.page.printing import page_html
 from gridsched.page.report_files import Link, ReportFiles, ShownTable
 
-#: Return what the page shows of claims, and the tables of readings; told the report's files.
+#: Return the page's claims, and the tables of readings; called with the report's files.
 ClaimsSection = Callable[[ReportFiles], dict[str, Any]]
 ReadingsSection = Callable[[ReportFiles], list[ShownTable]]
-#: Width and number of colours of the figures on the page; the files beside it have more.
+#: Width and number of colors of the figures on the page; the files beside it have more.
 _PAGE_PIXELS, _PAGE_COLOURS = 1400, 64
 #: The page's sections: anchor -> heading.
 HEADINGS = {
@@ -64,7 +64,7 @@ def write_report(
     page : Path
         The HTML file.
     claims, readings : callable, optional
-        Make these sections, and put their files among those that they are told;
+        Make these sections, and put their files among those that they receive;
         `gridsched.reproduction.claims_report` has both.
     force : bool
         Replace the page and the files beside it.
@@ -204,7 +204,7 @@ def _figures(results: StudyResults, layout: Layout, files: ReportFiles) -> dict[
 
 
 def _small_png(image: bytes) -> bytes:
-    """Return a PNG for the page: not wider than `_PAGE_PIXELS`, of few colours."""
+    """Return a PNG for the page: not wider than `_PAGE_PIXELS`, of few colors."""
     picture = Image.open(io.BytesIO(image)).convert("RGB")
     if picture.width > _PAGE_PIXELS:
         height = round(picture.height * _PAGE_PIXELS / picture.width)
@@ -215,7 +215,7 @@ def _small_png(image: bytes) -> bytes:
 
 
 def _tables(results: StudyResults, files: ReportFiles) -> Iterator[ShownTable]:
-    """Yield the tables of the metrics that vary; those that do not are told in words."""
+    """Yield the tables of the metrics that vary; those that do not are described in words."""
     for metric in results.metrics:
         if metric in results.constant_metrics:
             continue

@@ -16,7 +16,7 @@ from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import read_entries
 from gridsched.platform_io.xml_reader import build_platform
 
-#: Clusters between which routes are told.
+#: Clusters between which routes are shown.
 _MOST_CLUSTERS = 8
 #: Differences of one kind that are spelled out.
 _SHOWN = 5
@@ -35,7 +35,7 @@ class PlatformReport:
     problems, notes : tuple of str
         What is wrong, and what is worth knowing.
     simgrid : str
-        One line on what SimGrid said.
+        One line with SimGrid's message.
     links, routes : tuple
         The network as SimGrid sees it: `SimGridLink`, and a `Route` for each of `pairs`.
     """
@@ -74,7 +74,7 @@ class PlatformReport:
 
 
 def check_platform_file(path: str | Path) -> PlatformReport:
-    """Return everything the file says about hosts and every problem found in it.
+    """Return the file's description of hosts and every problem found in it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def check_platform_file(path: str | Path) -> PlatformReport:
 
 
 def _switches(platform: Platform) -> list[str]:
-    """Return a line on each way in which hosts boot and shut down."""
+    """Return a line on each kind of booting and shutting down that hosts have."""
     names: dict[str, list[str]] = {}
     for host in platform.everyone:
         sentences = [
@@ -149,7 +149,7 @@ def _changes(platform: Platform) -> list[str]:
 
 
 def with_deployment(report: PlatformReport, path: str | Path) -> PlatformReport:
-    """Return the report with what a deployment file says: a note, or a problem."""
+    """Return the report with the result for a deployment file: a note, or a problem."""
     try:
         deployment = read_deployment(path, report.platform)
     except InputError as error:

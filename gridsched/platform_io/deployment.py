@@ -76,9 +76,7 @@ def read_deployment(path: str | Path, platform: Platform) -> Deployment:
         else:
             workers[host] = element
     if not masters and not workers and any(e.tag in ("zone", "AS", "host") for e in root.children):
-        raise InputError(
-            f"{path}: is a platform file (it holds hosts and no actors); a deployment file is wanted here."
-        )
+        raise InputError(f"{path}: is a platform file (it holds hosts and no actors); give a deployment file.")
     if len(masters) != 1 or not workers:
         raise InputError(
             f"{path}: found {len(masters)} master and {len(workers)} worker actors; exactly one "
@@ -107,7 +105,7 @@ def _refuse_attributes(element: Element, where: str) -> None:
         if not is_default:
             raise InputError(
                 f"{where}: the actor on {element.attributes.get('host')!r} has {name}={text!r}; "
-                "gridsched's actors are there from the begin to the end of a run. Take it out, or "
+                "gridsched's actors are there from the beginning to the end of a run. Take it out, or "
                 "switch the host off (--hosts-off)."
             )
 

@@ -15,8 +15,17 @@ from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
+from gridsched.platform_io.host_resources import Resources, UnitPower, parse_unit_power, shown_resources
 from gridsched.platform_io.overrides import contain_match
-from gridsched.platform_io.recipe import DEFAULT_IDLE_SHARE, PlatformRecipe, PStates, parse_pstates, parse_ranks
+from gridsched.platform_io.recipe import (
+    DEFAULT_IDLE_SHARE,
+    UNIT_COLUMNS,
+    PlatformRecipe,
+    PStates,
+    parse_pstates,
+    parse_ranks,
+    units_of_row,
+)
 from gridsched.platform_io.tables import MachineTable
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 
@@ -78,9 +87,12 @@ def platform_from_table(table: MachineTable, recipe: PlatformRecipe) -> Platform
         field: _per_row(chosen, column, getattr(recipe, column), 0.0, own=table.own_format)
         for field, column in (("off_w", "off_power_w"), ("embodied_kg",) * 2, ("lifetime_years",) * 2)
     }
+    units = _units(table, chosen, recipe)
     hosts = tuple(
         replace(
             _host(names[h], draft, h, pstates[row], int(cores[row]), (idle_w[h], idle_share)),
+            resources=units[row][0],
+            unit_power=units[row][1],
             **{field: amount.item(row) for field, amount in amounts.items()},
         )
         for h, row in enumerate(draft.row)
@@ -205,10 +217,36 @@ def _per_row(chosen: pd.DataFrame, column: str, given: float | None, default: fl
     return chosen[column].fillna(default).to_numpy()
 
 
+def _units(table: MachineTable, chosen: pd.DataFrame, recipe: PlatformRecipe) -> list[tuple[Resources, UnitPower]]:
+    """Return what the hosts of each row have beside cores, and the power of that; an option replaces a column."""
+
+    def texts(name: str) -> list[str]:
+        given = getattr(recipe, name)
+        return list(chosen[name]) if given is None and name in chosen else [given or ""] * len(chosen)
+
+    *has_texts, own_powers = (texts(name) for name in UNIT_COLUMNS)
+    if recipe.unit_power is not None:
+        own_powers = [""] * len(chosen)  # it is of hosts that have the units, and of the others not refused
+    try:
+        units = [units_of_row(*row) for row in zip(*has_texts, own_powers, strict=True)]
+    except ValueError as error:  # an option took away units that have power in their row
+        raise InputError(f"{table.path}: {error}.") from None
+    if recipe.unit_power is None:
+        return units
+    powers = parse_unit_power(recipe.unit_power)
+    found = {name for has, _ in units for name, _ in has}
+    if lacking := [name for name, *_ in powers if name not in found]:
+        raise InputError(
+            f"{table.path}: unit_power is of {shown_resources(lacking)}, and no host has that; hosts have "
+            f"{shown_resources(sorted(found))}. Give memory or resources, too."
+        )
+    return [(has, tuple(each for each in powers if each[0] in dict(has))) for has, _ in units]
+
+
 def _idle_power(
     chosen: pd.DataFrame, draft: _Draft, recipe: PlatformRecipe, stream: np.random.Generator, warnings: list[str]
 ) -> tuple[list[float], float]:
-    """Return the idle power of each host [W], and where it is no number, its share of each P-state's busy power."""
+    """Return the idle power of each host [W], and where it is not a number, its share of each P-state's busy power."""
     n = len(draft.row)
     if recipe.idle_power_w is not None:
         return stream.uniform(*recipe.idle_power_w, n).tolist(), 0.0
@@ -247,7 +285,7 @@ def _check_limits(table: MachineTable, host: Host) -> None:
         if not SMALLEST <= state.speed <= LARGEST or state.busy_w > LARGEST:
             raise InputError(
                 f"{table.path}: host {host.name!r} would have {state.speed:g} flop/s and draw "
-                f"{state.busy_w:g} W; allowed are {SMALLEST:g} to {LARGEST:g} flop/s and up to "
+                f"{state.busy_w:g} W; allowed: {SMALLEST:g} to {LARGEST:g} flop/s and up to "
                 f"{LARGEST:g} W."
             )
 

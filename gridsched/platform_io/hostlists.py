@@ -16,7 +16,7 @@ LONGEST_NAME = 255
 _PART = re.compile(r"\[([^][]*)\]|([^][]+)")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _BRACKETS_OR_COMMA = re.compile(r"\[[^][]*\]|,")
-_ALLOWED = "names separated by commas, with numbers and ranges in brackets, as 'node[01-12],a[1-3,7]'"
+_ALLOWED = "names separated by commas, with numbers and ranges in brackets, such as 'node[01-12],a[1-3,7]'"
 
 
 def expand_hostlist(text: str) -> list[str]:
@@ -27,7 +27,7 @@ def expand_hostlist(text: str) -> list[str]:
     text : str
         Names separated by commas. Brackets hold numbers and ranges, as in ``a[1-3,7]``; a name may have
         several, as ``rack[1-2]-node[01-12]``, of which the last changes fastest. The first number of a
-        range says how many digits its names have at least: ``[08-10]`` is 08, 09, 10. What is outside
+        range sets how many digits its names have at least: ``[08-10]`` is 08, 09, 10. What is outside
         brackets is kept as it is, also the ``*`` and ``?`` of patterns.
 
     Returns
@@ -165,7 +165,7 @@ def _texts(part: str | list[_Range]) -> list[str]:
 
 
 def _no_list(text: str, why: str) -> InputError:
-    return InputError(f"{_shown(text)} is no list of hosts: {why}. Write {_ALLOWED}.")
+    return InputError(f"{_shown(text)} is not a list of hosts: {why}. Write {_ALLOWED}.")
 
 
 def _shown(text: str) -> str:

@@ -16,6 +16,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.extras import load
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, PState
+from gridsched.platform_io.host_resources import UnitPower, parse_unit_power, shown_resources
 
 Value = TypeVar("Value")
 #: Idle, epsilon and all-cores power of one P-state [W].
@@ -40,9 +41,9 @@ def parse_wattage(text: str) -> Wattage:
         try:
             values.append(float(part))
         except ValueError:
-            raise ValueError(f"{part.strip()!r} is no number") from None
+            raise ValueError(f"{part.strip()!r} is not a number") from None
         if not 0 <= values[-1] <= LARGEST:
-            raise ValueError(f"{part.strip()!r} is no power of 0 W or more (up to {LARGEST:g} W)")
+            raise ValueError(f"{part.strip()!r} is not a power of 0 W or more (up to {LARGEST:g} W)")
     return values[0], values[-2], values[-1]  # of two SimGrid takes idle for epsilon
 
 
@@ -109,7 +110,7 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
 
 #: Hosts that a warning names.
 _MOST_NAMED = 3
-#: What stands for a run in which no energy is told.
+#: The word for a run without energy.
 NONE = "none"
 #: What stands for jobs that draw what was measured, and whether what lies outside a node's range is cut.
 MEASURED = {"measured": False, "measured:clamped": True}
@@ -119,7 +120,7 @@ SAME_IN_ALL = "draw the same power in each of their P-states, as set by --power"
 
 @dataclass(frozen=True)
 class PowerOverride:
-    """What `Scenario.power` says.
+    """The meaning of `Scenario.power`.
 
     Attributes
     ----------
@@ -127,7 +128,7 @@ class PowerOverride:
         Pattern of host names, and idle, epsilon and all-cores power [W] of each P-state, or of all.
         The last one that matches a host counts.
     is_none : bool
-        No host has power: nothing is said of energy.
+        No host has power: energy is not computed.
     clamps : bool or None
         Jobs draw what was measured; where that lies outside a node's range it is cut (True) or refused.
         None: every job draws all that a node can.
@@ -144,7 +145,7 @@ class PowerOverride:
         Raises
         ------
         InputError
-            If one of them says nothing of the kind.
+            If one of them is not of this form.
         """
         return _power_override(tuple(texts))
 
@@ -204,7 +205,7 @@ def with_power(platform: Platform, given: PowerOverride) -> Platform:
     ----------
     platform : Platform
     given : PowerOverride
-        Where it says nothing of a host, the host keeps what it has.
+        A host that it does not name keeps what it has.
 
     Raises
     ------
@@ -248,6 +249,46 @@ def with_power(platform: Platform, given: PowerOverride) -> Platform:
     return replace(powered, warnings=(*powered.warnings, note))
 
 
+def with_unit_power(platform: Platform, texts: Sequence[str]) -> Platform:
+    """Return a platform whose hosts have the given power of units of what they have beside cores.
+
+    Parameters
+    ----------
+    platform : Platform
+    texts : sequence of str
+        ``[PATTERN=]NAME:IDLE:BUSY,...`` [W], of memory by 2**30 byte. The last one that fits a host's name counts, of
+        the resources that the host has.
+
+    Raises
+    ------
+    InputError
+        If one is something else, or fits no host that has a resource that it names.
+    """
+    items: list[tuple[str, UnitPower]] = []
+    for text in texts:
+        try:
+            pattern, value = split_pattern(text)
+            items.append((pattern, parse_unit_power(value)))
+        except ValueError as error:
+            raise InputError(f"--unit-power {text[:80]!r}: {error}.") from None
+    check_patterns("--unit-power", items, (host.name for host in platform.hosts), platform.name)
+    for pattern, powers in items:
+        found = {name for host in platform.hosts if fnmatchcase(host.name, pattern) for name, _ in host.resources}
+        if lacking := [name for name, *_ in powers if name not in found]:
+            raise InputError(
+                f"{platform.name}: --unit-power is of {shown_resources(lacking)}, and no host like {pattern!r} has "
+                f"that; they have {shown_resources(sorted(found))}."
+            )
+
+    def changed(host: Host) -> Host:
+        powers = last_match(items, host.name)
+        if powers is None:
+            return host
+        return replace(host, unit_power=tuple(each for each in powers if each[0] in dict(host.resources)))
+
+    return replace(platform, hosts=tuple(changed(host) for host in platform.hosts)) if items else platform
+
+
 def without_work(watts: Sequence[Wattage]) -> Wattage:
     """Return the power in a P-state of speed 0 of which nothing is known: idle in P-state 0."""
     return (watts[0][0],) * 3
@@ -259,7 +300,7 @@ def wattage_text(host: Host) -> str:
 
 
 def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
-    """Return what `Scenario.pstate` says: patterns of host names, and a P-state for each.
+    """Return the meaning of `Scenario.pstate`: patterns of host names, and a P-state for each.
 
     Parameters
     ----------
@@ -269,7 +310,7 @@ def read_pstates(given: int | str | None) -> tuple[tuple[str, int], ...]:
     Raises
     ------
     InputError
-        If it says nothing of the kind.
+        If it is not of this form.
     """
     return () if given is None else tuple(_pstate_item(each) for each in str(given).split(","))
 
@@ -278,7 +319,7 @@ def _pstate_item(text: str) -> tuple[str, int]:
     try:
         pattern, value = split_pattern(text.strip())
         if not re.fullmatch(r"\d{1,9}", value.strip()):
-            raise ValueError(f"{value!r} is no whole number of at least 0")
+            raise ValueError(f"{value!r} is not a whole number of at least 0")
     except ValueError as error:
         raise InputError(f"--pstate {text!r}: {error}; K for all hosts or NAME_PATTERN=K is allowed.") from None
     return pattern, int(value)
@@ -291,7 +332,7 @@ def pstates_of(platform: Platform, given: int | str | None) -> Integers:
     ----------
     platform : Platform
     given : int or str, optional
-        See `read_pstates`. Where it says nothing of a host, that is what its file says.
+        See `read_pstates`. A host that it does not name starts as its file specifies.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.platform_io.recipe import parse_pstates
+from gridsched.platform_io.recipe import UNIT_COLUMNS, parse_pstates, units_of_row
 from gridsched.platform_io.table_files import RawTable, number_column, text_column
 from gridsched.platform_io.table_headers import OWN_COLUMNS, Column
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_TEXT = ("name", "computer", "site", "cluster", "pstates")
+_TEXT = ("name", "computer", "site", "cluster", "pstates", "memory", "resources", "unit_power")
 _NUMBERS = (
     "speed",
     "efficiency",
@@ -96,11 +96,12 @@ def _check_rows(path: str | Path, lines: list[int], given: pd.DataFrame) -> None
         lambda k: f"has lifetime_years {lifetime[k]:g}; a number above 0 is needed to spread embodied_kg.",
     )
     for what in ("count", "cores"):
-        refuse(is_no_count(given[what]), f"has a {what} that is no whole number of at least 1.")
+        refuse(is_no_count(given[what]), f"has a {what} that is not a whole number of at least 1.")
         refuse(given[what] > _MOST_COUNTED, f"has a {what} above {_MOST_COUNTED:,}.")
     for k, text in enumerate(given["pstates"]):
         try:
             parse_pstates(text or "1:1")
+            units_of_row(*(given[name][k] for name in UNIT_COLUMNS))
         except ValueError as error:
             raise InputError(f"{path}, line {lines[k]}: {error}.") from None
 

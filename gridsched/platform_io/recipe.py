@@ -12,6 +12,14 @@ from pydantic import Field
 from gridsched.errors import InputError
 from gridsched.model.limits import AtLeastZero, AtLeastZeroRange, Positive, PositiveRange
 from gridsched.model.records import check_record
+from gridsched.model.tasks import MEMORY
+from gridsched.platform_io.host_resources import (
+    Resources,
+    UnitPower,
+    parse_memory_mb,
+    parse_resources,
+    parse_unit_power,
+)
 from gridsched.platform_io.overrides import contain_match
 from gridsched.platform_io.xml_entries import MAX_HOSTS
 
@@ -22,6 +30,8 @@ DEFAULT_IDLE_SHARE = 0.3
 PStates = tuple[tuple[float, float], ...]
 #: A number of them.
 Clusters = Annotated[int, Field(ge=1, le=MAX_HOSTS)]
+#: Columns and options of what hosts have beside cores, and the power of that.
+UNIT_COLUMNS = ("memory", "resources", "unit_power")
 EFFICIENCY_RULES = ("scaled", "real", "nearest", "linear")
 
 
@@ -64,6 +74,11 @@ class PlatformRecipe:
     cores : int or None
         Cores of each host, each with an equal part of the speed. Default 1: only then is the
         energy of paper 004, eq. 2 exact in SimGrid.
+    memory, resources : str or None
+        What each host has beside cores, such as ``64G`` and ``gpu:4,fpga:1``; None takes the table's, or nothing.
+    unit_power : str or None
+        Power of a unit of these that no job has, and of one that a job has [W], of memory by 2**30 byte, such as
+        ``gpu:25:300,memory:0.1:0.4``, on hosts that have it; None takes the table's, or none.
     clusters : int, str or None
         A number of clusters with consecutive hosts, or what the hosts of a cluster share:
         ``host`` (each host alone), ``speed``, ``row``, or a column (``cluster, site, computer,
@@ -95,6 +110,9 @@ class PlatformRecipe:
     lifetime_years: Annotated[float | None, Field(gt=0, le=1e18)] = None
     pstates: PStates | None = None
     cores: Annotated[int | None, Field(ge=1, le=2**31 - 1)] = None
+    memory: str | None = None
+    resources: str | None = None
+    unit_power: str | None = None
     clusters: Annotated[Clusters | str | None, Field()] = None
     cluster_bandwidth: Annotated[tuple[Positive, ...], Field()] = ()
     cluster_latency_s: Annotated[tuple[AtLeastZero, ...], Field()] = ()
@@ -113,6 +131,11 @@ class PlatformRecipe:
             raise InputError(f"Efficiency rule {self.efficiency!r}: {', '.join(EFFICIENCY_RULES)} are allowed.")
         if self.name_pattern is not None:
             contain_match([""], self.name_pattern)
+        try:
+            units_of_row(self.memory or "", self.resources or "", "")
+            parse_unit_power(self.unit_power or "")
+        except ValueError as error:
+            raise InputError(f"{error}.") from None
 
 
 def parse_ranks(text: str) -> list[tuple[int, int]]:
@@ -146,10 +169,30 @@ def parse_pstates(text: str) -> PStates:
         try:
             speed, power = (float(number) for number in numbers)
         except ValueError:
-            raise ValueError(f"P-states {text!r} must read 'speed factor:power factor;...', as '1:1;0.8:0.6'") from None
+            raise ValueError(
+                f"P-states {text!r} must read 'speed factor:power factor;...', such as '1:1;0.8:0.6'"
+            ) from None
         if not (0 < speed < math.inf and 0 <= power < math.inf):
             raise ValueError(f"P-states {text!r}: speed factors above 0 and power factors of 0 or more are allowed")
         states.append((speed, power))
     if states[0][0] < max(speed for speed, _ in states):
         raise ValueError(f"P-states {text!r}: the first must be the fastest")
     return tuple(states)
+
+
+def units_of_row(memory: str, resources: str, unit_power: str) -> tuple[Resources, UnitPower]:
+    """Return what a machine has beside cores, and the power of its units.
+
+    Parameters
+    ----------
+    memory, resources, unit_power : str
+        As in `PlatformRecipe`; semicolons may separate items, too, as cells of a table have no commas.
+
+    Raises
+    ------
+    ValueError
+        If one of them is something else, or power is of something that the machine lacks.
+    """
+    has: Resources = ((MEMORY, parse_memory_mb(memory)),) if memory.strip() else ()
+    has += parse_resources(resources.replace(";", ","))
+    return has, parse_unit_power(unit_power.replace(";", ","), dict(has))

@@ -65,7 +65,7 @@ _RENAMED = {
 #: What the network's models take of the options for MPI programs; the others concern those alone.
 _OF_THE_NETWORK = ("IB-penalty-factors", "buffering", "bw-factor", "lat-factor")
 #: Names without effect here: coordinates are always read, the rest are for the stacks of actors in
-#: C++, for MPI programs, for traces and visualisation, and for a simulator of networks that has
+#: C++, for MPI programs, for traces and visualization, and for a simulator of networks that has
 #: gone.
 _WITHOUT_EFFECT = re.compile(
     r"network/(coordinates|sender_gap)|contexts/.*|tracing(/.*)?|(tri)?viva/.*|gtnets/.*"
@@ -88,7 +88,7 @@ def check_option(option: str, value: str) -> None:
     if option not in MODEL_OPTIONS:
         raise ValueError(
             f"{option!r} can only be set by --cfg on the command line, because some of SimGrid's options "
-            f"write files; allowed are {', '.join(MODEL_OPTIONS)}; take it out"
+            f"write files; allowed: {', '.join(MODEL_OPTIONS)}; take it out"
         )
     if not re.fullmatch(r"[^\s,]+", value):
         raise ValueError(f"{option!r} is {value!r}; one value without blanks and commas is allowed")

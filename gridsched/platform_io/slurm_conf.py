@@ -49,7 +49,7 @@ SETTINGS = (
     "SelectType",
     "SelectTypeParameters",
 )
-#: What its clock shows at 0 s of a run [s], which the log says: among the settings, too.
+#: What the machine's clock shows at 0 s of a run [s], by its log: among the settings, too.
 CLOCK = "clock_s"
 #: Parameters of SchedulerParameters that scheduler `slurm` knows.
 SCHEDULER_PARAMETERS = (
@@ -182,7 +182,7 @@ class SlurmConf:
         return self.described(replace(base, hosts=hosts))
 
     def described(self, platform: Platform) -> Platform:
-        """Return a platform whose hosts are the nodes, with what the file says of them beside their cores.
+        """Return a platform whose hosts are the nodes, with what the file specifies beside their cores.
 
         Raises
         ------
@@ -192,8 +192,9 @@ class SlurmConf:
         nodes = {node.name: node for node in self.nodes}
         if missing := sorted(nodes.keys() - {host.name for host in platform.hosts}):
             raise InputError(
-                f"{self.path}: node {missing[0]!r} is no host of {platform.name} ({len(missing):,} of {len(nodes):,} "
-                "are missing there). Give a platform with hosts of these names, or leave out --platform."
+                f"{self.path}: node {missing[0]!r} is not a host of {platform.name} ({len(missing):,} of "
+                f"{len(nodes):,} are missing there). Give a platform with hosts of these names, or leave out "
+                "--platform."
             )
         hosts = []
         for host in platform.hosts:
@@ -335,7 +336,7 @@ class _Reader:
         features = [each.strip() for each in (values.get("feature") or values.get("features") or "").split(",")]
         for each in filter(None, features):
             if not is_feature(each):
-                raise InputError(f"{self._where}: {each[:40]!r} is no name of a feature.")
+                raise InputError(f"{self._where}: {each[:40]!r} is not a name of a feature.")
         resources = self._gres(values.get("gres", ""))
         if (memory := self._number(values, "realmemory")) is not None:
             resources = {MEMORY: memory, **resources}
@@ -402,7 +403,7 @@ class _Reader:
             self._is_assumed = True
         nodes = sorted(self._nodes.values(), key=lambda node: (node.weight, _as_sorted(node.name)))
         if self._settings.get("SelectTypeParameters", "").upper().find("MEMORY") < 0:
-            # memory is no consumable resource then
+            # memory is not a consumable resource then
             rest = [tuple(pair for pair in node.resources if pair[0] != MEMORY) for node in nodes]
             nodes = [replace(node, resources=some) for node, some in zip(nodes, rest, strict=True)]
         partitions = [self._partition(name, *each) for name, each in self._partitions.items()]

@@ -84,7 +84,7 @@ def read_raw_table(path: str | Path) -> RawTable:
     Raises
     ------
     InputError
-        If the file is missing, empty, too large, binary, or has no recognisable header row, or
+        If the file is missing, empty, too large, binary, or has no recognizable header row, or
         more than `MAX_ROWS` rows.
     """
     data = read_bytes(path, MAX_BYTES, "a table of machines")
@@ -249,7 +249,7 @@ def number_column(
     Raises
     ------
     InputError
-        If a cell is no finite number of 0 or more; the message names line and column.
+        If a cell is not a finite number of 0 or more; the message names line and column.
     """
     values = np.full(len(raw.rows), np.nan)
     if column is None:
@@ -294,7 +294,7 @@ def read_sheets(path: str | Path, data: bytes, most_rows: int) -> list[list[list
     Raises
     ------
     InputError
-        If the content is no workbook, too large, or breaks its reader.
+        If the content is not a workbook, too large, or breaks its reader.
     MissingDependency
         If python-calamine is not installed.
     """

@@ -1,4 +1,4 @@
-"""Recognise the columns of Green500 and TOP500 lists, and of our own format, by meaning.
+"""Recognize the columns of Green500 and TOP500 lists, and of our own format, by meaning.
 
 Some 47 different header rows are in use; see ``tests/platform_io/header_rows.py``.
 """
@@ -25,6 +25,9 @@ OWN_COLUMNS = (
     "cores",
     "embodied_kg",
     "lifetime_years",
+    "memory",
+    "resources",
+    "unit_power",
 )
 
 _PREFIX = {letter.lower(): factor for letter, factor in SI_PREFIXES.items()}
@@ -125,7 +128,7 @@ def is_own_format(headers: Sequence[str]) -> bool:
 
 
 def header_score(headers: Sequence[str]) -> int:
-    """Return how many columns are recognised; a header row has at least 3."""
+    """Return how many columns are recognized; a header row has at least 3."""
     if is_own_format(headers):
         return 100
     return len(recognise_headers(headers))

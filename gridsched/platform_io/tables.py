@@ -1,7 +1,8 @@
 """Tables of machines: Green500 and TOP500 lists in all their forms, and our own small format.
 
 Our own format is a CSV file with the header
-``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores,embodied_kg,lifetime_years]``:
+``name,speed,efficiency,idle_power_w[,count,pstates,busy_power_w,off_power_w,cluster,cores,embodied_kg,
+lifetime_years,memory,resources,unit_power]``:
 
 ==============  ====================================================================
 ``name``        name of the machine; hosts are called after it
@@ -15,6 +16,9 @@ Our own format is a CSV file with the header
 ``cores``       cores of each host; default 1
 ``embodied_kg``  carbon that making and disposing of a host emits [kg CO2e]; default 0
 ``lifetime_years``  time in service over which that is spread [years of 365 days]
+``memory``      memory of each host, such as ``64G``
+``resources``   other units that jobs may take: ``gpu:4;fpga:1``
+``unit_power``  power of a unit, free and taken [W]: ``gpu:25:300;memory:0.1:0.4``, of memory by GiB
 ==============  ====================================================================
 
 Lines that start with ``#`` are comments.
@@ -76,7 +80,7 @@ MAX_BAD_SHARE = 0.01
 #: Faster or more efficient machines are refused: their unit is another. The fastest of 2024 has 1.7e18 flop/s,
 #: the most efficient 7.3e10 flop/J.
 LARGEST_SPEED, LARGEST_EFFICIENCY = 1e19, 1e12
-#: What may be told to count where a list has both.
+#: The sources that may be chosen if a list has both.
 TRUSTED = ("power", "efficiency")
 
 
@@ -90,7 +94,7 @@ class MachineTable:
         The `CANONICAL` columns in SI units (missing values are nan or empty text), for a list
         ``taken`` (``power`` or ``efficiency``, where the two differ by more than 1 %), and for our
         own format also ``idle_power_w, off_power_w, count, pstates, cluster,
-        embodied_kg, lifetime_years``.
+        embodied_kg, lifetime_years, memory, resources, unit_power``.
     notes : tuple of str
         What was assumed, computed or odd, with counts.
     path : str
@@ -113,7 +117,7 @@ def read_machine_table(
     Parameters
     ----------
     path : str or Path
-        CSV, TSV, XLS or XLSX, or the XML of a TOP500 list, told apart by content.
+        CSV, TSV, XLS or XLSX, or the XML of a TOP500 list, distinguished by content.
     join : str or Path, optional
         A TOP500 list of the same date; brings cores, Rmax and Rpeak by the TOP500 rank.
     year : int, optional
@@ -309,7 +313,7 @@ def _check_unit(path: str | Path, frame: pd.DataFrame, year: int, unit: str) -> 
     if np.isfinite(middle) and not 1 / 30 < middle < 30:
         raise InputError(
             f"{path}: Rmax in {unit} (year {year}) is {middle:.3g} times off efficiency x power; "
-            "give the list's year by --year, or name the unit in the header, as 'Rmax [GFlop/s]'."
+            "give the list's year by --year, or name the unit in the header, for example 'Rmax [GFlop/s]'."
         )
 
 
@@ -412,7 +416,7 @@ def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], 
     """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others.
 
     Where the power is trusted all of them are replaced, where the efficiency is none. The column
-    ``taken`` says of each row in which they differ which of them counts.
+    ``taken`` states for each row in which they differ which of them counts.
     """
     by_power = frame["rmax_flops"] / frame["power_w"]
     differs = (frame["efficiency_flop_per_j"] / by_power - 1).abs() > _AGREEMENT

@@ -1,4 +1,4 @@
-"""Reads a workbook in a process of its own, as a file nobody vouches for may break its reader.
+"""Reads a workbook in a process of its own, as an untrusted file may break its reader.
 
 Run as a script: the workbook comes by standard input, its sheets go to standard output as JSON, or
 a line that begins with ``error:``. It loads nothing of gridsched.

@@ -1,4 +1,4 @@
-"""XML from files nobody vouches for: a tree that knows its lines."""
+"""XML from untrusted files: a tree that knows its lines."""
 
 from __future__ import annotations
 
@@ -163,17 +163,17 @@ def parse_xml(path: Path | str, data: bytes, with_text: Collection[str], *, name
     with_text : collection of str
         Tags of elements whose text is kept.
     names_others : bool
-        Whether content that belongs to another reader is called by its name where it is no XML.
+        Whether content that belongs to another reader is called by its name where it is not XML.
 
     Raises
     ------
     InputError
-        If it is no well-formed XML, or declares or uses entities.
+        If it is not well-formed XML, or declares or uses entities.
     """
     _refuse_foreign_entities(path, data)
     builder = _Builder(path, data, with_text)
     try:
-        # in portions, expat would read a long comment or attribute anew with each of them
+        # in portions, expat would read a long comment or attribute again with each of them
         builder.parser.Parse(builder.content, True)
     except expat.ExpatError as error:
         hint = " It seems to be a binary file." if b"\0" in data[:4096] else ""

@@ -30,7 +30,7 @@ from gridsched.platform_io.xml_values import escape_text, expand_radical, quote_
 _START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _ACTORS = ("actor", "process")
-#: Elements that hold the power of their hosts, and the property that says it.
+#: Elements that hold the power of their hosts, and the property that contains it.
 _HOLDERS = ("host", "cluster")
 _POWER = "wattage_per_state"
 

@@ -194,7 +194,7 @@ class _Reader:
         elif tag in _REMOVED:
             self.findings.problem(f"<{tag}> was removed from SimGrid; take it out of the file.", element.line)
         elif tag not in _WITHOUT_HOSTS:
-            self.findings.problem(f"<{tag}> is no element of a SimGrid platform.", element.line)
+            self.findings.problem(f"<{tag}> is not an element of a SimGrid platform.", element.line)
 
     def config(self, element: Element) -> None:
         """Note the options that SimGrid has under other names, or not at all."""

@@ -114,7 +114,7 @@ def profile_text(platform: str | Path, element: Element, attribute: str) -> str:
 
 @dataclass
 class ProfileEntries:
-    """Everything in a platform file that tells how hosts and links change with time.
+    """Everything in a platform file that specifies how hosts and links change with time.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class ProfileEntries:
             self.findings.problem(f"{what}: {error}", element.line)
             return None
         except ValueError:
-            self.findings.problem(f"{what}: its periodicity is no number.", element.line)
+            self.findings.problem(f"{what}: its periodicity is not a number.", element.line)
             return None
         self._files[str(path)] = what
         return text, -1.0

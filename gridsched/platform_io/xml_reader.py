@@ -6,7 +6,6 @@ How long hosts boot and shut down, and in which P-state, stands in properties of
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,8 +15,19 @@ from gridsched.errors import did_you_mean
 from gridsched.model.constraints import FEATURE_MARKS, is_feature
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Cluster, Host, Platform, PState
-from gridsched.model.tasks import CORES, MEMORY
+from gridsched.model.tasks import MEMORY
 from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.host_resources import (
+    MEMORY_PROPERTY,
+    RESOURCES_PROPERTY,
+    UNIT_POWER_PROPERTY,
+    Resources,
+    UnitPower,
+    parse_memory_mb,
+    parse_resources,
+    parse_unit_power,
+    shown_resources,
+)
 from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, PowerOverride, Wattage, parse_wattage, without_work
 from gridsched.platform_io.xml_document import read_document
 from gridsched.platform_io.xml_entries import Entries, HostEntry, read_entries
@@ -29,10 +39,8 @@ _OLD_PROFILE = (
 _UPSIDE_DOWN = (
     "draw less power busy than idle: wattage_per_state reads Idle:Epsilon:AllCores. They are simulated as they are"
 )
-#: Properties of our own: what jobs that share a host may take of it beside cores.
-MEMORY_PROPERTY, RESOURCES_PROPERTY, FEATURES_PROPERTY = "memory", "resources", "features"
-#: What a unit of them draws [W], of memory 2**30 byte.
-UNIT_POWER_PROPERTY = "unit_power"
+#: A property of our own: what jobs may ask a host to be.
+FEATURES_PROPERTY = "features"
 _MOST_LEVELS = 10
 #: Names of the switches that a host, or all of its zone, lies under, the lowest first, with commas between them.
 SWITCHES_PROPERTY = "switches"
@@ -40,7 +48,7 @@ _OLD_OFF = "have the old property watt_off, which SimGrid ignores: rename it to 
 
 
 def _own_wattages(entry: HostEntry, findings: Findings) -> tuple[Wattage, ...] | None:
-    """Return the power of each P-state [W] that the file says, or None without usable figures.
+    """Return the power of each P-state [W] that the file specifies, or None without usable figures.
 
     What is wrong or missing goes to `findings`. SimGrid aborts unless ``wattage_per_state`` has as
     many entries as there are P-states; it does not read the old names ``watt_off`` and ``watt_per_state``.
@@ -89,26 +97,7 @@ def _amount(entry: HostEntry, name: str, findings: Findings, properties: Mapping
     return value
 
 
-_MEMORY = re.compile(r"\s*(\d{1,12}(?:\.\d{1,6})?)\s*([KMGTP]?)(?:i?B)?\s*", re.I)
-_RESOURCE = re.compile(r"\s*([A-Za-z]\w{0,39})\s*:\s*(\d{1,9})\s*")
-
-
-def parse_memory_mb(text: str) -> int:
-    """Return an amount of memory [2**20 byte] as Slurm writes it: ``64G``, ``4000M``; plain ones are MB.
-
-    Raises
-    ------
-    ValueError
-        If it is something else.
-    """
-    match = _MEMORY.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text.strip()!r} is no amount of memory, as 64G or 4000M")
-    steps = " KMGTP".index(match[2].upper() or "M") - 2
-    return math.ceil(float(match[1]) * 1024.0**steps)
-
-
-def _resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], ...]:
+def _resources(entry: HostEntry, findings: Findings) -> Resources:
     """Return what a host has for jobs that share it, by its properties ``memory`` and ``resources``.
 
     What is wrong goes to `findings`.
@@ -119,44 +108,21 @@ def _resources(entry: HostEntry, findings: Findings) -> tuple[tuple[str, int], .
             amounts[MEMORY] = parse_memory_mb(entry.properties[MEMORY_PROPERTY])
         except ValueError as error:
             findings.remark(f"have the property {MEMORY_PROPERTY}, and {error}: they count with none", entry.name)
-    for item in filter(str.strip, entry.properties.get(RESOURCES_PROPERTY, "").split(",")):
-        match = _RESOURCE.fullmatch(item)
-        if match is None or match[1] in (CORES, MEMORY, *amounts):
-            findings.problem(
-                f"host {entry.name!r}: {RESOURCES_PROPERTY} holds {item.strip()!r}; NAME:NUMBER is allowed, each "
-                "name once, as gpu:4; cores and memory have an attribute and a property of their own.",
-                entry.line,
-            )
-        else:
-            amounts[match[1]] = int(match[2])
+    try:
+        amounts |= parse_resources(entry.properties.get(RESOURCES_PROPERTY, ""))
+    except ValueError as error:
+        findings.problem(f"host {entry.name!r}: {error}.", entry.line)
     return tuple(amounts.items())
 
 
-_UNIT_POWER = re.compile(r"\s*([A-Za-z]\w{0,39})\s*:([^:,]{1,40}):([^:,]{1,40})")
-
-
-def _unit_power(
-    entry: HostEntry, resources: tuple[tuple[str, int], ...], findings: Findings
-) -> tuple[tuple[str, float, float], ...]:
+def _unit_power(entry: HostEntry, resources: Resources, findings: Findings) -> UnitPower:
     """Return the power of units of resources, by the property ``unit_power``; what is wrong goes to `findings`."""
-    has, powers = dict(resources), dict[str, tuple[float, float]]()
-    for item in filter(str.strip, entry.properties.get(UNIT_POWER_PROPERTY, "").split(",")):
-        match = _UNIT_POWER.fullmatch(item)
-        name = "" if match is None else MEMORY if match[1] == MEMORY_PROPERTY else match[1]
-        try:
-            watts = (math.nan, math.nan) if match is None else (float(match[2]), float(match[3]))
-        except ValueError:
-            watts = (math.nan, math.nan)
-        if name not in has or name in powers or not all(0 <= each <= LARGEST for each in watts):
-            known = ", ".join(MEMORY_PROPERTY if each == MEMORY else each for each in has)
-            findings.problem(
-                f"host {entry.name!r}: {UNIT_POWER_PROPERTY} holds {item.strip()[:80]!r}; NAME:IDLE:BUSY is allowed in "
-                f"W, as gpu:25:300, for each resource that the host has ({known or 'none'}), once.",
-                entry.line,
-            )
-        else:
-            powers[name] = watts
-    return tuple((name, *watts) for name, watts in powers.items())
+    has = dict(resources)
+    try:
+        return parse_unit_power(entry.properties.get(UNIT_POWER_PROPERTY, ""), has)
+    except ValueError as error:
+        findings.problem(f"host {entry.name!r}: {error} ({shown_resources(has)}).", entry.line)
+        return ()
 
 
 def _features(entry: HostEntry, findings: Findings) -> tuple[str, ...]:
@@ -238,8 +204,8 @@ _PROPERTIES = (("boot_time_s", "boot_pstate"), ("shutdown_time_s", "shutdown_pst
 def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
     """Return times [s] and P-states as the fields of `Host`.
 
-    What is wrong goes to `findings`: above all a P-state of speed 0 of which nothing says what it
-    is for.
+    What is wrong goes to `findings`: above all a P-state of speed 0 whose purpose nothing
+    states.
     """
     fields: dict[str, Any] = {}
     for time, pstate in _PROPERTIES:
@@ -249,7 +215,7 @@ def _switching(entry: HostEntry, findings: Findings) -> dict[str, Any]:
         fields[pstate] = _pstate(entry, pstate, findings)
         if fields[pstate] is not None and not fields[time]:
             findings.problem(
-                f"host {entry.name!r} has the property {pstate} and no {time}: say how long it is in that P-state [s].",
+                f"host {entry.name!r} has the property {pstate} and no {time}: give the time in that P-state [s].",
                 entry.line,
             )
     first = len(entry.speeds)
@@ -486,7 +452,7 @@ def _wattages(entry: HostEntry, findings: Findings, power: PowerOverride) -> tup
     Those of speed 0 are the last. Power that is given is not theirs.
     """
     if entry.pstate:
-        findings.remark("start in another P-state than 0, as their attribute pstate says", entry.name)
+        findings.remark("start in another P-state than 0, as their attribute pstate sets it", entry.name)
     if max(entry.speeds) > entry.speeds[0]:
         findings.remark("have a faster P-state than P-state 0", entry.name)
     if named := entry.properties.get("sleep_pstates", "").strip():

@@ -55,12 +55,12 @@ def parse_quantity(text: str, kind: str) -> tuple[float, bool]:
     Raises
     ------
     ValueError
-        If it is no finite number or the unit is unknown; the message says what is allowed.
+        If it is not a finite number or the unit is unknown; the message states what is allowed.
     """
     units, default, legal = _KINDS[kind]
     match = _NUMBER.match(text)
     if not match:
-        raise ValueError(f"{text!r} is no number with a unit ({legal})")
+        raise ValueError(f"{text!r} is not a number with a unit ({legal})")
     number, unit = float(match[1]), text[match.end() :]
     if not math.isfinite(number):
         raise ValueError(f"{text!r} is not finite")

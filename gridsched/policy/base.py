@@ -198,6 +198,10 @@ class Scheduler(ABC):
         """
         return ""
 
+    def answer_limit_s(self) -> float:
+        """Return the longest wall time that a run waits for an answer [s]. Asked of `Traits.external` alone."""
+        return math.inf
+
     @classmethod
     def parameter_defaults(cls) -> dict[str, Any]:
         """Return the keyword parameters of ``__init__`` with their defaults."""
@@ -242,10 +246,10 @@ def check_choice(owner: str, name: str, value: object, legal: Iterable[object]) 
 
 
 def check_number(owner: str, name: str, value: object, is_legal: Callable[[float], bool], legal: str) -> float:
-    """Raise `InputError` unless parameter `name` of scheduler `owner` is a legal number.
+    """Raise `InputError` unless parameter `name` of scheduler `owner` is an allowed number.
 
     For use in ``prepare``; `value` is what was found, `legal` the words for what `is_legal`
-    accepts: "it must be <legal>". Returns the number.
+    accepts, after "it must be". Returns the number.
     """
     number = math.nan  # which no range holds
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):

@@ -95,7 +95,7 @@ def scheduler_of(path: Path, module: ModuleType, name: str | None) -> str:
         raise InputError(f"{path}: holds no class that is derived from gridsched's Scheduler.")
     if name is None and len(ids) > 1:
         targets = ", ".join(f"{path}:{each}" for each in ids)
-        raise InputError(f"{path}: holds {len(ids)} schedulers; say which one: {targets}.")
+        raise InputError(f"{path}: holds {len(ids)} schedulers; name one of them: {targets}.")
     if name is not None and name not in ids:
         raise InputError(f"{path}: holds no scheduler {name!r}. {did_you_mean(name, ids)}It has: {', '.join(ids)}.")
     return ids[name or next(iter(ids))]
@@ -132,7 +132,7 @@ def scheduler_ids(module: ModuleType) -> dict[str, str]:
         target = f"{module.__name__}:{name}"
         if target not in id_of_target:
             id = name if name not in taken else f"{module.__name__}.{name}"
-            # it is said of no workload that it is taken: `auto_bag` does not try it unasked
+            # it names no workload that it takes: `auto_bag` does not try it unasked
             register(id, target, accepts=(), source=SOURCE)
             id_of_target[target] = id
         ids[name] = id_of_target[target]
@@ -182,7 +182,7 @@ def _module_of(path: Path) -> ModuleType:
 
 
 class _SourceLoader(SourceFileLoader):
-    """Loads what a file of Python says: bytecode beside it is neither written nor believed."""
+    """Loads the source of a Python file: bytecode beside it is neither written nor believed."""
 
     def get_code(self, fullname: str) -> CodeType:
         """Return the code of the file."""

@@ -12,7 +12,7 @@ from gridsched.policy.base import Scheduler
 _BAG = ("bag", "arrivals")
 #: Kinds of workload, the most particular first.
 _KINDS = ("parallel_utility", "parallel", "utility", "stochastic", "typed", "workflow", *_BAG)
-#: What is compared on rigid jobs, where nobody names schedulers.
+#: The schedulers of a comparison on rigid jobs that names none.
 QUEUES = ("fcfs", "easy_backfilling", "conservative_backfilling")
 #: The schedulers that paper 004 compares.
 PAPER_004 = ("wq", "wqr", "sufferage", "xsufferage", "dynamic_fpltf", "lecsa")
@@ -53,7 +53,7 @@ def entries() -> list[SchedulerEntry]:
 
 
 def default_ids(kinds: Container[str]) -> tuple[str, ...]:
-    """Return the schedulers that a comparison is of where nobody names any.
+    """Return the schedulers of a comparison that names none.
 
     Parameters
     ----------

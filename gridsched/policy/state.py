@@ -111,7 +111,7 @@ class NodesState:
 
 @dataclass(eq=False, slots=True)
 class SharedNodesState(NodesState):
-    """Nodes that executions share, as a policy sees them; what each takes `State.tasks` tells.
+    """Nodes that executions share, as a policy sees them; `State.tasks` contains what each takes.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class PowerState:
     def allows(self, more_w: ArrayLike) -> Booleans:
         """Whether the hosts may draw `more_w` more than now [W], up to rounding; each of some.
 
-        What nobody knows is allowed: there is no cap on it.
+        An unknown power is allowed: there is no cap on it.
         """
         return np.asarray(~(self.draw_w + np.asarray(more_w) > self.cap_w * (1 + CAP_TOLERANCE)))
 
@@ -210,7 +210,7 @@ class State(ABC):
     It follows each decision that `Scheduler.schedule` yields: read it again after the ``yield``.
     An array that was read before stays as it was, but for those of `nodes`.
 
-    Nothing of it tells of tasks that are not yet submitted, but for their number and, where a log
+    It contains nothing about tasks that are not yet submitted, but their number and, if a log
     names users and the like, which names there are (`Attribute.known`).
 
     Attributes
@@ -316,7 +316,7 @@ class State(ABC):
         """Return the chance of a newly appended task to end late, shape (hosts, P-states).
 
         Where run times are known as distributions: the probability that the end of what
-        `ready_pmf` tells and the task's own run time end after its deadline. It is 1 where the
+        `ready_pmf` returns and the task's own run time end after its deadline. It is 1 where the
         host is off or the task cannot run; chances closer than 1e-12 to 0 or 1 are 0 or 1.
         """
 
@@ -348,7 +348,7 @@ class State(ABC):
     def consumed_j(self) -> float:
         """Return what all computing hosts have drawn from time 0 until now [J], by the model.
 
-        It is integrated anew at each call. It is nan where no power is known.
+        It is integrated again at each call. It is nan where no power is known.
         """
 
     @property

@@ -49,7 +49,7 @@ Span = tuple[float, float]
 
 
 class NoData(Exception):
-    """What a claim needs is not there; says what."""
+    """What a claim needs is missing; its text names it."""
 
 
 def joined(*texts: str) -> str:

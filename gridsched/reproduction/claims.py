@@ -6,7 +6,7 @@ The statistics stand in `gridsched.reproduction.claim_statistics`.
 for a difference, not certainly on the other side of 0 (our interval excludes 0 and the paper's sign
 is the other). It has the *direction only* if the sign agrees. A claim with a number of which only
 the order is asked can at best have the direction. A claim without number of which the order is
-asked is reproduced if the order holds, or, where it says so, if both are equal. Where our interval
+asked is reproduced if the order holds, or, if it allows this, if both are equal. If our interval
 holds values that would be reproduced and others that would not, the two are *not distinguishable*,
 whichever side our mean is on. Everything else is *not reproduced*.
 """

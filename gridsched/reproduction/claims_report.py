@@ -29,7 +29,7 @@ from gridsched.reproduction.claims import (
 from gridsched.reproduction.readings import Reading, readings_frame, readings_table
 
 HEADER = ["claim", "what", "kind", "paper", "ours", "off by", "tolerance", "set", "verdict"]
-#: What the paper says, kind by kind, and what is counted apart: kind -> what several are called.
+#: The claims of the paper, kind by kind, and those counted apart: kind -> its plural.
 OF_THE_PAPER = {"number": "numbers", "order": "orders", "shape": "shapes"}
 APART = {"theorem": "theorems", "driver": "our own"}
 
@@ -55,7 +55,7 @@ def finding_cells(finding: Finding) -> list[str]:
 
 
 def _form(finding: Finding, unsigned: str) -> str:
-    """Return how numbers of a claim are written: those whose sign says who has more, with it."""
+    """Return how numbers of a claim are written: with their sign if it shows who has more."""
     return "+.2f" if finding.claim.ours.is_difference else unsigned
 
 
@@ -210,7 +210,7 @@ HOW = (
     "a median, a level) and 95 % interval over the replicates. *Off by*: the distance of ours from the "
     "paper's number, of that number; of levels, differences and medians alike. *Set*: whether the tolerance was "
     "fixed before or after own runs had been seen; "
-    "where it was after, *reproduced* shows that the code does what was decided, and is no "
+    "where it was after, *reproduced* shows that the code does what was decided, and is not an "
     "independent confirmation. *Not distinguishable*: the interval holds values that would be "
     "reproduced, and others that would not."
 )

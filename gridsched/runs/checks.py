@@ -69,7 +69,7 @@ def check_loaded(scenario: LoadedScenario) -> None:
 
 
 def _check_tasks(scenario: LoadedScenario) -> None:
-    """Refuse a workload without tasks: makespan and energy of nothing are no results."""
+    """Refuse a workload without tasks: makespan and energy of nothing are not results."""
     if len(scenario.tasks):
         return
     raise InputError(
@@ -123,7 +123,7 @@ def _check_network(scenario: LoadedScenario) -> None:
 
 
 def _check_place(scenario: LoadedScenario) -> None:
-    """Refuse `locality` where nothing tells which switches there are."""
+    """Refuse `locality` if nothing describes the switches."""
     if scenario.placement == "locality" and not len(scenario.platform.switch_of):
         raise InputError(
             f"{scenario.platform.name}: --placement locality needs switches below the cluster: one of topology "
@@ -139,13 +139,13 @@ def _check_profiles(scenario: LoadedScenario) -> None:
         if profiles.states:
             raise InputError(
                 f"{platform.name}: host {profiles.states[0][0]!r} goes down with time (a state "
-                "profile, or --failures), and no message knows what to do then. Leave the bytes "
+                "profile, or --failures), and messages are not defined then. Leave the bytes "
                 "out by --network none."
             )
         if profiles.failing_links:
             raise InputError(
-                f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and no "
-                "message knows what to do when it is down. Leave the bytes out by --network none, "
+                f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and "
+                "messages are not defined when it is down. Leave the bytes out by --network none, "
                 "or take the profile out."
             )
     if not profiles.of_hosts:
@@ -191,7 +191,7 @@ def _check_job_profiles(scenario: LoadedScenario) -> None:
     elif platform.profiles.speeds:
         why = f"host {platform.profiles.speeds[0][0]!r} has a speed profile, which no parallel task follows"
     elif scenario.is_metered:
-        why = "jobs with profiles draw by what they compute, and --power measured says something else"
+        why = "jobs with profiles draw by what they compute, and --power measured gives another power"
     elif scenario.budget is not None or scenario.power_cap_w is not None:
         why = (
             "what jobs with profiles draw is known when they have ended, and a budget or a cap on power needs it before"
@@ -215,7 +215,7 @@ def _widest_that_sends(tasks: Tasks) -> int:
 
 
 def _check_cap_on_profiles(scenario: LoadedScenario) -> None:
-    """Refuse hosts that may draw more than at full speed, by which a cap on power goes."""
+    """Refuse hosts that may draw more than at full speed, which a cap on power assumes."""
     profiles, platform = scenario.platform.profiles, scenario.platform
     cap = "a cap on power (--power-cap-w)"
     if profiles.states:

@@ -1,4 +1,4 @@
-"""What a study says of results: claims; and in its file expressions, readings, report, figures and their kinds."""
+"""Results as a study declares them: claims; and in its file expressions, readings, report, figures and their kinds."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _kinds_of(module: str, text: str) -> Iterator[FigureKind]:
 
 
 # ----------------------
-# What a study says of results: claims, expressions, readings, report, figures
+# Results as a study declares them: claims, expressions, readings, report, figures
 
 
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
@@ -130,7 +130,7 @@ _CHECKED = ConfigDict(extra="forbid", strict=True)
 
 @dataclass(frozen=True)
 class Ours:
-    """How our number for a claim is computed: a `statistic`, told a study's results and these arguments.
+    """How our number for a claim is computed: a `statistic`, called with a study's results and these arguments.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Ours:
         Name of the parameter -> value. What is called `metric`, `scheduler` or `where`, or `against`
         and so, names metrics, labels and runs of the study, and is looked for there.
     is_difference : bool
-        Whether its sign says who has more.
+        Whether its sign shows who has more.
     takes_families : bool
         Whether schedulers may be families: labels without parameters.
     variant : str
@@ -286,7 +286,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.kind == "number" and self.paper is None:
-            raise InputError(f"Claim {self.id!r}: kind is 'number', and 'paper' holds none.")
+            raise InputError(f"Claim {self.id!r}: kind is 'number', and 'paper' contains no number.")
         low, high = self.tolerated_range
         if self.paper_range is None or math.isnan(low):
             return
@@ -343,7 +343,7 @@ class Report(Section):
     Attributes
     ----------
     where : mapping
-        Axis -> value or list of values; a claim's own `where` goes before it.
+        Axis -> value or list of values; a claim's own `where` takes precedence.
     """
 
     where: dict[str, Any] = Field(default_factory=dict)
@@ -403,7 +403,7 @@ class DeclaredFigure(Section):
         kinds of single variants the others, too. Along an axis, and for kinds of single variants,
         also labels.
     where : mapping
-        Axis -> value or list of values of the runs that are drawn; it goes before the report's.
+        Axis -> value or list of values of the runs that are drawn; it takes precedence over the report's.
     names : tuple of str
         How what is drawn is called, in order; default: the labels.
     levels : tuple

@@ -72,11 +72,11 @@ class Language:
     takes : tuple of type
         `DECISIONS`, `COMPUTATIONS` or both; names, constants and signs are allowed in any.
     name : callable
-        Told a name as it is written, returns the key of its value, or raises `InputError`.
+        Called with a name as it is written, returns the key of its value, or raises `InputError`.
     how : str
         What to write, for messages.
     constant : callable
-        Told a constant, returns what is computed with.
+        Called with a constant, returns the value to compute with.
     functions : mapping
         Name -> function.
     """
@@ -188,11 +188,11 @@ def full_name(name: str, names: Collection[str]) -> str:
         return candidates[0]
     if candidates:
         raise InputError(f"{name!r} may mean {' or '.join(candidates)}; write it in full.")
-    raise InputError(f"{name!r} is no axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}.")
+    raise InputError(f"{name!r} is not an axis of this study. {did_you_mean(name, names)}Axes: {', '.join(names)}.")
 
 
 def run_filter(text: str, axes: Collection[str], name: str = "--only") -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that says whether a run with these axis values is meant.
+    """Return a function that decides whether a run with these axis values is meant.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def formula(
     """
     called = called or id
     if not id.isidentifier():
-        raise InputError(f"{called}: is no name of letters, digits and underscores.")
+        raise InputError(f"{called}: is not a name of letters, digits and underscores.")
     taken = METRICS.get(id)
     if taken is not None and taken.condition is not FORMULA:
         raise InputError(f"{called}: is a metric already ({taken.sentence}). Choose another name.")
@@ -280,7 +280,7 @@ def formula(
     def name(word: str) -> str:
         if word not in known:
             near = did_you_mean(word, known)
-            raise InputError(f"{word!r} is no metric to compute with. {near}".rstrip())
+            raise InputError(f"{word!r} is not a metric to compute with. {near}".rstrip())
         needs.add(word)
         return word
 
@@ -302,7 +302,7 @@ def declare(formulas: Iterable[Formula]) -> None:
 
 def _number(value: object) -> np.float64:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"{value!r} is no number.")
+        raise InputError(f"{value!r} is not a number.")
     return np.float64(value)
 
 

@@ -1,4 +1,4 @@
-"""A run that executes nothing: the programme of a planner, and the schedule it leads to.
+"""A run that executes nothing: the program of a planner, and the schedule it leads to.
 
 Studies ask for it by ``driver = "optimize"``. It has the description, the id and the row of any
 other run; its metrics are those of a plan.
@@ -44,7 +44,7 @@ class Optimization:
 
 @dataclass(frozen=True, eq=False)
 class Optimized:
-    """What a programme and the recovery of its solution gave.
+    """What a program and the recovery of its solution gave.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Optimized:
         Of whole tasks; None where nothing runs.
     facts : PlanFacts
     notes : tuple of str
-        What the programme does not see of the bag.
+        What the program does not see of the bag.
     timing : dict of str to float
         Wall times [s].
     """
@@ -71,7 +71,7 @@ class Optimized:
 
 
 def optimize(wanted: Optimization) -> Optimized:
-    """Solve the programme of a planner, round its solution and place whole tasks (paper 003).
+    """Solve the program of a planner, round its solution and place whole tasks (paper 003).
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def optimize(wanted: Optimization) -> Optimized:
     Raises
     ------
     InputError
-        If the scheduler follows no programme, or its limits cannot be kept.
+        If the scheduler follows no program, or its limits cannot be kept.
     """
     began = time.perf_counter()
     planner = make_scheduler(wanted.scheduler, wanted.parameters)
@@ -116,7 +116,7 @@ def is_planner(scheduler: str, parameters: Mapping[str, Any]) -> bool:
 
 
 def no_planner(scheduler: str) -> str:
-    """Return the problem about a scheduler that plans by no programme."""
+    """Return the problem about a scheduler that plans by no program."""
     ids = [each.id for each in entries() if "typed" in each.accepts]
     planners = [id for id in usable(ids) if hasattr(scheduler_class(id), "divided")]
     return (

@@ -24,7 +24,7 @@ def prepare(scenario: Scenario) -> LoadedScenario:
         As `run` would.
     """
     check_scenario(scenario)
-    loaded = _metered(_failing(deployed(load(scenario))))
+    loaded = _units_apart(_metered(_failing(deployed(load(scenario)))))
     check_loaded(loaded)
     return loaded
 
@@ -89,3 +89,25 @@ def _failing(scenario: LoadedScenario) -> LoadedScenario:
         return scenario
     sampled = Failures.read(scenario.failures)
     return replace(scenario, platform=sampled.on(scenario.platform, scenario.seed, scenario.replicate))
+
+
+def _units_apart(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario with a remark if it limits or pays energy, which that of GPUs and memory is no part of."""
+    if not any(max(watts) > 0 for host in scenario.platform.hosts for _, *watts in host.unit_power):
+        return scenario
+    counted_apart = [
+        name
+        for name, given in (
+            ("the energy budget", scenario.budget),
+            ("the power cap", scenario.power_cap_w),
+            ("the tariff", scenario.tariff),
+        )
+        if given is not None
+    ]
+    if not counted_apart:
+        return scenario
+    remark = (
+        f"GPUs, memory and other units have power (unit_power) that {' and '.join(counted_apart)} "
+        f"{'does' if len(counted_apart) == 1 else 'do'} not count: energy_resources_j comes on top"
+    )
+    return replace(scenario, remarks=(*scenario.remarks, remark))

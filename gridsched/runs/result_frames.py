@@ -33,7 +33,7 @@ def tasks_frame(trace: Trace, idle_attribution: str = "cores") -> pd.DataFrame:
     Times are in s; start, wait and host are those of the copy that finished the task, otherwise of
     the one that started last. `energy_j` is what all its copies drew, with the idle power of busy
     hosts unless `idle_attribution` is ``"node"``, and
-    `carbon_g` what they emitted [g], where that is told; `energy_resources_j` is what the GPUs, memory and the like
+    `carbon_g` what they emitted [g], if that is known; `energy_resources_j` is what the GPUs, memory and the like
     that they had drew, where the platform states it.
     """
     import pandas as pd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import platform as machine
 import sys
 import time
@@ -246,7 +247,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     prepared = _with_routes(prepare(scenario))
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
-    with _reported(scheduler):
+    with _reported(scheduler, scenario.timeout_s):
         if prepared.driver == "reference":
             trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
             plugin_j, log, links_j, grams = None, "", None, None
@@ -274,11 +275,19 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j, grams)
 
 
-def _reported(scheduler: Scheduler) -> contextlib.AbstractContextManager[None]:
-    """Report a run that another program decides, if it takes long."""
+def _reported(scheduler: Scheduler, timeout_s: float | None) -> contextlib.AbstractContextManager[None]:
+    """Report a run that another program decides, if it takes long, and how long it may take."""
     if not scheduler.traits.external:
         return contextlib.nullcontext()
-    return long_work("the run waits for the decisions of another program, or simulates them; it is not over yet")
+    with policy_at_work():
+        answer_s = scheduler.answer_limit_s()
+    limits = [f"up to {answer_s:g} s for each answer" if answer_s < math.inf else "without a limit for an answer"]
+    if timeout_s is not None:
+        limits.append(f"up to {timeout_s:g} s in all")
+    return long_work(
+        f"the run waits for the decisions of another program ({', '.join(limits)}), or simulates them; it is not over "
+        "yet"
+    )
 
 
 def _boots_for_nothing(trace: Trace) -> bool:

@@ -166,7 +166,7 @@ def run_many(
     for scenario in todo:
         check(scenario)
     if workers is not None and workers < 1:
-        raise InputError(f"run_many: workers is {workers}; at least 1 is allowed.")
+        raise InputError(f"run_many: workers is {workers}; it must be at least 1.")
     count = min(workers or len(os.sched_getaffinity(0)), max(len(todo), 1))
 
     outcome = partial(_outcome, is_apart=count > 1, accept=accept, keep_errors=keep_errors)

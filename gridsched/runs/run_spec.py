@@ -1,4 +1,4 @@
-"""The one description of a run: what `run`, `compare`, studies, stored rows and reruns go by.
+"""The one description of a run, which `run`, `compare`, studies, stored rows and reruns use.
 
 Each part is a pydantic model. In a study file a list is an axis, unless the key takes a list
 itself (``speed_levels``); there a list of lists is one.
@@ -254,7 +254,7 @@ class RunSpec(Section):
     workload : WorkloadFile or the section of a generator
     scheduler : SchedulerSection
     settings : Settings
-        Rules and driver; those that were set go before what a generator of systems says.
+        Rules and driver; those that were set take precedence over those of a generator of systems.
     seed, replicate : int
     timeout_s : float or None
         Wall time after which the run is ended [s]; like `log` it is not stored.
@@ -343,7 +343,7 @@ class RunSpec(Section):
             If it describes none, or names a file by its path.
         """
         if unknown := [name for name in _OF_WATCHING if name in scenario]:
-            raise InputError(f"The description of a run: {unknown[0]} is no known key.")
+            raise InputError(f"The description of a run: {unknown[0]} is not a known key.")
         try:
             sections = {key: with_new_names(each) if key in SECTIONS else each for key, each in scenario.items()}
             spec = cls.model_validate(with_tuples(sections))
@@ -388,7 +388,7 @@ def path_of_file(file: str | FileReference, places: Mapping[str, Path]) -> str:
     ----------
     file : str or FileReference
     places : mapping
-        SHA-256 of a file -> where it lies.
+        SHA-256 of a file -> its path.
 
     Raises
     ------

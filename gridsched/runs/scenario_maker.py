@@ -67,13 +67,13 @@ class _Shared:
 class ScenarioMaker:
     """Makes scenarios; all runs of a replicate share its platform and its tasks.
 
-    The only Python that it imports is what `load_policies` is told: a description that names
+    The only Python that it imports is what `load_policies` names: a description that names
     another policy is refused.
 
     Parameters
     ----------
     inputs : mapping
-        SHA-256 of a file -> where it lies.
+        SHA-256 of a file -> its path.
     folder : Path
         For the SimGrid files of generated platforms; the caller removes it.
     """
@@ -116,18 +116,18 @@ class ScenarioMaker:
         ----------
         spec : RunSpec
         format_key : callable
-            Says how a key is written where the description comes from, for messages.
+            Returns how a key is written where the description comes from, for messages.
 
         Raises
         ------
         NotTrusted
-            If it has a policy that `load_policies` was not told.
+            If it has a policy that `load_policies` does not name.
         InputError
             If an input file is missing or contradicts the parameters.
         """
         self._check_policy(spec)
         is_named = isinstance(spec.platform, Section) and isinstance(spec.workload, Section)
-        make = self._shared if is_named else self._make_shared  # objects are no keys of a cache
+        make = self._shared if is_named else self._make_shared  # objects are not keys of a cache
         shared = make(_origin(spec), spec.settings.driver == "simgrid")
         rules = vars(shared.whole.rules)
         return LoadedScenario.of_system(
@@ -157,7 +157,7 @@ class ScenarioMaker:
         Raises
         ------
         NotTrusted
-            If it has a policy that `load_policies` was not told.
+            If it has a policy that `load_policies` does not name.
         InputError
             If an input file is missing, or the run has no bag by types.
         """
@@ -247,7 +247,7 @@ class ScenarioMaker:
             log = trace_system(file, options, platform, network=given.get("network"), **rules)
             return _Shared(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
-        options.refuse(set(options.given), file, "this workload is no trace")
+        options.refuse(set(options.given), file, "this workload is not a trace")
         whole = read_system_workload(file)
         if whole is not None:
             named: Any = _name_of(own.file) if isinstance(own, PlatformFile) else own
@@ -272,8 +272,8 @@ class ScenarioMaker:
         platform = read_platform(path, power)
         if self._inputs and platform.profiles.files:  # a store would not hold them
             raise InputError(
-                f"{_name_of(file)}: its profiles lie in files as "
-                f"{platform.profiles.files[0]}; in studies they stand in the platform (<trace>)."
+                f"{_name_of(file)}: its profiles are in files such as "
+                f"{platform.profiles.files[0]}; in studies the platform file must contain them (<trace>)."
             )
         return platform, path
 
@@ -357,7 +357,7 @@ def _name_of(file: str | FileReference) -> str:
 
 
 def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
-    """Return the SHA-256 of each file by its name: what was read, and so is of a legal size."""
+    """Return the SHA-256 of each file by its name: files that were read, and so are of an allowed size."""
     files, paths = [file for _, file in spec.files()], list(platform.profiles.files)
     paths += [file for file in files if isinstance(file, str)]
     if isinstance(spec.workload, WorkloadFile) and isinstance(spec.workload.file, str):

@@ -104,7 +104,7 @@ class Study:
         Everything that varies, except the replicates, in running order.
     schedulers : tuple of StudyScheduler
     metrics : tuple of str
-        The metrics that the report shows; where the file names none, those that are no details.
+        The metrics that the report shows; where the file names none, those that are not details.
     baseline : str or None
         Label of the scheduler that the others are compared with.
     trust : bool
@@ -127,8 +127,8 @@ class Study:
     Raises
     ------
     NotTrusted
-        If it has policies that would have to be imported, or a file beside it has claims, and nobody
-        trusts them.
+        If it has policies that would have to be imported, or a file beside it has claims, and they
+        are not trusted.
     InputError
         If it contradicts itself, or a file that it names cannot be read.
     """
@@ -197,12 +197,12 @@ class Study:
 
     @cached_property
     def claims(self) -> tuple[Claim, ...]:
-        """What the paper says, of the runs that it has.
+        """The claims of the paper, on the runs that it has.
 
         Raises
         ------
         NotTrusted
-            If they are Python of its own that nobody trusts.
+            If they are Python of its own that is not trusted.
         InputError
             If they name what the study does not have.
         """
@@ -267,7 +267,7 @@ class Study:
         Raises
         ------
         NotTrusted
-            If it names some, and nobody trusts them.
+            If it names some, and they are not trusted.
         InputError
             Naming file, line and key.
         """
@@ -306,7 +306,7 @@ class Study:
             If it is less than 1.
         """
         if replicates < 1:
-            raise InputError(f"{replicates} replicates; at least 1 is allowed.")
+            raise InputError(f"replicates is {replicates}; it must be at least 1.")
         content = self.document.content.model_copy(update={"replicates": replicates})
         own = None if self.is_imported else self.own
         document = replace(self.document, content=content)
@@ -368,7 +368,7 @@ class Study:
                     yield levels, axes
 
     def _only(self) -> Callable[[Mapping[str, Any]], bool] | None:
-        """Return what the key ``only`` says of runs; None without it."""
+        """Return the runs that the key ``only`` selects; None without it."""
         text = self.document.content.only
         if text is None:
             return None
@@ -401,7 +401,7 @@ class Study:
         for key in self.document.content.policies:
             if Path(key).name == name:
                 return key
-        raise InputError(f"{self.document.path}: a scheduler is of {name!r}, which is none of its policies.")
+        raise InputError(f"{self.document.path}: a scheduler is of {name!r}, which is not one of its policies.")
 
 
 def _scheduler_axis(schedulers: tuple[StudyScheduler, ...]) -> Axis:

@@ -220,7 +220,7 @@ def group_axes(document: StudyDocument) -> Iterator[Axis]:
     for name, levels in document.content.group.items():
         path = ("group", name)
         if name in RESERVED or "." in name:
-            document.refuse(path, f"is no allowed name; not allowed: {', '.join(RESERVED)}, dots.")
+            document.refuse(path, f"is not an allowed name; not allowed: {', '.join(RESERVED)}, dots.")
         check_values(document, path, tuple(levels))
         changes = tuple(_level(document, (*path, label), levels[label]) for label in levels)
         for label, change in zip(levels, changes, strict=True):

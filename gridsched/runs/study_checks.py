@@ -1,4 +1,4 @@
-"""Checks of what a study file says of results: metrics, baseline, figures."""
+"""Checks of the keys of a study file about results: metrics, baseline, figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gridsched.runs.study_schedulers import StudyScheduler
 
 @dataclass(frozen=True)
 class ResultKeys:
-    """What a study says of its results, checked.
+    """The keys of a study about its results, checked.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ResultKeys:
 
 
 def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Sequence[StudyScheduler]) -> ResultKeys:
-    """Return what a study says of results.
+    """Return the keys of a study about its results.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def check_planners(
     schedulers: Sequence[StudyScheduler],
     runs: Callable[[None], Iterable[tuple[tuple[int, ...], Any]]],
 ) -> None:
-    """Refuse a run of the driver ``optimize`` whose scheduler plans by no programme.
+    """Refuse a run of the driver ``optimize`` whose scheduler plans by no program.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _Checks:
         self.values_of = {axis.name: axis.values for axis in axes}
 
     def metric(self, path: KeyPath, name: str | None) -> None:
-        """Refuse what is no metric of these runs; None names none."""
+        """Refuse what is not a metric of these runs; None names none."""
         if name is not None and (problem := no_metric(name, self._metrics)):
             self._document.refuse(path, problem)
 

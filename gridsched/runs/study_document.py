@@ -30,7 +30,7 @@ Model = TypeVar("Model", bound=BaseModel)
 KeyPath = tuple[str | int, ...]
 #: Complaints beside the first.
 _MOST_SHOWN = 4
-#: Lists of tables that a study changes entry by entry, and the key that tells their entries apart.
+#: Lists of tables that a study changes entry by entry, and the key that identifies their entries.
 _NAMED_ENTRIES = {"figures": "name"}
 
 
@@ -53,7 +53,7 @@ class Content(Section):
         "changed key by key, `figures` by their `name`; new ones among these are appended, and "
         "any other value replaces the old one.",
     )
-    title: str = Field(default="", description="Its subject, in a line.")
+    title: str = Field(default="", description="Subject of the study, in a line.")
     source: str = Field(default="", description="The publication that it follows.")
     seed: int = Field(
         default=0,
@@ -297,7 +297,7 @@ def _changed(inherited: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 def _changed_entries(inherited: list[Any], own: list[Any], name: str) -> list[Any]:
     names = [entry.get(name) if isinstance(entry, dict) else None for entry in (*inherited, *own)]
     if not all(isinstance(each, str) for each in names):
-        return own  # the check of the keys tells what is wrong
+        return own  # the check of the keys reports what is wrong
     entries = list(inherited)
     places = {entry[name]: place for place, entry in enumerate(inherited)}
     for entry in own:
@@ -310,7 +310,7 @@ def _changed_entries(inherited: list[Any], own: list[Any], name: str) -> list[An
 
 
 def _document(keys: dict[str, Any], text: str, path: str, parent: str | None = None) -> StudyDocument:
-    """Return what a study says, checked key by key."""
+    """Return the content of a study, checked key by key."""
     keys = with_tuples(keys)
     settings = {key: keys.pop(key) for key in list(keys) if key in Settings.model_fields}
     try:

@@ -82,7 +82,7 @@ class StudyInputs:
     document : StudyDocument
     given : mapping, optional
         The files, if they do not lie beside the study: those of a store. They are what their
-        digest says; whoever reads one checks that by `checked`.
+        digest states; a reader checks that by `checked`.
 
     Attributes
     ----------

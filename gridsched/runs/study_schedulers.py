@@ -132,7 +132,7 @@ def _variants(
     for key in given:
         if key not in legal:
             hint, names = did_you_mean(key, legal), ", ".join(legal) or "none"
-            document.refuse((*path, key), f"is no parameter of {id}. {hint}Allowed: {names}.")
+            document.refuse((*path, key), f"is not a parameter of {id}. {hint}Allowed: {names}.")
     varying = {
         key: value
         for key, value in given.items()

@@ -185,7 +185,7 @@ class AutoBag(Scheduler):
         if not legal or not all(isinstance(each, str | Scheduler) for each in names):
             raise InputError(
                 f"Parameter 'candidates' of auto_bag is {self.candidates!r}; it must name at least "
-                "one scheduler, as 'wq,lecsa' or a list of ids or instances."
+                "one scheduler, such as 'wq,lecsa' or a list of ids or instances."
             )
         return [each if isinstance(each, Scheduler) else scheduler_class(each)() for each in names]
 

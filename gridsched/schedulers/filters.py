@@ -1,7 +1,7 @@
 """What keeps a task from being mapped: too many joules (algorithms B5), or too little utility.
 
 ``energy_leniency = "auto"`` is beyond paper 000: its section VII asks for a leniency that needs no
-sensitivity study. The filter itself stays that of algorithms B5; only the leniency is set anew at
+sensitivity study. The filter itself stays that of algorithms B5; only the leniency is set again at
 each mapping event, so that it keeps pace with the day's budget.
 """
 
@@ -24,7 +24,7 @@ EVEN_LENIENCY = 1.05
 STRICT_LENIENCY = 0.5
 #: How strongly the leniency follows the pace.
 GAIN = 20.0
-#: No larger pace is told from this one: the leniency is beyond a million then.
+#: Larger paces are treated like this one: the leniency is beyond a million then.
 LARGEST_PACE = 2.0
 #: Tasks per core up to which the energy filter is strict, and from which on it is lenient.
 SHALLOW, DEEP = 0.8, 1.2
@@ -36,7 +36,7 @@ class EnergyFilter:
     Parameters
     ----------
     leniency : float
-        Multiple of the fair share, greater than 0; infinite is no filter.
+        Multiple of the fair share, greater than 0; infinite is not a filter.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class AdaptiveFilter(EnergyFilter):
     """The energy filter whose leniency follows from the budget used so far; see `leniency_at`.
 
     It knows only the period's budget, what of it is drawn and committed, and the time: not what
-    arrives later, nor anything of earlier periods. Without a finite budget it is no filter.
+    arrives later, nor anything of earlier periods. Without a finite budget it is not a filter.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def mean_etc_s(system: System) -> float:
     """
     estimates = system.estimates
     if not isinstance(estimates, TypedEstimates):
-        raise InputError("The energy filter needs an ETC matrix of task types, as utility workloads have one.")
+        raise InputError("The energy filter needs an ETC matrix of task types, which utility workloads have.")
     etc = estimates.etc_matrix[:, np.unique(estimates.host_type)]
     return float(etc[np.isfinite(etc)].mean())
 
@@ -128,7 +128,7 @@ def fair_share_j(remaining_j: float, time_left_s: float, mean_etc_s: float) -> f
     """Return the energy that remains, divided by the tasks that still fit into the time [J].
 
     Minus infinity where nothing remains, infinite where no time is left (then no option can start
-    today anyway), the energy is unlimited, or the period has no end: no share of it can be told.
+    today anyway), the energy is unlimited, or the period has no end: it has no computable share.
     """
     if remaining_j <= 0.0:
         return -math.inf
@@ -140,7 +140,7 @@ def fair_share_j(remaining_j: float, time_left_s: float, mean_etc_s: float) -> f
 def energy_filter(owner: str, leniency: object, by_utility: bool = True) -> EnergyFilter:
     """Return the filter that parameter ``energy_leniency`` of the scheduler `owner` asks for.
 
-    `by_utility` says whether that maps the tasks first that are worth most; ``"auto"`` respects it.
+    `by_utility` states whether that maps the tasks first that are worth most; ``"auto"`` respects it.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def budget_pace(energy: EnergyState, now: float) -> float:
     -------
     float
         1: the energy drawn or committed so far is in proportion to the time; less: there was more;
-        infinite at the period's end. 1 also in a period without end: no pace can be told there.
+        infinite at the period's end. 1 also in a period without end, where no pace can be computed.
 
     Notes
     -----
@@ -203,9 +203,9 @@ def leniency_at(pace: float, by_utility: bool) -> float:
         pace < 1, by utility   0.5
         pace < 1, otherwise    max(1.05 * pace ** 20, 0.5)
 
-    A heuristic that goes by utility gains from a filter that is either open or shut: tasks gather
+    A heuristic that uses utility gains from a filter that is either open or shut: tasks gather
     while it is shut, and the most valuable of many are mapped when it opens. One that does not
-    go by utility gains nothing from waiting; it has a filter that gives way smoothly and so comes
+    use utility gains nothing from waiting; it has a filter that yields smoothly and so comes
     to rest at the task budget whose consumption is just sustained.
 
     Examples

@@ -1,4 +1,4 @@
-"""Schedulers that go by the carbon intensity: waiting for green hours, and following sites."""
+"""Schedulers that use the carbon intensity: waiting for green hours, and following sites."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class WithoutTasks:
 
 
 class WaitForGreen(Wrapper):
-    """Another scheduler decides; it is told of tasks when power is expected to be green.
+    """Another scheduler decides; it sees tasks when power is expected to be green.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class WaitForGreen(Wrapper):
         What is expected of the intensity: what will be; at each time of day what was at it last; or
         the table of the scenario's `carbon_forecast`.
     site : {"mean", "best"}
-        Go by the mean of the hosts that can run a task, or by the best of them: right for a
+        Use the mean of the hosts that can run a task, or the best of them: right for a
         scheduler that chooses sites by their grams.
 
     Notes
@@ -116,7 +116,7 @@ class WaitForGreen(Wrapper):
         Raises
         ------
         InputError
-            If a parameter is out of range, nobody said the carbon intensity, or the scheduler is
+            If a parameter is out of range, the carbon intensity is not given, or the scheduler is
             not asked at events.
         """
         check_number(self._id, "max_delay_s", self.max_delay_s, lambda x: 0 <= x < math.inf, "at least 0 s, finite")
@@ -336,7 +336,7 @@ class Forecast:
     Raises
     ------
     InputError
-        If there is no such kind, or nobody gave a forecast.
+        If there is no such kind, or no forecast is given.
     """
 
     def __init__(self, system: System, owner: str, kind: str) -> None:
@@ -414,7 +414,7 @@ class FollowSites(Scheduler):
         Raises
         ------
         InputError
-            If a parameter is out of range, or nobody said the carbon intensity.
+            If a parameter is out of range, or the carbon intensity is not given.
         """
         check_number(self._id, "within", self.within, lambda x: 1 <= x < math.inf, "at least 1, finite")
         self.forecast_ = Forecast(system, self._id, self.forecast)

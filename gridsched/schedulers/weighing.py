@@ -30,7 +30,7 @@ def weighing_signal(owner: str, weigh: str, system: System) -> Signal:
     Raises
     ------
     InputError
-        If there is no such choice, or nothing says what a joule costs or emits.
+        If there is no such choice, or the cost or emission of a joule is not given.
     """
     check_choice(owner, "weigh", weigh, WEIGHS)
     if weigh == "energy":

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 _PACKAGE = __name__.partition(".")[0]
-#: What every run imports; numpy alone would load its generators anew in each run's own process.
+#: What every run imports; numpy alone would load its generators again in each run's own process.
 _OF_RUNS = ("numpy.random", "gridsched.sim.child", "gridsched.sim.coordinator", "gridsched.sim.maestro")
 #: With fewer tasks, of all its runs together, a scheduler does without compiled loops, or nearly so.
 _FEW_TASKS = 100
@@ -241,7 +241,7 @@ def _timed_out(where: str, timeout_s: float | None) -> SimulationError:
 
 
 def _problem(lines: list[str], default: str = "it printed nothing.") -> str:
-    """Return the line of SimGrid's log that tells what went wrong."""
+    """Return the line of SimGrid's log that reports what went wrong."""
     lines = [line for line in lines if line.strip() and not _NO_TROUBLE.search(line)]
     problems = [line for line in lines if _TROUBLE.search(line)] or lines[:1]
     return shorten(_STAMP.sub("", problems[0]).strip()) if problems else default

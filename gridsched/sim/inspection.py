@@ -32,7 +32,7 @@ def inspect_platform(
     path : str or Path
         SimGrid XML.
     pairs : sequence of (str, str)
-        Hosts whose routes are told.
+        Hosts whose routes are shown.
     timeout_s : float
         After this time [s] the answer is that SimGrid hangs.
 

@@ -40,7 +40,7 @@ HOW_TO_INSTALL = (
     "and run: PIP_CONSTRAINT=F PIP_BUILD_CONSTRAINT=F pip install 'simgrid>=4.1' "
     "(about 6 minutes). The reference driver (--driver reference) works without it."
 )
-#: What SimGrid says of a file without a document type, and what would mend it.
+#: SimGrid's message about a file without a document type, and what would mend it.
 _NO_DOCTYPE = "Unexpected character `<' in prolog"
 _NEEDS_DOCTYPE = (
     'it needs the line <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"> before <platform>, and finds none'
@@ -112,7 +112,7 @@ def _loaded_library() -> str:
 
 
 def version() -> str | None:
-    """Return SimGrid's version as the module says it; None where it is not installed.
+    """Return SimGrid's version as the module reports it; None if it is not installed.
 
     The package of a distribution may have no metadata that could be asked.
     """
@@ -161,13 +161,13 @@ def text_path(path: Path | str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise InputError(
-            f"{path}: SimGrid reads no file whose path holds bytes that are no UTF-8; rename it."
+            f"{path}: SimGrid reads no file whose path holds bytes that are not UTF-8; rename it."
         ) from None
     return text
 
 
 def first_line(text: str) -> str:
-    """Return the first line of what SimGrid says, which may be followed by all legal values."""
+    """Return the first line of SimGrid's message, which may be followed by all allowed values."""
     if _NO_DOCTYPE in text:
         return _NEEDS_DOCTYPE
     if _NO_NS3 in text:

@@ -59,12 +59,12 @@ class LinkModel:
 
     @classmethod
     def of_file(cls, platform_file: Path, cfg: Sequence[str] = ()) -> LinkModel:
-        """Return the model by a platform file's options, and by ``--cfg``, which goes before them.
+        """Return the model by a platform file's options, and by ``--cfg``, which takes precedence.
 
         Raises
         ------
         InputError
-            If SimGrid has no such formula for the model, or an option is no number.
+            If SimGrid has no such formula for the model, or an option is not a number.
         """
         options = {**_options_of(platform_file), **dict(item.split(":", 1) for item in cfg)}
         name = options.get("network/model", "LV08")
@@ -131,7 +131,7 @@ def _number(platform_file: Path, options: Mapping[str, str], name: str, default:
     if not 0 <= value < float("inf"):
         raise InputError(
             f"{platform_file.name}: the option {name} is {options[name]!r}; how long data of tasks take is known for "
-            "one number >= 0. Set such a one, or send no data (--network none)."
+            "one number >= 0. Set one such number, or send no data (--network none)."
         )
     return value
 
@@ -191,7 +191,7 @@ def routes_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[flo
     Raises
     ------
     InputError
-        If there are too many hosts, SimGrid cannot be asked or refuses the file, or there is no way.
+        If there are too many hosts, SimGrid cannot be asked or refuses the file, or there is no route.
     """
     seen = _seen(platform_file, hosts, [(a, b) for a in hosts for b in hosts])
     gamma = _number(platform_file, _options_of(platform_file), "network/TCP-gamma", _GAMMA_BYTES)

@@ -37,7 +37,7 @@ class _Core:
 class MaestroSession(Session):
     """A run on ExecTasks.
 
-    The calendar says which executions make up the next instant; the session waits until SimGrid
+    The calendar specifies which executions make up the next instant; the session waits until SimGrid
     has reported all of them, compares the clocks, and only then lets the controller decide.
 
     Parameters
@@ -90,7 +90,7 @@ class MaestroSession(Session):
         task.on_this_completion_cb(functools.partial(self._completed, made))
         return made
 
-    # ------------------------------------------------------------------ told by SimGrid
+    # ------------------------------------------------------------------ called by SimGrid
 
     def _completed(self, core: _Core, _task: Any) -> None:
         """The execution on a core has ended."""

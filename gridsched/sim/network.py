@@ -272,7 +272,7 @@ class NetworkSession(ActorSession):
         try:
             worker.activity.wait()
         except self._simgrid.CancelException:
-            if execution.outcome < 0:  # nobody asked for it
+            if execution.outcome < 0:  # no one asked for it
                 raise
         self.was_metered(execution)
         worker.activity = None

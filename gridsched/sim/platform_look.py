@@ -10,7 +10,7 @@ from typing import Any
 from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
 from gridsched.sim.library import HOSTS, LOOPBACK, first_line, load_simgrid, range_of, refusals
 
-#: Said before SimGrid looks for the route between two hosts: it may abort where there is none.
+#: Sent before SimGrid looks for the route between two hosts: it may abort if there is none.
 LOOKUP = "gridsched: looks for route "
 
 

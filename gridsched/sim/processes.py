@@ -36,7 +36,7 @@ _LONGEST_POLL_MS = 86_400e3
 
 @dataclass(frozen=True)
 class Begun:
-    """Said before an answer: the work begins, or goes on.
+    """Sent before an answer: the work begins, or goes on.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Outcome:
 
 
 class Garbled(Exception):
-    """What has come is no message: somebody else has written between them."""
+    """What has come is not a message: somebody else has written between them."""
 
 
 def send(descriptor: int, message: bytes) -> None:
@@ -253,7 +253,7 @@ class AnsweringProcess:
         Raises
         ------
         TimeoutError
-            If it takes longer than it said it would; it is then ended.
+            If it takes longer than it announced; it is then ended.
         """
         deadline, limit_s, is_compiling = None, None, False
         try:
@@ -286,7 +286,7 @@ class AnsweringProcess:
         self._worked_s, self._begun_s = self.worked_s, begun_s
 
     def _receive(self, deadline: float | None) -> Any:
-        """Return what it says next, None at its end; raise `TimeoutError` after the deadline."""
+        """Return its next message, None at its end; raise `TimeoutError` after the deadline."""
         answers = self._stdout.fileno()
         if answers not in self._await(deadline, answers, self._ended):
             return None  # what it has started may hold its pipes open
@@ -337,7 +337,7 @@ class AnsweringProcess:
         return False
 
     def kill(self) -> None:
-        """End it at once, with all that it has started; whoever awaits an answer gets none."""
+        """End it at once, with all that it has started; a reader waiting for an answer gets none."""
         if self._process.returncode is None:  # until then its group is no other's
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -363,14 +363,14 @@ class AnsweringProcess:
                 stream.close()
             os.close(self._ended)
         if self._is_garbled:
-            return "its output, which was no message: does a policy write to its files?"
+            return "its output, which was not a message: does a policy write to its files?"
         status, lines = self._process.returncode, self._log.text.strip().splitlines()
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return f"{how}{f': {lines[-1]}' if lines and status > 0 else ''}"
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    assert stream is not None  # Popen was told to make it
+    assert stream is not None  # Popen was asked to make it
     return stream
 
 

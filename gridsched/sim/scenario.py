@@ -230,7 +230,7 @@ class Scenario(Rules):
         return (*of_platform, *self.remarks, *map(str, self.left_out))
 
     def with_system(self, whole: SystemWorkload) -> LoadedScenario:
-        """Return the scenario on a generated system; what is set here already goes first.
+        """Return the scenario on a generated system; what is set here takes precedence.
 
         Raises
         ------
@@ -241,7 +241,7 @@ class Scenario(Rules):
         return self.on(LoadedScenario.of_system(whole))
 
     def on(self, loaded: LoadedScenario) -> LoadedScenario:
-        """Return what was read, with what is set here and goes before it."""
+        """Return what was read, with what is set here and takes precedence."""
         default = vars(Scenario(None, ""))
         names = [each.name for each in fields(Scenario) if each.name not in ("platform", "tasks", "inputs")]
         own = {
@@ -309,7 +309,7 @@ class LoadedScenario(Scenario):
 
     @cached_property
     def power_override(self) -> PowerOverride:
-        """What `power` says."""
+        """The meaning of `power`."""
         return PowerOverride.read(self.power)
 
     @property
@@ -360,7 +360,7 @@ class LoadedScenario(Scenario):
 
     @property
     def wattages(self) -> dict[str, str]:
-        """SimGrid's ``wattage_per_state`` of each host, where `power` says it."""
+        """SimGrid's ``wattage_per_state`` of each host, if `power` gives it."""
         return {host.name: wattage_text(host) for host in self.platform.everyone} if self.power_override.items else {}
 
 
@@ -408,7 +408,7 @@ def make_system(scenario: LoadedScenario) -> System:
     else:
         estimates = FlopsEstimates(scenario.platform, tasks, scenario.placement)
     if scenario.tariff is not None:
-        scenario.tariff.energy_price(scenario.platform)  # refuses hosts whose price is not told
+        scenario.tariff.energy_price(scenario.platform)  # refuses hosts without a price
     carbon = carbon_signal(scenario.carbon, scenario.platform)
     budget = with_signal(scenario.budget, carbon, scenario.platform, is_parallel=not tasks.are_serial)
     rules = Rules(**{**{each.name: getattr(scenario, each.name) for each in fields(Rules)}, "budget": budget})

@@ -35,7 +35,7 @@ from gridsched.sim.processes import Begun, Channel, Outcome, ProcessLog
 
 #: A run may spend so long on compiling, beside its time-out [s].
 COMPILING_S = 900.0
-#: What became of a run is said so long after its time-out, or the server is taken for stopped [s].
+#: The result of a run is sent so long after its time-out, or the server is considered stopped [s].
 _GRACE_S = 10.0
 #: Packages that take longer to load than a small run takes.
 _SLOW_TO_LOAD = ("numba", "scipy.optimize")
@@ -78,7 +78,7 @@ def _import_for_all(modules: Iterable[str]) -> None:
 
 
 def _say_compiling(channel: Channel, begins: bool) -> None:
-    """Say that the run waits for what is compiled first; that it begins is said in any case."""
+    """Report that the run waits for what is compiled first; its begin is reported in any case."""
     if begins:
         channel.send(Begun(is_compiling=True))
 
@@ -90,7 +90,7 @@ def _begun(timeout_s: float | None) -> Begun:
 def _run_child(function: bytes, timeout_s: float | None, channel: Channel) -> Outcome | None:
     """Fork, wait for the child's result; return what became of it.
 
-    None says that the asking process has gone.
+    None means that the asking process has gone.
     """
     (reader, writer), (said, log), (paused, pauses) = os.pipe(), os.pipe(), os.pipe()
     try:
@@ -101,7 +101,7 @@ def _run_child(function: bytes, timeout_s: float | None, channel: Channel) -> Ou
         raise
     if child == 0:
         _child(function, writer, log, pauses)
-    with contextlib.suppress(OSError):  # the child does it, too: whoever comes first
+    with contextlib.suppress(OSError):  # the child does it, too, in either order
         os.setpgid(child, child)
     for file in (writer, log, pauses):
         os.close(file)
@@ -153,7 +153,7 @@ def _children() -> set[int]:
 
 
 class _Listener:
-    """Takes what a child sends and says, until it has ended.
+    """Receives the messages and data of a child, until it has ended.
 
     That its pipes are closed would not tell: what it has started may hold them open.
     """
@@ -223,7 +223,7 @@ def _child(function: bytes, writer: int, log: int, pauses: int) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        kept = sorted((2, writer, pauses))  # what the server says is not the run's to disturb
+        kept = sorted((2, writer, pauses))  # the run must not disturb the server's messages
         for begin, end in zip(kept, (*kept[1:], os.sysconf("SC_OPEN_MAX")), strict=True):
             os.closerange(begin + 1, end)
         compiled.watchers.append(lambda begins: processes.write(pauses, _PAUSE if begins else _GO))

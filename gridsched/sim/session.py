@@ -19,7 +19,7 @@ from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 def flops_of(system: System, tasks: Tasks, run_times: RunTimes | None) -> Callable[[Execution], float]:
-    """Return what tells the flops of an execution that the controller has just made."""
+    """Return the flops of an execution that the controller has just made."""
     speed: list[list[float]] = system.platform.speed.tolist()
     if run_times is not None:
         return lambda execution: (

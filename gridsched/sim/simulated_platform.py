@@ -44,7 +44,7 @@ def refusal(where: str) -> str:
 
 
 def without_route(where: str, said: str) -> InputError | None:
-    """Return the error for what SimGrid says of a message that finds no route; else None."""
+    """Return the error for SimGrid's message about data that find no route; else None."""
     if not _NO_ROUTE.search(said):
         return None
     return InputError(
@@ -81,7 +81,7 @@ class SimulatedPlatform:
         Whether messages cross the network: links with a power range are metered, and stations of
         Wi-Fi zones have their rates.
     wattages : mapping of str to str, optional
-        ``wattage_per_state`` of hosts by name, in the place of what the file says.
+        ``wattage_per_state`` of hosts by name, in the place of that in the file.
     carbon : Signal, optional
         What a joule weighs at each host [g/J], where SimGrid's joules are to be weighed.
     """
@@ -111,7 +111,7 @@ class SimulatedPlatform:
             options = " ".join(arguments[1:])
             raise InputError(f"SimGrid refuses {options}: {first_line(str(error))}.") from None
         if wattages:
-            # told before the plugin, which reads the property when a host is made
+            # set before the plugin is, which reads the property when a host is made
             self.simgrid.Host.on_creation_cb(partial(_give_power, wattages))
         HOSTS.start()
         self.meters_links = uses_network and has_links_with_power(platform_file)
@@ -193,7 +193,7 @@ class SimulatedPlatform:
 
 
 def _give_wifi_rates(engine: simgrid.Engine, wifi: simgrid.Link.SharingPolicy, platform_file: Path) -> None:
-    """Give each station of a Wi-Fi zone the rate that the file says, or its link's first one.
+    """Give each station of a Wi-Fi zone the rate that the file specifies, or its link's first one.
 
     Without it SimGrid ends a run at the first message of a station.
 
@@ -225,7 +225,7 @@ def _give_power(wattages: Mapping[str, str], host: simgrid.Host) -> None:
 def _set_again(hosts: Iterable[simgrid.Host]) -> None:
     """Set P-states again, as an actor at time 0, where a host was changed before.
 
-    Otherwise SimGrid 4.1's plugin charges a host by P-state 0, whichever the file says, and as
+    Otherwise SimGrid 4.1's plugin charges a host by P-state 0, whatever the file specifies, and as
     switched on, until something happens on it.
     """
     for host in hosts:

@@ -227,7 +227,7 @@ def _typed_bags() -> tuple[Case, ...]:
     return tuple(cases)
 
 
-#: What schedulers that go by types must cope with, too.
+#: Cases that schedulers of task types must cope with, too.
 TYPED_CASES = _typed_bags()
 
 

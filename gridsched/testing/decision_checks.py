@@ -1,4 +1,4 @@
-"""Checks of what a policy decides: final states, legal places, bounds, a state as it was."""
+"""Checks of a policy's decisions: final states, allowed places, bounds, a state as it was."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def picture(state: State, system: System) -> dict[str, object]:
 @on_each_case
 def check_lower_bounds(scheduler: Scheduler, case: Case) -> None:
     """No makespan and no energy lies below what physics allows."""
-    # the bounds go by flops and speeds, or by types; where the truth is another, none holds
+    # the bounds use flops and speeds, or types; with another truth, none holds
     if case.estimates is None and case.estimates_of is None and case.run_times is None:
         for problem in below_bounds(trace_of(case, scheduler), scheduler.traits, case.pstate, case.types):
             raise CheckFailed(problem)

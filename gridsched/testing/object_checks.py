@@ -20,7 +20,7 @@ _SECTION = r"^[ \t]*{name}[ \t]*\n[ \t]*-{{3,}}[ \t]*\n(?P<body>.*?)(?=^[ \t]*\w
 
 
 def check_default_construction(scheduler: Scheduler) -> None:
-    """``Class()`` works, and the class tells its traits."""
+    """``Class()`` works, and the class has traits."""
     cls = type(scheduler)
     if not isinstance(make_default(cls), Scheduler):
         raise CheckFailed(f"{cls.__name__} must be derived from gridsched's Scheduler.")
@@ -51,7 +51,7 @@ def check_init_only_stores(scheduler: Scheduler) -> None:
     for name in stored:
         if name not in defaults:
             raise CheckFailed(
-                f"{cls.__name__}.__init__ sets self.{name}, which is no parameter; set it in "
+                f"{cls.__name__}.__init__ sets self.{name}, which is not a parameter; set it in "
                 "prepare(), under a name that ends in '_'."
             )
 
@@ -127,7 +127,7 @@ def check_docstring(scheduler: Scheduler) -> None:
         if not re.search(rf"^[ \t]*(\w+, )*{name}(, \w+)* :", described, re.MULTILINE):
             raise CheckFailed(
                 f"The docstring of {cls.__name__} must describe {name!r} in a numpydoc section "
-                f"'Parameters', as '{name} : type'."
+                f"'Parameters', such as '{name} : type'."
             )
     if ".. [1]" not in _section(text, "References"):
         raise CheckFailed(

@@ -106,7 +106,7 @@ def check_reuse(scheduler: Scheduler) -> None:
         if not same_run(play(case, used), trace_of(case, scheduler)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: an instance that ran before decides "
-                "otherwise than a fresh one. Set everything it remembers anew in prepare()."
+                "otherwise than a fresh one. Set everything it remembers again in prepare()."
             )
 
 

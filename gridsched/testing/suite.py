@@ -34,7 +34,7 @@ class Check:
     applies : callable
         Whether the check concerns policies with the given `Traits`.
     is_style : bool
-        Whether it is about words, not behaviour: what it finds is a `StyleWarning`.
+        Whether it is about words, not behavior: what it finds is a `StyleWarning`.
     """
 
     function: Callable[[Scheduler], None]

@@ -121,7 +121,7 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     path : path
         CSV with the columns above; ``input_files`` names files, separated by ``;``, `KINDS` hold ids
         of tasks that a task waits for, as ``3 4+2.5``: the latter and 2.5 minutes more. A first line
-        ``# nominal_heterogeneity=0.5`` tells the spread the sizes were drawn with (0 to 1).
+        ``# nominal_heterogeneity=0.5`` states the spread the sizes were drawn with (0 to 1).
     files : path, optional
         CSV ``file,size_bytes,location`` of the input files.
 
@@ -193,7 +193,7 @@ def _read_wait(table: Table, row: int, word: str, text: str, place: Mapping[int,
 
 
 def _read_nominal(path: str | Path, text: str) -> float | None:
-    """Return the nominal heterogeneity of the first line, if it tells one."""
+    """Return the nominal heterogeneity of the first line, if it states one."""
     match = _NOMINAL.match(text.splitlines()[0]) if text else None
     if match is None:
         return None

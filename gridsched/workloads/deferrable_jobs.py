@@ -36,7 +36,7 @@ def _first_day(text: str) -> str:
 
 
 class DeferrableJobs(SystemKeys):
-    """Parameters of the jobs and of their data centre; the defaults are the study's.
+    """Parameters of the jobs and of their data center; the defaults are the study's.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class DeferrableJobs(SystemKeys):
     interruptible : bool
         Whether a job is a chain of tasks of `step_s` each, between which it may be interrupted.
     power_w : float
-        What a job draws while it runs [W]; the data centre draws nothing else.
+        What a job draws while it runs [W]; the data center draws nothing else.
     """
 
     kind: Literal["deferrable_jobs"] = "deferrable_jobs"
@@ -98,7 +98,7 @@ class DeferrableJobs(SystemKeys):
 
 
 def generate_deferrable_jobs(spec: DeferrableJobs) -> SystemWorkload:
-    """Draw the jobs, and return them with a data centre that has a core for each.
+    """Draw the jobs, and return them with a data center that has a core for each.
 
     Parameters
     ----------

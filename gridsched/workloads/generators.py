@@ -1,7 +1,7 @@
 """One table of workload generators: a new kind is one model, one function and one entry, here or in a plugin.
 
 Files of generators (``kind = "bag"``), sections of studies (``generator = "bag"``) and the
-commands ``workload generate`` and ``describe`` go by this table.
+commands ``workload generate`` and ``describe`` use this table.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ GENERATORS: Table[str, BagGenerator | SystemGenerator] = Table(
 
 
 def brings_machines(name: object) -> bool:
-    """Whether a kind of this name makes its platform, too; what is no name of one does not."""
+    """Whether a kind of this name makes its platform, too; what is not a name of one does not."""
     return isinstance(name, str) and name in GENERATORS and isinstance(GENERATORS[name], SystemGenerator)
 
 
@@ -127,7 +127,7 @@ def checked_parameters(
     folder : path, optional
         Where files lie that are named.
     format_key : callable
-        Says how a key is written where the values come from.
+        Returns how a key is written where the values come from.
 
     Raises
     ------

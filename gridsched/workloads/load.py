@@ -54,7 +54,7 @@ def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks
 
 
 def check_kind(path: str | Path) -> None:
-    """Refuse a file that is no workload by its name and content.
+    """Refuse a file that is not a workload by its name and content.
 
     Raises
     ------

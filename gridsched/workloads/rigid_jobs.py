@@ -33,7 +33,7 @@ _IDLE_W, _BUSY_W = NODE_POWER_W
 
 
 def _power_of_two(nodes: int) -> int:
-    """Return a number of nodes; `ValueError` if it is no power of two."""
+    """Return a number of nodes; `ValueError` if it is not a power of two."""
     if nodes & (nodes - 1):
         raise ValueError("it should be a power of two")
     return nodes
@@ -90,7 +90,7 @@ class RigidJobs(SystemKeys):
         return Rules()
 
     def written(self, output: Path) -> list[Path]:
-        """Return the log that is written; `InputError` where its name says no format."""
+        """Return the log that is written; `InputError` if its name is of no format."""
         check_written(output)
         return [output]
 
@@ -184,8 +184,8 @@ def _platform(spec: RigidJobs) -> Platform:
     if platform.cores.max() > 1:
         host = platform.hosts[int(platform.cores.argmax())]
         raise InputError(
-            f"{platform.name}: host {host.name!r} has {host.cores} cores; drawn jobs take whole nodes, so each is a "
-            "host of one core, which has the speed of all."
+            f"{platform.name}: host {host.name!r} has {host.cores} cores; drawn jobs take whole nodes: describe each "
+            "node as a host of one core, with the speed of all its cores."
         )
     return platform
 

@@ -228,7 +228,7 @@ class _HourlyTable:
     ----------
     path : Path
     carbon : Carbon
-        Says the columns, what fills gaps, and when the run begins.
+        Specifies the columns, what fills gaps, and when the run begins.
     calendar : Calendar or None
         Of the log, for a run that begins with it.
     """
@@ -350,7 +350,7 @@ def _zone(names: Mapping[str, str]) -> tzinfo | None:
 
 Priced = TypeVar("Priced", Tariff | None, EnergyBudget | None)
 ENERGY_COST = "energy_cost_per_kwh"
-#: Columns that are missing, and empty cells, are as the tariff says.
+#: Columns that are missing, and empty cells, have the values of the tariff.
 _PRICES: Mapping[str, Column] = {
     "price": Number(default=math.nan),
     ENERGY_COST: Number(default=math.nan),
@@ -368,7 +368,7 @@ def read_prices(path: str | Path, tariff: Tariff | None = None, calendar: Calend
         ``host,time_s,energy_cost_per_kwh``: hosts as in a table of carbon intensities. A column ``time`` in the
         place of ``time_s`` has dates.
     tariff : Tariff, optional
-        Says the price and the energy cost where the table does not. Without it the table must say
+        Gives the price and the energy cost if the table does not. Without it the table must state
         what energy costs, which is positive, and nothing pays.
     calendar : Calendar, optional
         On which the dates are; of lines before its begin the last one holds from there on.

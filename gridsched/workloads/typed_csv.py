@@ -214,7 +214,7 @@ def read_classes(path: str | Path) -> UtilityClasses:
 def _class_of(table: Table, rows: list[int]) -> UtilityClasses:
     kinds = {table["kind"][row] or "decaying" for row in rows}
     if len(kinds) > 1 or not kinds <= set(KINDS):
-        legal = f"allowed is one of {', '.join(KINDS)} for all lines of a class"
+        legal = f"allowed: one of {', '.join(KINDS)} for all lines of a class"
         raise table.fail(rows[-1], "kind", legal)
     times, fractions, modifiers = ([table[name][row] for row in rows] for name in list(CLASSES.columns)[1:4])
     try:
@@ -312,7 +312,7 @@ def write_workload_files(
     InputError
         If a file exists and `force` is not set, or cannot be written.
     """
-    assert tasks.utility is not None  # as `tasks` tells
+    assert tasks.utility is not None  # by the check of `tasks`
     counts = np.bincount(types.host_type, minlength=types.etc.shape[1]).tolist()
     tables = {
         "machines": MACHINES.named(types.host_type_names, counts),
@@ -389,7 +389,7 @@ def class_columns(classes: UtilityClasses) -> dict[str, Any]:
 def task_columns(tasks: Tasks, type_names: Sequence[str]) -> dict[str, Any]:
     """Return the columns of a table of tasks with types and utility functions."""
     utility = tasks.utility
-    assert utility is not None  # as the name tells
+    assert utility is not None  # by the name
     columns = TASKS.named(
         tasks.labels,
         tasks.submit_time_s,

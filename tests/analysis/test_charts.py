@@ -62,7 +62,7 @@ def texts(axis) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_draws_panels_and_names_its_series(kind: str):
-    """Both panels have the same limits; the left one alone is labelled; all series are named."""
+    """Both panels have the same limits; the left one alone is labeled; all series are named."""
     figure = plotted(kind, LEVELS, Scale("mean", "Energy [J]"), panels=PANELS, size=(8.0, 3.0))
     left, right = figure.axes
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["small", "large"]
@@ -125,7 +125,7 @@ def test_names_are_apart_and_within_the_panel(heights: list[float]):
 
 
 def test_styles_of_series_differ():
-    """Ten in colour and in shape, the baseline among them or apart."""
+    """Ten in color and in shape, the baseline among them or apart."""
     for styles in (series_styles(NAMES), series_styles(NAMES, baseline="s3")):
         values = list(styles.values())
         assert len({series_style.dark for series_style in values}) >= 9
@@ -196,7 +196,7 @@ def test_names_that_collide_stand_aslant():
 
 
 def test_panels_share_limits_or_say_that_they_differ():
-    """Up to a factor of 3 they are shared; beyond that, the caption tells."""
+    """Up to a factor of 3 they are shared; beyond that, the caption reports this."""
     figure = new_figure(6, 3)
     left, right = figure.subplots(1, 2)
     left.set_ylim(0, 10)
@@ -227,7 +227,7 @@ def test_results_of_a_study_are_a_table_of_arrow(small_store: Path):
 
 
 def test_a_long_bar_makes_the_axis_logarithmic(small_store: Path):
-    """The caption says so; without one, the axis begins at 0."""
+    """The caption states this; without one, the axis begins at 0."""
     results = read_results(str(small_store))
     is_long = (results.runs["scheduler"] == "wq") & (results.runs["environment"] == "high")
     longer = results.runs["makespan_s"].mask(is_long, 4000.0)
@@ -245,7 +245,7 @@ def test_a_long_bar_makes_the_axis_logarithmic(small_store: Path):
 
 
 def test_a_long_bar_of_a_comparison():
-    """The axis says that it is logarithmic, and parts of the energy are not stacked on it."""
+    """The axis states that it is logarithmic, and parts of the energy are not stacked on it."""
     rows = [
         {"scheduler": name, "makespan_s": makespan, "energy_model_j": 5.0 * makespan, "energy_idle_j": makespan}
         for name, makespan in (("a", 1.0), ("b", 2.0), ("c", 300.0))

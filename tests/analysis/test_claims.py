@@ -113,7 +113,7 @@ def found_number(ours: float, ground: str, verdict: str = REPRODUCED, paper: flo
 
 
 def test_tolerances_set_after_runs_are_counted_apart():
-    """What they reproduce is no confirmation; what is reproduced far off is counted in both groups."""
+    """What they reproduce is not a confirmation; what is reproduced far off is counted in both groups."""
     found = [
         found_number(10.0, "before"),
         found_number(14.0, "before"),
@@ -276,7 +276,7 @@ def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
     ],
 )
 def test_files_of_claims_are_checked(tmp_path: Path, old: str, new: str, words: str):
-    """What a claim names and the study does not have, and what is no claim, is refused with the file."""
+    """What a claim names and the study does not have, and what is not a claim, is refused with the file."""
     study = study_in(tmp_path, claims=CLAIMS + EXPLAINED)
     file = tmp_path / "claims.py"
     text = file.read_text()
@@ -289,7 +289,7 @@ def test_files_of_claims_are_checked(tmp_path: Path, old: str, new: str, words: 
 
 
 def test_claims_of_its_own_statistic(tmp_path: Path, small_store: Path):
-    """A file may bring a function of the study's results; 16 to 19 s are 17.5 s in the mean."""
+    """A file may bring a function of the study's results; 16 to 19 s are 17.5 s on average."""
     text = """
 from gridsched.analysis.claim_values import Measured
 from gridsched.analysis.statistics import t_interval
@@ -317,7 +317,7 @@ def test_what_names_no_claims(tmp_path: Path, name: str, words: str):
 
 
 def test_tables_of_claims_in_a_study_file_are_no_longer_read(tmp_path: Path):
-    """One line says where claims stand now."""
+    """One line shows where claims are declared now."""
     with pytest.raises(InputError, match="name of a Python file"):
         study_in(tmp_path, '\n[[claims]]\nid = "x"\n')
 

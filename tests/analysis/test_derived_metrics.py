@@ -110,7 +110,7 @@ def test_stored_runs_have_their_distances(tmp_path: Path, schedulers: str):
 
 
 def test_report_shows_shares_in_percent(tmp_path: Path):
-    """The table is in percent and says which bound it is; the CSV holds the shares."""
+    """The table is in percent and names its bound; the CSV holds the shares."""
     page = tmp_path / "r.html"
     wanted = '["energy_above_bound", "energy_above_fixed_bound"]'
     results = results_of(tmp_path, '["wq", "lecsa"]', wanted)
@@ -151,7 +151,7 @@ def test_rows_tell_whom_a_run_followed(tmp_path: Path):
     assert set(told) == {"MCT()", None}
 
 
-# Metrics of a study's own, and what the store says of metrics.
+# Metrics of a study's own, and the store's lines on metrics.
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = """
@@ -303,8 +303,8 @@ def test_they_are_no_other_studys(tmp_path: Path):
         ('energy_j = "makespan_s"', "expressions.energy_j: is a metric already"),
         ('replicate = "makespan_s"', "expressions.replicate is a column of the results"),
         ('environment = "makespan_s"', "expressions.environment is a column of the results"),
-        ('b = "a"\na = "tasks"', "expressions.b 'a': 'a' is no metric"),
-        ('a = "energy_source"', "'energy_source' is no metric"),
+        ('b = "a"\na = "tasks"', "expressions.b 'a': 'a' is not a metric"),
+        ('a = "energy_source"', "'energy_source' is not a metric"),
         ("a = 5", "expressions.a is 5; "),
         ('a = { unit = "J" }', "expressions.a.formula is missing"),
     ],

@@ -83,7 +83,7 @@ def test_the_report_counts_one_driver_and_budget_alone(results: StudyResults):
 
 @pytest.mark.systems("utility")
 def test_ratio_of_means(results: StudyResults):
-    """The best variant's mean over another's; the interval is that of the linearised ratio."""
+    """The best variant's mean over another's; the interval is that of the linearized ratio."""
     found = measured(results, ratio(UTILITY, "a", "wq").of_variant("largest window_utility"), scale=100.0)
     half = 100 * T2 * 2.4 / (3**0.5 * 5)  # residuals 2.4, 0, -2.4 of 20, 22, 24 over 4, 5, 6
     ours = found.interval
@@ -423,7 +423,7 @@ def test_calibration_adds_up_the_replicates(store: Path, tmp_path: Path):
     assert data["tasks"].tolist() == [12.0, 18.0]
     assert data["predicted"].tolist() == pytest.approx([0.25, 0.9])
     assert data["observed"].tolist() == pytest.approx([0.5, 15 / 18])
-    z2 = 1.959963984540054**2  # the centre is 0.5, as the share is
+    z2 = 1.959963984540054**2  # the center is 0.5, as the share is
     half = (z2 / (4 * 12) + z2**2 / (4 * 12**2)) ** 0.5 / (1 + z2 / 12)
     assert data.loc[0, ["low", "high"]].tolist() == pytest.approx([0.5 - half, 0.5 + half])
     results = read_results(str(store), study_in(tmp_path / "n", figure.format("a")))

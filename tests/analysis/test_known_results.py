@@ -139,7 +139,7 @@ def test_a_case_by_hand(tmp_path):
 
 
 def test_misses_and_skips_are_shown(tmp_path):
-    """A miss is open until somebody says why; what is absent says where it is to be had."""
+    """A miss is open until its reason is given; an absent case names its source."""
     missed, _ = outcomes([case_of(tmp_path, "6.5")], tmp_path)
     assert (missed.verdict, missed.is_open) == (MISSES, True)
     explained, _ = outcomes([case_of(tmp_path, "6.5", why="another clock")], tmp_path)
@@ -221,7 +221,7 @@ def test_tables_that_lack_columns_are_refused(tmp_path, jobs, asked, words):
 
 
 def test_requests_of_at_least_twice_the_run(tmp_path):
-    """Of runs of 8, 5 and 1 s with requests of 9, 2 and 1 s; nobody is killed then."""
+    """Of runs of 8, 5 and 1 s with requests of 9, 2 and 1 s; no job is killed then."""
     log = Input(made_log(tmp_path).name, "made by this test")
     rows = (Row("tasks_killed", "killed", "0"), Row("mean_waiting_time_s", "mean wait", "6.6666667", "s"))
     case = LogRun(log, "fcfs", trace=(("requests", "twice"),), settings=(("walltime", "kill"),)).case("made", "x", rows)
@@ -254,7 +254,7 @@ def test_table_2_of_ccgrid_2017_by_hand(policy, tmp_path, monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("case", [each for each in CASES if each.inputs], ids=lambda case: case.id)
 def test_all_known_results(case):
-    """Each agrees, or somebody has said why not; those to all digits agree."""
+    """Each agrees, or has a reason why not; those to all digits agree."""
     for outcome in outcomes([case], INPUTS if INPUTS.is_dir() else None):
         if outcome.verdict == SKIPPED:
             pytest.skip(outcome.absent)

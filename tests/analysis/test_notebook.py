@@ -72,7 +72,7 @@ def test_a_result_is_short_and_has_tables():
 
 
 def test_compare_gives_what_the_command_gives():
-    """Rows with what lies above the best and the bound; instances are called by their class."""
+    """Rows with the distance to the best and the bound; instances are called by their class."""
     found = compare(*EX_A, ["mct", make_scheduler("wq")], driver="reference", workers=1)
     frame = found.frame
     assert frame["makespan_s"].to_dict() == {"mct": 40.0, "WorkQueue": 80.0}
@@ -101,7 +101,7 @@ class Nowhere(Scheduler):
 
 
 def test_failures_are_kept_or_raised():
-    """A run that fails has its words in a comparison; `run_many` raises unless told not to."""
+    """A run that fails has its words in a comparison; `run_many` raises unless it must not."""
     found = compare(*EX_A, ["wq", Nowhere()], driver="reference", workers=1)
     assert list(found.results) == ["wq"]
     assert "host 9" in found.failures["Nowhere"]
@@ -181,7 +181,7 @@ def test_the_page_shows_what_the_notebook_shows():
 
 @pytest.mark.long
 def test_the_example_notebook_shows_what_it_showed(tmp_path: Path):
-    """nbconvert executes it anew: the same texts and tables, and a picture where there was one."""
+    """nbconvert executes it again: the same texts and tables, and a picture where there was one."""
     shipped, again = ROOT / "examples/first_notebook.ipynb", tmp_path / "again.ipynb"
     how = ["--to", "notebook", "--execute", "--output", str(again)]
     subprocess.run(

@@ -36,7 +36,7 @@ from gridsched.workloads.generators import checked_parameters, generator_of
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs
 
-# Public plot functions: all return their figure, and draw where they are told.
+# Public plot functions: all return their figure, and draw into the given axes.
 
 ROOT = Path(__file__).resolve().parents[2]
 EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
@@ -75,7 +75,7 @@ def a_landscape() -> Any:
     return landscape(front_answer(replace(bag, name="a bag", task_types=("t",), machine_types=("fast", "slow"))))
 
 
-#: Subject and kind of a figure -> the function's name and what it is told, where it is not a study.
+#: Subject and kind of a figure -> the function's name and its arguments, if it is not of a study.
 CASES: dict[tuple[str, str], tuple[str, Callable[[], Any]]] = {
     ("run", "gantt"): ("plot_gantt", ex_a),
     ("run", "graph"): ("plot_graph", a_workflow),
@@ -204,7 +204,7 @@ def test_prices_power_and_money_by_hand():
 
 
 def test_a_run_without_prices_has_no_such_figure():
-    """One line says how to get them."""
+    """One line explains how to get them."""
     plain = run(Scenario(*EX_A, "wq", driver="reference"))
     with pytest.raises(InputError, match="--prices FILE"):
         gridsched.plot_prices(plain)
@@ -302,7 +302,7 @@ def test_lines_are_means_over_the_bags(store: Path):
 
 @pytest.mark.systems("profit")
 def test_a_figure_has_the_levels_of_its_own_where_though_the_report_has_fewer(store: Path):
-    """What a report is of limits a figure along that axis no more than its `where` says."""
+    """The runs of a report limit a figure along that axis no more than its `where` does."""
     text = PLANS.replace('driver = "optimize" }', 'driver = "optimize", tasks = 60 }')
     keys = {"along": "workload.tasks", "schedulers": '["lp_max_profit(gamma=1.6)"]'}
     of_report = plotted(store, "lines", text, **keys, more="")[1].data
@@ -379,6 +379,6 @@ def test_landscapes_are_of_the_stored_plans(store: Path):
     ],
 )
 def test_figures_that_cannot_be_drawn(store: Path, kind: str, keys: dict, problem: str):
-    """One line that says what is allowed."""
+    """One line that shows what is allowed."""
     with pytest.raises(InputError, match=problem):
         plotted(store, kind, **keys)

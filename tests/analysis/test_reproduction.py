@@ -86,7 +86,7 @@ def test_median_with_the_interval_of_order_statistics():
 
 
 def test_difference_of_medians_keeps_pairs():
-    """What pairs share is no uncertainty; the sign is that of the first sample."""
+    """What pairs share is not an uncertainty; the sign is that of the first sample."""
     other = np.array([3.0, 50.0, 7.0, 20.0, 11.0])
     shifted = difference_of_medians(other + 4.0, other)
     assert (shifted.mean, shifted.low, shifted.high, shifted.count) == (4.0, 4.0, 4.0, 5)
@@ -228,7 +228,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
 
 
 def metrics_of(axes: dict) -> dict[str, float]:
-    """Return 100 J for LECSA's variants but for their savings, which WQ tells; MCT needs more."""
+    """Return 100 J for LECSA's variants but for their savings, relative to WQ; MCT needs more."""
     base = 100.0 + axes["replicate"]
     label = axes["scheduler"]
     if label in ("wq", "mct"):
@@ -321,7 +321,7 @@ CLAIMS = [
 def test_reproduce_runs_reports_and_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ):
-    """One command runs, reports and judges; repeated, it runs nothing and says the same."""
+    """One command runs, reports and judges; repeated, it runs nothing and reports the same."""
     platforms = Path(__file__).resolve().parents[2] / "platforms"
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ex_a.xml").write_bytes((platforms / "ex_a.xml").read_bytes())

@@ -34,7 +34,7 @@ _VOID = {"meta", "link", "img", "br", "hr"}
 
 
 class Page(HTMLParser):
-    """Checks that elements nest, and collects what the page refers to and says."""
+    """Checks that elements nest, and collects the page's references and texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ def test_answers_where_shares_mean_nothing(small_store: Path):
 
 
 def test_what_is_worse_than_the_best_is_positive(small_store: Path):
-    """Below the best where more is better; what a mean says against the ranks is told."""
+    """Below the best where more is better; a mean that contradicts the ranks is reported."""
     results = read_results(str(small_store))
     runs = results.runs[results.runs["status"] == "finished"]
     earned = runs.assign(utility=runs["scheduler"].map({"wq": 50.0, "mct": 80.0, "lecsa": 100.0}))
@@ -348,7 +348,7 @@ def test_force_removes_nothing_that_no_report_wrote(small_store: Path, written: 
         else:
             mine.write_text("mine")
         assert main(command) == 2
-        assert f"holds '{name}', which is no file of a report" in capsys.readouterr().err
+        assert f"holds '{name}', which is not a file of a report" in capsys.readouterr().err
         assert os.path.lexists(mine)
         shutil.rmtree(mine) if name == "notes" else mine.unlink()
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
@@ -371,7 +371,7 @@ def test_force_writes_the_same_report_again(small_store: Path, report: Path, wri
 
 @pytest.mark.parametrize("text", ["runs.csv\n", ""])
 def test_force_knows_a_report_by_its_list(small_store: Path, tmp_path: Path, text: str):
-    """Folders with a runs.csv, even with a list of files of the user's own, are no reports."""
+    """Folders with a runs.csv, even with a list of files of the user's own, are not reports."""
     folder = tmp_path / "r_files"
     folder.mkdir()
     (folder / "runs.csv").write_text("mine")

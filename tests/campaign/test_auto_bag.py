@@ -271,7 +271,7 @@ def test_large_bags_are_tried_on_a_selection():
 
 
 def test_hosts_that_are_off():
-    """A trial begins with the hosts that are on; with none, the run says what is left."""
+    """A trial begins with the hosts that are on; with none, the run reports what is left."""
     off = {"hosts_off": ("h1", "h2")}
     assert run_with(AutoBag(), **off).summary()["makespan_s"] == pytest.approx(5250 / 25)
     with pytest.raises(IncompleteRun, match=r"5.*5"):
@@ -304,7 +304,7 @@ def test_a_candidate_that_cannot_act_here():
     ],
 )
 def test_bad_parameters(parameters, said):
-    """Wrong parameters give one line that says what is allowed."""
+    """Wrong parameters give one line that shows what is allowed."""
     with pytest.raises(InputError, match=said):
         run_with(AutoBag(**parameters))
 
@@ -319,7 +319,7 @@ def test_a_copy_knows_the_registered_schedulers():
     policy.registered_ = [_Mine]
     copy = pickle.loads(cloudpickle.dumps(policy))
     assert repr(copy) == repr(policy)
-    assert run_with(policy).trace.delegated_to  # a clone forgets what the copy was told
+    assert run_with(policy).trace.delegated_to  # a clone forgets what the copy learned
     assert copy._registered() == [_Mine]
     fresh = pickle.loads(cloudpickle.dumps(AutoBag()))
     assert len(fresh._registered()) == len(CANDIDATES)

@@ -66,7 +66,7 @@ def test_a_campaign_stores_every_run_and_continues(tmp_path: Path):
 
 @pytest.mark.parametrize("driver", ["reference", "simgrid"])
 def test_what_a_policy_says_of_the_machine_is_said_of_its_run(tmp_path: Path, driver: str):
-    """A policy that lacks something, or says that the machine is at fault, ends no campaign: its run has failed."""
+    """A policy that lacks something, or blames the machine, ends no campaign: its run has failed."""
     path = write_troubled(
         tmp_path, '[{id = "troubled", label = "t", ending = ["miss something", "blame the machine"]}, "wq"]'
     )
@@ -186,7 +186,7 @@ def test_a_worker_that_says_no_message_is_not_waited_for(tmp_path: Path):
     answer = executor.do(Job(run.run_id, run.scenario, run.policies))
     executor.end()
     assert answer.status == "failed"
-    assert "was no message" in answer.error
+    assert "was not a message" in answer.error
 
 
 def test_faults_of_the_machine_are_no_results(tmp_path: Path, capsys: pytest.CaptureFixture):
@@ -320,7 +320,7 @@ def test_a_scratch_folder_survives_no_reused_number(tmp_path: Path, monkeypatch:
 
 
 def test_failed_runs_are_done_again_on_request(tmp_path: Path):
-    """--retry-failed repeats failed runs only; the exit status tells whether any is left."""
+    """--retry-failed repeats failed runs only; the exit status shows whether any is left."""
     flag = tmp_path / "flag"
     path = write_troubled(tmp_path, f'["wq", {{id = "troubled", ending = "unless flag", flag = "{flag}"}}]')
     store = tmp_path / "store"
@@ -352,7 +352,7 @@ def test_rerun_tells_identical_from_different(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_rerun_judges_what_was_stored(tmp_path: Path, capsys: pytest.CaptureFixture):
-    """A metric that the row's version did not have is told, and is no difference."""
+    """A metric that the row's version did not have is reported, and is no difference."""
     path, store = write_study(tmp_path, replicates=1), tmp_path / "store"
     campaign(path, store)
     kept = Store.open(store)
@@ -413,7 +413,7 @@ def test_the_forking_process_has_no_arrow(tmp_path: Path):
         (("{study}", "--store", "{folder}"), "not empty"),
         (("nowhere.toml", "--store", "{folder}/s"), "nowhere.toml: cannot be read"),
         (("nothing", "--store", "{folder}/s"), "No study 'nothing'"),
-        (("{study}", "--store", "{folder}/s", "--only", "x == 1"), "'x' is no axis"),
+        (("{study}", "--store", "{folder}/s", "--only", "x == 1"), "'x' is not an axis"),
         (("{study}", "--store", "{folder}/s", "--only", "replicate > 9"), "no run of the study"),
         (("{study}", "--store", "{folder}/s", "--timeout-s", "nan"), "--timeout-s is nan"),
         (("{study}", "--store", "{folder}/s", "--workers", "0"), "--workers"),

@@ -75,7 +75,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_row_of_another_form_is_named(store: Path, change: Callable):
-    """File and line are told, the other rows are read, and a compaction sets it aside."""
+    """File and line are named, the other rows are read, and a compaction sets it aside."""
     path = change_row(store, change)
     opened = Store.open(store)
     assert len(opened.rows()) == 70
@@ -91,7 +91,7 @@ def test_a_row_of_another_form_is_named(store: Path, change: Callable):
 )
 @pytest.mark.parametrize("is_compact", [False, True])
 def test_values_of_several_kinds_hide_no_run(store: Path, odd: object, others: object, lost: int, is_compact: bool):
-    """In one segment, or in a file and a segment: all runs are read, what is left out is told."""
+    """In one segment, or in a file and a segment: all runs are read, what is left out is reported."""
     (path,) = (store / "segments").glob("*.jsonl")
     lines = path.read_bytes().splitlines(keepends=True)
     change_row(store, lambda row: row["metrics"].update(own=odd), 1)
@@ -122,7 +122,7 @@ def _line(path: Path, number: int) -> bytes:
     "content", [b"[" * 100_000, b"[]", b"{}", b'{"text": 1}', b"\xff"], ids=["deep", "list", "empty", "number", "bytes"]
 )
 def test_a_damaged_study_is_named(store: Path, tmp_path: Path, content: bytes):
-    """One line where nothing says which study is meant; else the rest is read, with a warning."""
+    """One line if nothing shows which study is meant; else the rest is read, with a warning."""
     other = store / "studies" / "other.json"
     other.write_bytes(content)
     with pytest.raises(InputError) as caught:
@@ -151,12 +151,12 @@ def test_a_pipe_or_device_in_a_store_is_never_waited_for(store: Path, name: str,
         os.mkfifo(store / name)
     else:
         (store / name).symlink_to(kind)
-    with pytest.raises(InputError, match=r"pipe|no regular file"):
+    with pytest.raises(InputError, match=r"pipe|not a regular file"):
         read_results(str(store))
 
 
 def test_no_run_of_a_study_and_damage(store: Path):
-    """That rows are damaged is told where none is left."""
+    """Damaged rows are reported even if no row is left."""
     (path,) = (store / "segments").glob("*.jsonl")
     path.write_bytes(path.read_bytes().replace(b'"status"', b'"statut"'))
     with pytest.raises(InputError, match="line 1"):
@@ -245,7 +245,7 @@ def test_lost_rows_are_told_and_done_again(store: Path, monkeypatch: pytest.Monk
 
 
 def forge(store: Path, content: bytes) -> Path:
-    """Add a Parquet file whose name tells the digest of its content."""
+    """Add a Parquet file whose name contains the digest of its content."""
     path = store / f"rows-{hashlib.sha256(content).hexdigest()[:32]}.parquet"
     path.write_bytes(content)
     return path

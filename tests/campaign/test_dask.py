@@ -126,7 +126,7 @@ def test_a_cluster_that_does_not_answer_is_told(
 
 
 def test_a_cluster_without_workers_is_told(tmp_path: Path):
-    """It says so once, waits, and ends with exit status 2; what is stored is safe."""
+    """It reports this once, waits, and ends with exit status 2; what is stored is safe."""
     path = write_study(tmp_path)
     with running(tmp_path / "cluster", 0) as (address, _):
         words = ["run", path, "--store", tmp_path / "s", "--dask", address, "--dask-wait-s", "2", "--quiet"]
@@ -158,7 +158,7 @@ def test_a_scheduler_that_is_gone_is_told(tmp_path: Path):
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made by openssl, which is not installed")
 def test_a_cluster_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """With the certificates named in Dask's configuration the address is tls://; without them nobody answers."""
+    """With the certificates named in Dask's configuration the address is tls://; without them there is no answer."""
     certificate, key = tmp_path / "cluster.pem", tmp_path / "key.pem"
     words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     subprocess.run(
@@ -210,7 +210,7 @@ PartitionName=all Nodes=n1,n2 Default=YES State=UP
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports of this machine that nobody has."""
+    """Return unused ports of this machine."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:

@@ -229,7 +229,7 @@ def test_a_policy_that_the_store_does_not_hold(made: Path, store: Path, capsys: 
 def test_reading_results_runs_no_policy_of_a_row(
     made: Path, store: Path, tmp_path: Path, command: str, policy: str | None
 ):
-    """The figure of what is possible plans the first stored optimisation again."""
+    """The figure of what is possible plans the first stored optimization again."""
     reference = held(store, made / "forged_policy.py")
     forge_rows(store, with_policy(policy or reference))
     output = ["-o", str(tmp_path / "report.html")] if command == "report" else []
@@ -275,7 +275,7 @@ def naming_policy(content: dict[str, Any]) -> None:
 @pytest.mark.systems("profit")
 @pytest.mark.parametrize("trust", [(), ("--trust",)])
 def test_a_policy_is_never_taken_from_where_a_study_is_said_to_lie(made: Path, store: Path, trust: tuple[str, ...]):
-    """The study says that it lies beside the file, and that the store holds no copy."""
+    """The study states that the file lies beside it, and that the store holds no copy."""
 
     def change(content: dict[str, Any]) -> None:
         naming_policy(content)
@@ -412,7 +412,7 @@ def test_what_policies_are_said_to_bring_is_checked(
     ],
 )
 def test_a_row_that_describes_no_run_is_refused(store: Path, capsys: Any, change: Callable[[Row], object]):
-    """In one line that says what is wrong."""
+    """In one line that explains what is wrong."""
     opened = Store.open(store)
     run_id = next(iter(opened.stored()))
 
@@ -451,7 +451,7 @@ def test_a_row_names_no_file_by_its_path(made: Path, store: Path, capsys: Any):
 def test_a_row_has_simgrid_write_no_file(
     store: Path, tmp_path: Path, capsys: Any, key: str, items: list[str], named: str
 ):
-    """What SimGrid is told comes from a stranger, too; such options are the command line's."""
+    """A stranger's options of SimGrid, too, are refused; such options are the command line's."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
 

@@ -1,4 +1,4 @@
-"""The store: every row once, checksummed; damage told and set aside; nothing half-written."""
+"""The store: every row once, checksummed; damage reported and set aside; nothing half-written."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_every_run_counts_once(store: Store):
 
 
 def test_contradicting_rows_are_told(store: Store):
-    """A run that is stored with two different results is no silent choice."""
+    """A run that is stored with two different results is not a silent choice."""
     write(store, row(1, energy_j=1.0))
     write(store, row(1, energy_j=1.0 + 1e-15))
     assert len(store.rows()) == 1
@@ -113,7 +113,7 @@ def test_contradicting_rows_are_told(store: Store):
 
 
 def test_damaged_lines_are_told_and_set_aside(store: Store):
-    """Each damaged line is told by file and line; the others count; compaction keeps the rest."""
+    """Each damaged line is named by file and line; the others count; compaction keeps the rest."""
     path = write(store, row(1), row(2), row(3))
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(lines[0] + lines[1].replace(b"0.2", b"0.3") + lines[2][:50])
@@ -129,7 +129,7 @@ def test_damaged_lines_are_told_and_set_aside(store: Store):
 
 @pytest.mark.parametrize("keep", [0, 3, 700, -1])
 def test_a_truncated_parquet_file_is_told_and_set_aside(store: Store, keep: int):
-    """A Parquet file that is not whole counts for nothing, and says so."""
+    """A Parquet file that is not whole counts for nothing, and a line reports this."""
     write(store, row(1))
     store.compact()
     (path,) = store.root.glob("rows-*.parquet")
@@ -358,7 +358,7 @@ except InputError as error:
 
 
 def test_no_space_leaves_whole_lines_only(store: Store):
-    """Where a row finds no room, one line says so and what was stored stays whole."""
+    """If a row finds no room, one line reports this and what was stored stays whole."""
     folder = Path(__file__).resolve().parent
     code = LIMITED.format(path=[str(folder), str(folder.parents[1])], store=str(store.root))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -404,11 +404,11 @@ def test_folders_with_other_things_are_refused(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(InputError, match="not empty"):
         Store.create(tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         Store.create(tmp_path / "thesis.tex")
     with pytest.raises(InputError, match="cannot be written"):
         Store.create("/proc/gridsched-store")
-    with pytest.raises(InputError, match="is no store"):
+    with pytest.raises(InputError, match="is not a store"):
         Store.open(tmp_path / "nothing")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -428,7 +428,7 @@ def test_a_store_keeps_its_studies(store: Store, tmp_path: Path):
 
 
 def test_runs_that_are_not_stored_are_missing(store: Store, tmp_path: Path):
-    """Rows of a study have one row a run; what is not stored says so."""
+    """Rows of a study have one row a run; runs that are not stored are marked."""
     study = Study.from_file(write_study(tmp_path))
     first = next(study.scenarios())
     write(store, {**row(1), "run_id": first.run_id}, row(2))

@@ -146,7 +146,7 @@ def test_schedulers_of_a_replicate_meet_one_trial(tmp_path: Path):
 
 @pytest.mark.systems("robust")
 def test_bounds_of_uncertain_run_times_are_refused(tmp_path: Path):
-    """The estimates' bounds say nothing of times that are drawn; the message says why."""
+    """The estimates' bounds do not hold for times that are drawn; the message explains why."""
     study = Study.from_text(ROBUST.replace("energy_j", "energy_above_bound"), tmp_path / "s.toml")
     with pytest.raises(InputError, match="bounds") as error:
         study_bounds(study, {})
@@ -156,7 +156,7 @@ def test_bounds_of_uncertain_run_times_are_refused(tmp_path: Path):
 @pytest.mark.systems("robust")
 @pytest.mark.parametrize("command", ["generate", "describe"])
 def test_workload_commands_say_where_it_goes(capsys, tmp_path: Path, command: str):
-    """Tables of tasks with utility functions have other columns: one line says what to do."""
+    """Tables of tasks with utility functions have other columns: one line names the remedy."""
     generator = tmp_path / "g.toml"
     generator.write_text('kind = "robust"\nphases = [[3, 8.0]]\n', encoding="utf-8")
     more = ["-o", str(tmp_path / "tasks.csv")] if command == "generate" else []
@@ -223,7 +223,7 @@ def figure_of(results: StudyResults):
 
 
 def test_a_log_that_is_absent_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its runs, its claims and its row of the figure; the store later says the same."""
+    """Its runs, its claims and its row of the figure; the store later gives the same."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.py").write_text(CLAIMS)
     study = Study.from_text(TRACES, tmp_path / "s.toml", trust=True)
@@ -286,7 +286,7 @@ def test_the_study_of_backfilling(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len(study.claims) == 10 + 10 + 2
 
 
-# Which energies a stored row holds, by what they were found, and what is no result.
+# Which energies a stored row holds, by what they were found, and what is not a result.
 
 EX_A = ROOT / "platforms/ex_a.xml"
 #: Two hosts behind links of which one has a range of power [W].

@@ -74,7 +74,7 @@ def test_exclude_removes_combinations(small: str, tmp_path: Path):
 
 
 def test_parameters_of_schedulers_are_axes(small: str, tmp_path: Path):
-    """A list of a parameter makes one scheduler of each value, labelled with it."""
+    """A list of a parameter makes one scheduler of each value, labeled with it."""
     text = small.replace('"lecsa"]', '{ id = "wqr", max_replicas = [2, 3] }]')
     labels = [scheduler.label for scheduler in study_of(text, tmp_path).schedulers]
     assert labels == ["wq", "wqr(max_replicas=2)", "wqr(max_replicas=3)"]
@@ -153,7 +153,7 @@ def test_shipped_studies_are_fine():
 
 
 WRONG = [
-    ("tasks = 12", "task = 12", "workload.task is no known key. Did you mean 'tasks'?"),
+    ("tasks = 12", "task = 12", "workload.task is not a known key. Did you mean 'tasks'?"),
     ("tasks = 12", "tasks = 1.5", "workload.tasks is 1.5"),
     ("tasks = 12", "tasks = -1", "workload.tasks is -1"),
     ("tasks = 12", "", "workload.tasks is missing"),
@@ -162,7 +162,7 @@ WRONG = [
     ("[0.5, 1]", "[0.5,\n1,\n7]", "workload.heterogeneity[2] is 7"),
     ("seed = 3", 'seed = "3"', "seed is '3'"),
     ("seed = 3", "pstate = -1", "pstate is wrong: --pstate '-1'"),
-    ("seed = 3", "seeds = 3", "seeds is no known key. Did you mean 'replicates'?"),
+    ("seed = 3", "seeds = 3", "seeds is not a known key. Did you mean 'replicates'?"),
     ("replicates = 2", "replicates = 0", "replicates is 0"),
     (
         "seed = 3",
@@ -171,14 +171,14 @@ WRONG = [
     ),
     ('"lecsa"]', '"lesca"]', "schedulers[1].id is wrong: No scheduler 'lesca'. Did you"),
     ('["wq", "lecsa"]', "[]", "schedulers is an axis without values"),
-    ('"lecsa"]', '{id = "wqr",  replicas = 2}]', "schedulers[1].replicas is no parameter"),
+    ('"lecsa"]', '{id = "wqr",  replicas = 2}]', "schedulers[1].replicas is not a parameter"),
     ('"lecsa"]', '"wq"]', "schedulers[1] names 'wq' again"),
     ('"machines.csv"', '"nowhere.csv"', "platform.table is 'nowhere.csv'"),
     ('"bag"', '"bog"', "workload.generator is 'bog'. Did you mean 'bag'?"),
     ("reference", "referense", "driver is 'referense'"),
     ("[4, 12]", '[4, "x"]', "platform.idle_power_w"),
     ("tasks = 12", "tasks = 12\ntasks = 13", "no valid TOML"),
-    ("[workload]", "metrics = ['x']\n[workload]", "platform.metrics is no known key"),
+    ("[workload]", "metrics = ['x']\n[workload]", "platform.metrics is not a known key"),
     ("seed = 3", "metrics = ['energy']", "metrics[0] is 'energy'. Did you mean 'energy_j'"),
     ("seed = 3", "baseline = 'x'", "baseline is 'x'. Schedulers: wq, lecsa"),
     ("[workload]", "[group.g.a]\nx = 1\n[workload]", "group.g.a.x cannot be set"),
@@ -195,7 +195,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("old", "new", "problem"), WRONG, ids=range(len(WRONG)))
 def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str, problem: str):
-    """Whatever is wrong is told with the file and the key."""
+    """Every error is reported with the file and the key."""
     assert old in small
     with pytest.raises(InputError) as raised:
         study_of(small.replace(old, new), tmp_path)
@@ -262,7 +262,7 @@ RUN = {"environment": "low", "workload.heterogeneity": 0.5, "scheduler": "wq", "
     ],
 )
 def test_only_chooses_runs(text: str, meant: bool):
-    """An expression over the axes says which runs are meant."""
+    """An expression over the axes selects the runs."""
     assert run_filter(text, AXES)(RUN) is meant
 
 

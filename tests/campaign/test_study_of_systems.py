@@ -57,7 +57,7 @@ def study_of(text: str, folder: Path) -> Study:
 
 @pytest.mark.systems("utility")
 def test_only_chooses_runs(tmp_path: Path):
-    """An expression over all axes, the replicate too, says which combinations are run."""
+    """An expression over all axes, the replicate too, selects the combinations that are run."""
     study = study_of(TEXT, tmp_path)
     runs = list(study.scenarios())
     assert study.n_runs == len(runs) == 2 * 2 * 3 + 2
@@ -82,7 +82,7 @@ def test_only_reads_several_lines(tmp_path: Path):
 @pytest.mark.parametrize(
     ("only", "problem"),
     [
-        ("drivers == 'simgrid'", "only is .* 'drivers' is no axis"),
+        ("drivers == 'simgrid'", "only is .* 'drivers' is not an axis"),
         ("driver ==", "only is .* cannot be read"),
         ("replicate > 'a'", "only is .* cannot be compared"),
         ("replicate == 7", "only leaves no run"),
@@ -110,7 +110,7 @@ def test_timed_runs_are_like_those_of_the_study(tmp_path: Path):
 
 @pytest.mark.systems("utility")
 def test_a_generated_system_has_no_platform_section(tmp_path: Path):
-    """The scenario says what is generated; its default values are left out."""
+    """The scenario describes the generated system; its default values are left out."""
     run = next(study_of(TEXT, tmp_path).scenarios())
     assert run.scenario["platform"] == {}
     assert run.scenario["workload"]["energy_budget_j"] == 2.5e6
@@ -228,7 +228,7 @@ def test_series_come_back_from_segments_and_parquet(kept: tuple[Study, Store], t
 
 @pytest.mark.systems("utility")
 def test_series_repeat_exactly(kept: tuple[Study, Store], tmp_path: Path):
-    """A repeated run compares its series, too; runs that differ there are told as conflicts."""
+    """A repeated run compares its series, too; runs that differ there are reported as conflicts."""
     study, store = kept
     first = [run for run in study.scenarios() if run.axes["replicate"] == 0]
     unlimited, simgrid = first[5], first[3]
@@ -250,7 +250,7 @@ def test_series_repeat_exactly(kept: tuple[Study, Store], tmp_path: Path):
 
 
 def test_series_without_a_window_fail_the_run(tmp_path: Path):
-    """A bag has no window; the run says so instead of keeping nothing."""
+    """A bag has no window; the run reports this instead of keeping nothing."""
     path = write_study(tmp_path, replicates=1)
     path.write_text(path.read_text().replace("seed = 3", "seed = 3\nseries_step_s = 10.0"))
     store = Store.create(tmp_path / "store")
@@ -263,7 +263,7 @@ def test_series_without_a_window_fail_the_run(tmp_path: Path):
 
 @pytest.mark.systems("utility")
 def test_many_schedulers_are_shown_by_family(tmp_path: Path):
-    """A dozen labels stand alone; more are told by their parameters."""
+    """A dozen labels are shown alone; more are distinguished by their parameters."""
     few = study_of(TEXT, tmp_path).schedulers
     assert scheduler_texts(few) == [each.label for each in few]
     levels = ", ".join(f"{k}.0" for k in range(1, 13))

@@ -1,4 +1,4 @@
-"""A store's Python files run only where somebody says so: reading it imports none of them."""
+"""A store's Python files run only with the user's permission: reading it imports none of them."""
 
 from __future__ import annotations
 

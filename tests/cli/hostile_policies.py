@@ -29,7 +29,7 @@ from gridsched.sim import child, processes, server
 
 
 class Unprintable(Exception):
-    """Cannot be told."""
+    """Has no text."""
 
     def __str__(self):
         raise RuntimeError("no text")
@@ -152,7 +152,7 @@ def forget_oneself(policy, _):
 
 
 #: What is done at the first ask; what it returns, if anything, are the decisions. Second: words of
-#: the one line that must be told, or "finishes" as a work queue does, or "either".
+#: the one line that must be printed, or "finishes" as a work queue does, or "either".
 ASKED = {
     "sys_exit": (lambda *_: sys.exit(), "SystemExit"),
     "sys_exit_0": (lambda *_: sys.exit(0), "SystemExit: 0 ("),
@@ -226,7 +226,7 @@ ASKED = {
 }
 #: Kinds that take seconds whatever the machine is: they wait for a server that is stopped.
 SLOW = {"stop_parent"}
-#: What is done elsewhere than where it is asked, and the words that are told.
+#: Acts elsewhere than where it is asked, and the words of the message.
 ELSEWHERE = {
     "prepare_exits": "SystemExit",
     "prepare_ends": "exit status 0",
@@ -298,7 +298,7 @@ class Hostile(WorkQueue):
         return super().__reduce_ex__(protocol)
 
 
-#: Put before a file that is sound: what its import does, and the words that are told.
+#: Put before a file that is sound: what its import does, and the words of the message.
 IMPORTED = {
     "exits": ("import sys; sys.exit()", "SystemExit"),
     "base_exception": ("raise BaseException('base')", "BaseException: base ("),

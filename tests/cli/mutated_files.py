@@ -543,7 +543,7 @@ def _member_changed(draw: st.DrawFn, data: bytes) -> bytes:
     """Return an archive with one member changed: of an export's an array or the description."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    # most is told by the description
+    # the description contains most of it
     names = [*members, *["description.npy"] * (5 * ("description.npy" in members))]
     name = draw(st.sampled_from(names))
     if name.endswith(".npy") and draw(st.integers(0, 3)):

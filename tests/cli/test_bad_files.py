@@ -199,7 +199,7 @@ FILES = {
 
 
 def of(cases: dict) -> pytest.MarkDecorator:
-    """Return the parametrisation over a table of cases."""
+    """Return the parametrization over a table of cases."""
     return pytest.mark.parametrize(("content", "words"), cases.values(), ids=cases)
 
 
@@ -227,7 +227,7 @@ def test_bad_platform(refused, write, ex_a, content, words):
     ],
 )
 def test_bad_failures(refused, ex_a, failures, words):
-    """What is wrong with --failures is told."""
+    """Errors in --failures are explained."""
     check_words(refused("run", *ex_a, "--failures", failures), "--failures", words)
 
 
@@ -377,7 +377,7 @@ def test_endless_device_for_a_file(refused, write, tmp_path, words):
 
 @pytest.mark.parametrize("words", READERS.values(), ids=READERS)
 def test_file_of_many_gigabytes(refused, write, tmp_path, words):
-    """A file that is too large is not read, and its size is told."""
+    """A file that is too large is not read, and its size is shown."""
     huge = write("huge.toml" if "generate" in words else "huge.csv", "")
     os.truncate(huge, 1 << 40)
     command = filled(words, huge, write, tmp_path)
@@ -400,7 +400,7 @@ def test_file_of_many_gigabytes(refused, write, tmp_path, words):
     ],
 )
 def test_workload_of_another_kind(refused, write, ex_a, name, told):
-    """What is no log is told what one needs; other endings are told what is allowed."""
+    """For a file that is not a log, the message names what is needed; for other endings, those allowed."""
     line = refused("run", *ex_a[:2], "--workload", write(name, "1 2 3\n"))
     assert name in line
     assert told in line
@@ -447,7 +447,7 @@ def test_known_files_that_are_not_read(refused, write, ex_a, tmp_path, name, con
 
 @pytest.mark.parametrize("options", [[], ["--nodes", "4"]])
 def test_the_output_of_sacct_with_commas(refused, write, ex_a, options):
-    """Its header says what it is, and the message which output is read."""
+    """Its header identifies it, and the message names the output that is read."""
     text = "JobIDRaw,Submit,Start,End,AllocNodes\n1,0,1,2,1\n"
     check_words(
         refused("run", *([] if options else ex_a[:2]), "--workload", write("w.csv", text), *options),
@@ -457,7 +457,7 @@ def test_the_output_of_sacct_with_commas(refused, write, ex_a, options):
 
 
 def test_a_web_page_under_the_name_of_a_workbook(refused, write, tmp_path):
-    """What a browser saves as a list is no list."""
+    """What a browser saves as a list is not a list."""
     page = '\ufeff<html xmlns:o="urn:x"><head></head><body><table><tr><th>Rank</th></tr></table></body></html>'
     check_words(
         refused("platform", "from-table", write("green500.xlsx", page), "-o", tmp_path / "p.xml"), "xlsx", ["HTML"]

@@ -22,7 +22,7 @@ RUN_OPTIONS = {
     "unknown driver": (["--driver", "simgird"], ["'simgird'", "'simgrid'", "'reference'"]),
     "unknown network": (["--network", "lan"], ["'lan'", "'platform'", "'none'"]),
     "unknown execution mode": (["--execution-mode", "north"], ["'north'", "'maestro'"]),
-    "pstate negative": (["--pstate", "-1"], ["-1", "no whole number of at least 0"]),
+    "pstate negative": (["--pstate", "-1"], ["-1", "not a whole number of at least 0"]),
     "pstate too high": (["--pstate", "7"], ["7", "'h1'", "0 to 0"]),
     "interval 0": (["--mapping-interval-s", "0"], ["0", "greater than 0"]),
     "interval negative": (["--mapping-interval-s", "-3"], ["-3", "greater than 0"]),
@@ -124,7 +124,7 @@ GENERATE_OPTIONS = {
 
 
 def of(cases: dict) -> pytest.MarkDecorator:
-    """Return the parametrisation over a table of cases."""
+    """Return the parametrization over a table of cases."""
     return pytest.mark.parametrize(("words", "told"), cases.values(), ids=cases)
 
 
@@ -147,14 +147,14 @@ def test_bad_option_of_compare(refused, ex_a, words, told):
 @of(SIMGRID_OPTIONS)
 @pytest.mark.parametrize("command", ["run", "compare", "validate"])
 def test_option_that_simgrid_refuses(refused, ex_a, simgrid, command, words, told):
-    """What SimGrid says to an option comes as one line."""
+    """SimGrid's message about an option comes as one line."""
     line = refused(command, *ex_a, *words)
     assert all(word in line for word in told), line
 
 
 @of(COMMANDS)
 def test_bad_command(refused, words, told):
-    """A command that is unknown or incomplete is told what is missing."""
+    """The message for an unknown or incomplete command names what is missing."""
     line = refused(*words)
     assert all(word in line for word in told), line
 

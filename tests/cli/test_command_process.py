@@ -138,7 +138,7 @@ def test_without_any_stream_a_run_is_done(simgrid, tmp_path):
 
 
 def test_too_few_descriptors_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture):
-    """What the machine lacks is no fault of gridsched."""
+    """What the machine lacks is not a fault of gridsched."""
 
     def fail(app: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -179,7 +179,7 @@ def test_bad_input_is_one_line_of_the_process(simgrid, tmp_path):
 
 
 def test_a_reader_that_leaves_early():
-    """A closed pipe is no error to talk about."""
+    """A closed pipe is not an error to talk about."""
     reader, writer = os.pipe()
     os.close(reader)
     done = process("schedulers", stdout=writer)
@@ -233,7 +233,7 @@ def test_a_study_in_a_folder_whose_name_is_no_text(gridsched, tmp_path):
 
 @pytest.mark.parametrize("words", [["schedulers"], ["run", *EX_A]], ids=["text", "table"])
 def test_full_disk(words):
-    """A stdout that cannot be written is told in one line."""
+    """A stdout that cannot be written is reported in one line."""
     with open("/dev/full", "w") as full:
         done = process(*words, stdout=full)
     assert done.returncode == 1
@@ -243,7 +243,7 @@ def test_full_disk(words):
 def test_progress_bar_on_a_terminal_only(simgrid):
     """On a terminal stderr shows a bar that is gone at the end; results stay on stdout."""
     ours, theirs = pty.openpty()
-    with ThreadPoolExecutor(1) as reader:  # a terminal that nobody reads fills up
+    with ThreadPoolExecutor(1) as reader:  # a terminal without a reader fills up
         reading = reader.submit(read_terminal, ours)
         done = process(
             "compare",
@@ -323,7 +323,7 @@ def test_interrupt(simgrid, driver, tmp_path):
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_help_has_examples(gridsched, monkeypatch, words, columns):
-    """Every command's help says what it does, and commands show examples to copy."""
+    """Every command's help explains what it does, and commands show examples to copy."""
     monkeypatch.setenv("COLUMNS", columns)
     outcome = gridsched(*words, "--help")
     assert (outcome.status, outcome.err) == (0, "")
@@ -339,7 +339,7 @@ def test_help_has_examples(gridsched, monkeypatch, words, columns):
     ("command", "required"), [("run", {"--platform", "--workload"}), ("compare", {"--platform", "--workload"})]
 )
 def test_help_shows_common_options_first(gridsched, monkeypatch, command: str, required: set[str]):
-    """Ten at most stand in the first panel, with what is required; each other panel says what it is about."""
+    """The first panel has ten at most, with what is required; each other panel has a subject."""
     monkeypatch.setenv("COLUMNS", "200")
     first, *panels = re.split("╭─ ", gridsched(command, "--help").out)[1:]
     options = re.findall(r"^│ +(--[a-z-]+)", first, flags=re.MULTILINE)
@@ -353,7 +353,7 @@ def test_help_shows_common_options_first(gridsched, monkeypatch, command: str, r
 
 
 def test_schedulers_parted_by_blanks(gridsched):
-    """The second one is no argument; the line says how a list is written."""
+    """The second one is not an argument; the line shows how a list is written."""
     outcome = gridsched("compare", "--workload", "x.csv", "--schedulers", "wq", "mct")
     assert outcome.status == 2
     assert "wq,mct" in outcome.err

@@ -61,7 +61,7 @@ def test_json_schema(gridsched, ex_a, simgrid):
 
 
 def test_provenance_repeats_the_run(gridsched, ex_a):
-    """The JSON tells what is needed to run it again."""
+    """The JSON contains what is needed to run it again."""
     outcome = gridsched(
         "compare",
         *ex_a,
@@ -172,7 +172,7 @@ def test_energy_tells_its_source(gridsched, ex_a, simgrid, tmp_path, driver, sou
 
 
 def test_plot_is_saved_with_its_data(gridsched, ex_a, tmp_path):
-    """--plot draws the figure and tells where it is."""
+    """--plot draws the figure and names its file."""
     path = tmp_path / "c.png"
     outcome = gridsched("compare", *ex_a, "--driver", "reference", "--plot", path)
     assert outcome.status == 0

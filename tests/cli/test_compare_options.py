@@ -114,7 +114,7 @@ def test_a_metric_of_ones_own(gridsched, refused, ex_a):
     assert "ed2p" in table
     assert "4,016" in table
     line = refused("compare", *ex_a, *options, "--metric", "x=energy_y*2")
-    assert "--metric x 'energy_y*2': 'energy_y' is no metric to compute with" in line
+    assert "--metric x 'energy_y*2': 'energy_y' is not a metric to compute with" in line
     assert "write NAME=EXPRESSION" in refused("compare", *ex_a, *options, "--metric", "ed2p")
 
 
@@ -142,7 +142,7 @@ def test_who_is_compared_on_a_bag(gridsched, ex_a):
 
 
 def test_none_takes_the_workload(refused, write):
-    """The first of those that are usual says why: a cluster of unequal hosts takes no parallel jobs."""
+    """The first of those that are usual gives the reason: a cluster of unequal hosts takes no parallel jobs."""
     platform = write("p.xml", zone_xml(host_xml("a") + host_xml("b", speed="2Gf")))
     log = ROOT / "examples" / "four_nodes.swf"
     for schedulers in ([], ["--schedulers", "all"]):
@@ -217,7 +217,7 @@ def test_refused(words, money, message, capsys):
 
 @pytest.mark.systems("profit")
 def test_a_scheduler_that_plans_once_refuses_tasks_that_arrive_later(tmp_path, capsys):
-    """Told before the run."""
+    """Reported before the run."""
     bag = tmp_path / "bag.csv"
     bag.write_text("id,flops,submit_time_s\n1,100,0\n2,100,30\n", encoding="utf-8")
     host = '<host id="h" speed="10f"><prop id="wattage_per_state" value="1:2:2"/></host>'
@@ -234,7 +234,7 @@ def test_a_scheduler_that_plans_once_refuses_tasks_that_arrive_later(tmp_path, c
 
 @pytest.mark.systems("profit")
 def test_prices_from_a_file(words, tmp_path, capsys):
-    """A joule is dearer in the first 100 s of each 1,000 s than the tariff says."""
+    """A joule costs more in the first 100 s of each 1,000 s than the tariff states."""
     series = tmp_path / "prices.csv"
     series.write_text("time_s,energy_cost_per_kwh\n0,7.2e6\n100,\n", encoding="utf-8")
     tariff = ["--price", "5e6", "--prices", str(series), "--prices-period-s", "1000", "--json"]

@@ -116,7 +116,7 @@ def test_an_unknown_file_is_refused_with_the_nearest_name(capsys: pytest.Capture
 
 
 def test_v_is_version(capsys: pytest.CaptureFixture[str]):
-    """-v says what --version says."""
+    """-v prints the same as --version."""
     assert main(["-v"]) == main(["--version"]) == 0
     first, second = capsys.readouterr().out.split("\n")[:2]
     assert first == second
@@ -187,7 +187,7 @@ def test_compare_lists_the_six_in_one_table(gridsched, ex_a, simgrid):
 
 
 def test_compare_on_the_reference_driver_shows_the_model_only(gridsched, ex_a):
-    """Without SimGrid there is no column of the plugin, and the table says why."""
+    """Without SimGrid there is no column of the plugin, and the table explains why."""
     outcome = gridsched("compare", *ex_a, "--driver", "reference", "--schedulers", "wq,lecsa")
     assert outcome.status == 0
     assert "plugin\n" not in outcome.out
@@ -259,7 +259,7 @@ def test_the_commands_run_and_compare_policies_on_it(gridsched, write, tmp_path)
 
 
 def test_generated_bag_is_described(gridsched, tmp_path):
-    """A bag has the number, mean and spread it was asked for, and says so in its first line."""
+    """A bag has the requested number, mean and spread, and states this in its first line."""
     bag = tmp_path / "bag.csv"
     outcome = gridsched(
         "workload",

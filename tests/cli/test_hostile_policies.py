@@ -1,4 +1,4 @@
-"""Whatever a policy does: one line or the right result, no hang, and no harm to its neighbours."""
+"""Whatever a policy does: one line or the right result, no hang, and no harm to its neighbors."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_harm_at_import_is_bad_input(gridsched: Callable, ex_a: list[str], tmp_p
 def test_harm_fails_its_own_run_in_every_command(
     gridsched: Callable, ex_a: list[str], tmp_path: Path, file: Path, driver: str, kind: str
 ):
-    """It is told with exit status 1; the other schedulers have their rows."""
+    """It is reported with exit status 1; the other schedulers have their rows."""
     both = ["--schedulers", f"{file}:Hostile,wq", "--set", f"Hostile.kind={kind}"]
     outcome = gridsched("compare", *ex_a, "--driver", driver, *both, "--json")
     assert (outcome.status, len(outcome.json["results"])) == (1, 1)

@@ -1,4 +1,4 @@
-"""Where commands write, how tables look, and what a missing package says."""
+"""Where commands write, how tables look, and the messages about missing packages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gridsched.metrics.columns import Column, numbers, percent, prefix
 
 @pytest.fixture(params=["/dev/zero", "/dev/random", "/dev/full", "socket"])
 def endless(request, tmp_path, monkeypatch) -> str:
-    """Return the path of something that is no file, in a folder that is the current one."""
+    """Return the path of something that is not a file, in a folder that is the current one."""
     monkeypatch.chdir(tmp_path)
     if request.param != "socket":
         return request.param
@@ -51,7 +51,7 @@ def test_what_is_no_file_is_refused_wherever_one_is_read(refused, endless):
     assert told in refused("run", "--workload", "link.toml")
     assert told in refused("platform", "from-table", endless, "-o", "x.xml")
     assert told in refused("study", "run", "link.toml", "--store", "new")
-    assert "is no store" in refused("study", "report", endless)
+    assert "is not a store" in refused("study", "report", endless)
 
 
 # ``-o FILE --force`` replaces regular files alone: no device, pipe, link or folder is lost.
@@ -85,7 +85,7 @@ KINDS = [pipe, link, broken_link, link_to_device, unix_socket]
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("force", [False, True])
 def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path, make: Callable[[Path], None], force: bool):
-    """One line that says so, before and when it is written; the target is what it was."""
+    """One line that reports this, before and when it is written; the target is what it was."""
     target = tmp_path / "out.csv"
     make(target)
     before = os.lstat(target)
@@ -107,7 +107,7 @@ def test_a_device_is_never_replaced(tmp_path: Path):
         os.mknod(device, 0o020666, os.makedev(1, 3))
     except OSError:
         pytest.skip("no device can be made here")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         write_whole(device, "text", force=True)
     assert device.is_char_device()
 
@@ -132,7 +132,7 @@ def test_regular_files_are_replaced_with_force(tmp_path: Path):
     assert (tmp_path / "a.csv").read_text() == "new"
 
 
-# What works without the heavy packages, and what is said where one is missing; in processes that lack them.
+# What works without the heavy packages, and the messages without them; in processes that lack them.
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = "pyarrow,numba,llvmlite,scipy,pandas,matplotlib,jinja2,python_calamine"
@@ -216,7 +216,7 @@ def printed(width: int, columns=COLUMNS, rows=ROWS, title: str = "") -> list[str
 
 
 def test_table_in_full():
-    """Prefixes are shared where asked for; zeros, nothing and the best are told apart."""
+    """Prefixes are shared on request; zeros, nothing and the best are distinguished."""
     assert printed(120, title="Title") == [
         "Title",
         "            energy    model",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from cli_cases import ROOT
 
+from gridsched.metrics.resource_energy import idle_power_w
 from gridsched.platform_io.xml_reader import read_platform
 
 LOG, CONF, SCONTROL = (ROOT / "examples" / name for name in ("live_slurm.sacct", "live_slurm.conf", "scontrol.txt"))
@@ -38,9 +39,24 @@ def test_power_and_speed_are_given_by_name(gridsched, tmp_path):
     assert (tmp_path / "p").read_text().count("[[partition]]") == 3
 
 
+def test_power_of_units_is_of_the_nodes_that_have_them(gridsched, tmp_path):
+    """4 GPUs of 25 W, and 500 GiB of 0.1 W: 150 W beside the cores of gpu1; the others have 125 GiB of 0.2 W."""
+    platform = tmp_path / "m.xml"
+    words = ("--unit-power", "gpu:25:300,memory:0.2:0.4", "--unit-power", "gpu*=gpu:25:300,memory:0.1:0.4")
+    assert gridsched("platform", "from-slurm", SCONTROL, "-o", platform, *words).status == 0
+    n1, _, gpu1 = read_platform(platform).hosts
+    assert gpu1.unit_power == (("gpu", 25.0, 300.0), ("memory_mb", 0.1, 0.4))
+    assert n1.unit_power == (("memory_mb", 0.2, 0.4),)
+    assert (idle_power_w(n1), idle_power_w(gpu1)) == (25.0, 150.0)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        ((SCONTROL, "--unit-power", "tpu:1:2"), "tpu"),
+        ((SCONTROL, "--unit-power", "n*=gpu:1:2"), "gpu"),
+        ((SCONTROL, "--unit-power", "x*=gpu:1:2"), "x*"),
+        ((SCONTROL, "--unit-power", "gpu:1"), "NAME:IDLE:BUSY"),
         ((ROOT / "README.md",), "NodeName"),
         ((SCONTROL, "--power", "x*=1:2:3"), "x*"),
         ((SCONTROL, "--power", "none"), "--power"),

@@ -56,7 +56,7 @@ def test_plugin_and_model_agree_on_given_power(gridsched, bare, execution_mode):
 
 @pytest.mark.usefixtures("simgrid")
 def test_without_energy_columns_are_empty_and_that_is_said_once(gridsched, bare, tmp_path):
-    """--power none: makespans as ever, no joule, one line that says so."""
+    """--power none: makespans as ever, no joule, one line that reports this."""
     table = tmp_path / "t.csv"
     outcome = gridsched("compare", *bare, "--power", "none", "--schedulers", "wq,mct", "-o", table)
     assert outcome.status == 0
@@ -89,7 +89,7 @@ def test_the_model_alone_knows_no_energy_either(gridsched, bare):
 
 
 def test_a_master_by_name_computes_nothing(gridsched, refused, bare):
-    """EX-A on n1 and n2 alone: 5250 flop in all; the peer is no host of the totals."""
+    """EX-A on n1 and n2 alone: 5250 flop in all; the peer is not a host of the totals."""
     options = [*bare, "--power", "10:20:30", "--master", "p", "--driver", "reference"]
     found = gridsched("run", *options, "--json").json
     assert found["busy_time_s"] == 5250 / 50
@@ -178,7 +178,7 @@ def test_estimates_follow_each_hosts_own(gridsched, files, scheduler):
 
 def test_what_is_no_pstate_is_refused_in_one_line(refused, files):
     """No number, no such host, a P-state that the host lacks."""
-    assert "'fast' is no whole number" in refused("run", *files, "--pstate", "fast")
+    assert "'fast' is not a whole number" in refused("run", *files, "--pstate", "fast")
     assert "NAME_PATTERN=K" in refused("run", *files, "--pstate", "=1")
     assert "no host has such a name" in refused("run", *files, "--pstate", "c=1")
     line = refused("run", *files, "--pstate", "b=2")
@@ -214,7 +214,7 @@ def test_the_key_of_studies_means_the_same(files, tmp_path):
     assert [each["pstate"] for each in axis] == [0, 1, "a=0,b=1"]
 
 
-# Options of SimGrid 3 in a platform's <config>: renamed or left out, and told once.
+# Options of SimGrid 3 in a platform's <config>: renamed or left out, and reported once.
 
 CONFIG = """<config id="General">
   <prop id="network/coordinates" value="yes"></prop>
@@ -361,7 +361,7 @@ def test_profiles_of_such_a_file_are_found(gridsched, tmp_path):
 
 @pytest.mark.usefixtures("simgrid")
 def test_a_network_model_that_simgrid_is_built_without(gridsched, refused, input_files):
-    """Without messages any model does; else one line says which one to take."""
+    """Without messages any model does; else one line names the one to take."""
     link = '<link id="l" bandwidth="1kBps" latency="0s"/>'
     route = f'{link}<route src="a" dst="b"><link_ctn id="l"/></route>'
     ns3 = '<config><prop id="network/model" value="ns-3"/></config>'

@@ -11,7 +11,7 @@ from gridsched.renamed import as_stored, with_new_names
 from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.study_document import parse_document, parse_study_file
 
-#: Former and present names of options that are no keys of studies.
+#: Former and present names of options that are not keys of studies.
 OPTIONS = [("by", "group_by")]
 #: Former and present names of keys, each of which is an option too, of a run and of studies' tables.
 KEYS = [
@@ -75,7 +75,7 @@ def test_a_former_option_is_refused_with_the_new_one(gridsched, ex_a, old: str, 
 
 @pytest.mark.parametrize(("old", "new"), KEYS)
 def test_a_former_key_of_a_study_is_refused_with_the_new_one(old: str, new: str):
-    with pytest.raises(InputError, match=f"{old} is no known key. It is now '{new}'"):
+    with pytest.raises(InputError, match=f"{old} is not a known key. It is now '{new}'"):
         Study.from_text(study(old, old), "s.toml")
 
 

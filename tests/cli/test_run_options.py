@@ -131,7 +131,7 @@ def test_the_execution_modes_agree(gridsched, ex_a):
 
 
 def test_cfg_and_log_reach_simgrid(gridsched, ex_a, tmp_path):
-    """SimGrid writes the trace it was told to, and its log comes on stderr."""
+    """SimGrid writes the requested trace, and its log comes on stderr."""
     trace = tmp_path / "x.trace"
     outcome = gridsched(
         "run",
@@ -197,7 +197,7 @@ def test_export_and_figures(gridsched, ex_a, tmp_path):
 
 
 def test_a_dollar_in_names_is_a_dollar(gridsched, tmp_path, write):
-    """A host may be called what is no formula; figures show it letter by letter."""
+    """A host may be called what is not a formula; figures show it letter by letter."""
     platform = write("p.xml", zone_xml(host_xml("$x_{$")))
     workload, folder = write("w.csv", "id,flops\n1,1000\n"), tmp_path / "out"
     outcome = gridsched(

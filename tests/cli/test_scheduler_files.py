@@ -1,4 +1,4 @@
-"""Schedulers named by their files: classes, neighbours, names."""
+"""Schedulers named by their files: classes, neighbors, names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli_cases import ROOT
 from gridsched.policy.registry import entries
 from gridsched.runs.study import Study
 
-#: Each task goes to the host whose number a helper beside it tells.
+#: Each task goes to the host whose number a helper beside it returns.
 POLICY = '''
 from gridsched import Assign, Scheduler, Traits
 from {helper} import HOST
@@ -50,7 +50,7 @@ def policy(write, request) -> Path:
 
 @pytest.mark.usefixtures("simgrid")
 def test_a_file_is_as_good_as_an_id(gridsched, ex_a, policy):
-    """All 5250 flop on h2 (50 flop/s) take 105 s; on SimGrid, too, which gets the neighbour."""
+    """All 5250 flop on h2 (50 flop/s) take 105 s; on SimGrid, too, which gets the neighbor."""
     outcome = gridsched("run", *ex_a, "--scheduler", f"{policy}:First", "--json")
     assert outcome.json["makespan_s"] == 105
     files = [Path(name).name for name in outcome.json["provenance"]["inputs"]]

@@ -1,4 +1,4 @@
-"""The command validate, and what is said where energies disagree."""
+"""The command validate, and its report if energies disagree."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_a_shifted_start_time_is_found(gridsched, export):
 
 
 def test_an_export_of_the_reference_driver_has_no_plugin(gridsched, refused, ex_a, tmp_path):
-    """There is nothing to compare with, and the message says so."""
+    """There is nothing to compare with, and the message reports this."""
     folder = tmp_path / "out"
     gridsched("run", *ex_a, "--driver", "reference", "--export", folder)
     assert "SimGrid driver" in refused("validate", folder)
 
 
 def huge(description, arrays):
-    """Set an illegal size."""
+    """Set a size that is not allowed."""
     arrays["tasks.flops"][0] = 1e300
 
 
@@ -133,7 +133,7 @@ def test_a_broken_export_is_refused(refused, export, break_it, words):
 
 
 def test_no_folder_at_all(refused, tmp_path, write):
-    """A missing folder and a file are told apart."""
+    """A missing folder and a file are distinguished."""
     assert "does not exist" in refused("validate", tmp_path / "none")
     assert "file" in refused("validate", write("x.csv", "x"))
 

@@ -122,7 +122,7 @@ def test_a_log_is_described(gridsched, tmp_path):
 
 
 def test_drawn_jobs_are_described_too(gridsched, write):
-    """A generator's jobs are a log that nobody wrote."""
+    """A generator's jobs are a log that no machine wrote."""
     toml = write("jobs.toml", 'kind = "rigid_jobs"\njobs = 40\nnodes = 64\nwidest_job = 8\n')
     found = gridsched("workload", "describe", toml, "--json").json
     assert (found["jobs"], found["nodes"], found["left_out"]) == (40, 64, [])
@@ -165,14 +165,14 @@ def test_targets_are_looked_at_before_a_log_is_read(refused):
 
 
 def test_a_log_of_which_no_job_is_left_is_refused(refused, write):
-    """Failed before it ran: the line says why nothing is to be run."""
+    """Failed before it ran: the line explains why nothing is to be run."""
     log = write("l.swf", "; MaxProcs: 4\n1 0 -1 -1 2 -1 -1 2 10 -1 0 1 1 -1 -1 -1 -1 -1\n")
     line = refused("run", "--workload", log, "--scheduler", "fcfs", "--power", "1:2")
     assert "there are no tasks to run (1 job left out: " in line
 
 
 def test_what_booting_costs_on_a_logs_machine(gridsched, refused, write):
-    """Off at 15 s for nothing, which is said; or once idle for 560 J / 50 W = 11.2 s."""
+    """Off at 15 s for nothing, which is reported; or once idle for 560 J / 50 W = 11.2 s."""
     log = write("two.swf", TWO)
     what = (
         "--workload",
@@ -387,7 +387,7 @@ def test_the_trace_of_a_bag_has_energy_only(gridsched, ex_a, tmp_path):
 
 
 def budget_of(outcome):
-    """Return the budget that a run was told."""
+    """Return the budget that a run received."""
     assert (outcome.status, outcome.err) == (0, ""), outcome
     return outcome.json["provenance"]["budget"]
 

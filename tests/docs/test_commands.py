@@ -142,7 +142,7 @@ def test_documents_exist():
 def test_commands_run(document: Path, monkeypatch: pytest.MonkeyPatch):
     """All blocks that are not marked 'long' run in a fresh folder, from top to bottom.
 
-    Figures that they draw anew show the same numbers as the committed ones.
+    Figures that they draw again show the same numbers as the committed ones.
     """
     expected = sum(block.info in ("console", "python") for block in blocks_of(document))
     assert run_document(document, monkeypatch, long=False) == expected
@@ -168,7 +168,7 @@ def all_blocks() -> list[Block]:
 
 
 def test_no_block_escapes_the_convention():
-    """Each block says what it is, so that no command hides in one that nobody runs."""
+    """Each block has a kind, so that no command hides in one that is never run."""
     plain = {"console", "console long", "console not-run", "python", "text", "mermaid"}
     wrong = []
     for block in all_blocks():

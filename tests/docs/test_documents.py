@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pandas as pd
 import pytest
-from document_blocks import DOCUMENTS, ROOT, name_of, prose_of
+from document_blocks import DOCUMENTS, ROOT, blocks_of, name_of, prose_of
 from typer.main import get_command
 
 import gridsched
@@ -59,7 +59,7 @@ def sections_of(name: str, level: int) -> dict[str, str]:
 
 
 def load_benchmark_table() -> ModuleType:
-    """Import benchmarks/table.py, which is no part of the package."""
+    """Import benchmarks/table.py, which is not a part of the package."""
     spec = importlib.util.spec_from_file_location("table", ROOT / "benchmarks" / "table.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -187,7 +187,7 @@ def test_the_document_shows_the_measured_benchmarks(name: str, benchmark: str):
 
 
 def test_every_decision_and_trait_is_documented():
-    """one_instant.md tells of each decision, writing_a_scheduler.md of each trait."""
+    """one_instant.md explains each decision, writing_a_scheduler.md each trait."""
     decisions = {kind.__name__ for kind in Decision.__subclasses__()}
     rows = re.findall(r"^\| `(\w+)\(", read("docs/one_instant.md"), flags=re.MULTILINE)
     assert set(rows) == decisions
@@ -197,7 +197,7 @@ def test_every_decision_and_trait_is_documented():
 
 
 def test_every_part_of_the_state_is_documented():
-    """writing_a_scheduler.md tells of all that a scheduler sees."""
+    """writing_a_scheduler.md describes everything that a scheduler sees."""
     told = read("docs/writing_a_scheduler.md")
     public = {name for name in vars(State) if not name.startswith("_")} - {"renew"}
     public |= {"now", "tasks", "estimates", "tasks_to_arrive"}
@@ -226,7 +226,7 @@ def test_every_metric_of_a_run_is_documented():
     """files.md explains the keys of a run's summary."""
     scenario = Scenario(ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv", "wq", driver="reference")
     text = read("docs/files.md")
-    grouped = re.compile(r"tasks_\w+|max_\w+")  # told together
+    grouped = re.compile(r"tasks_\w+|max_\w+")  # described together
     missing = [
         name
         for name in run(scenario).summary()
@@ -240,12 +240,12 @@ def test_citation_has_the_version():
     assert f"version: {gridsched.__version__}" in read("CITATION.cff")
 
 
-# Tables of the documents that follow from the code are what the code says now.
+# Tables of the documents that follow from the code agree with the code.
 
 
 @pytest.fixture(scope="module")
 def tables() -> Iterator[ModuleType]:
-    """docs/generated_tables.py, which is no part of the package."""
+    """docs/generated_tables.py, which is not a part of the package."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
         spec = importlib.util.spec_from_file_location("generated_tables", ROOT / "docs" / "generated_tables.py")
@@ -284,7 +284,7 @@ def test_every_number_of_a_paper_is_in_the_figure(tables: ModuleType):
 
 @pytest.fixture(scope="module")
 def site() -> ModuleType:
-    """scripts/documents_site.py, which is no part of the package."""
+    """scripts/documents_site.py, which is not a part of the package."""
     path = ROOT / "scripts" / "documents_site.py"
     spec = importlib.util.spec_from_file_location("documents_site", path)
     module = importlib.util.module_from_spec(spec)
@@ -361,3 +361,19 @@ def test_links_of_the_prepared_pages_lead_somewhere(site: ModuleType, tmp_path: 
         prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
         links = [link for link in re.findall(r"\]\(([^)\s#]+)[)#]", prose) if "://" not in link]
         assert [link for link in links if not (path.parent / link).exists()] == [], path
+
+
+def typed_lines(document: Path) -> Iterator[tuple[str, str]]:
+    """Yield place and text of the typed lines in a document's console blocks; its output is not typed."""
+    for block in blocks_of(document):
+        goes_on = False
+        for offset, line in enumerate(block.lines if block.language == "console" else (), start=1):
+            if goes_on or line.startswith("$ "):
+                yield f"{name_of(document)}:{block.line + offset}", line
+                goes_on = line.endswith("\\")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_commands_are_no_wider_than_a_page(document: Path):
+    """A command of more than 100 characters continues on another line."""
+    assert [place for place, line in typed_lines(document) if len(line) > 100] == []

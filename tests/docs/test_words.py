@@ -1,8 +1,10 @@
-"""The documents' words: plain American English, without the words that this project's authors misuse."""
+"""The words of documents, help, comments and docstrings: plain American English, without those misused here."""
 
 from __future__ import annotations
 
+import ast
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +26,16 @@ INSTEAD = {
     r"has grams": "emits, reports its grams of CO2",
     r"go(?:es)? by": "uses, follows, depends on",
     r"(?<=[.:;] )whoever": "If you ..., or name the person",
-    r"(?<![-±,] )1 (?:hosts|jobs|tasks|runs|nodes|cores|files|errors)\b": "the singular (gridsched.errors.counted)",
+    r"(?<![-±,+] )(?<!and )(?<!type )1 (?:hosts|jobs|tasks|runs|nodes|cores|files|errors)\b": (
+        "the singular (gridsched.errors.counted)"
+    ),
+    r"anew": "again",
+    r"(?:linear )?programmes?": "program",
+    r"\w*(?:neighbour|behaviour|colour|favour)\w*": "the American spelling, in -or",
+    r"\w*(?:minim|maxim|optim|normal|vector|linear|parametr|recogn|serial|visual|discret)is(?:e[ds]?|ing|ations?)": (
+        "the American spelling, in -ize"
+    ),
+    r"centres?|licences?|grey|labelled|modelled|modelling": "center, license, gray, labeled, modeled, modeling",
 }
 _WORDS = {re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)", re.IGNORECASE): word for pattern, word in INSTEAD.items()}
 PAGES = [
@@ -37,12 +48,48 @@ PAGES = [
 ]
 
 
+#: A noun denied as in German.
+_IS_NO = re.compile(
+    r"(?<!there )\b(?:is|are) no (?:whole |regular |known )?(?:number|file|folder|store|name|text|date|list|key)\b"
+)
+#: Tokens after which a string is a docstring, or stands alone.
+_STATEMENT_BEGINS = (tokenize.ENCODING, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
+SOURCES = ("gridsched", "tests", "benchmarks", "examples", "scripts", "docs")
+
+
 def words_of(page: Path) -> str:
     """Return the text of a page without code and bad examples; of the changes, only the unreleased ones."""
     text = re.sub(r"^ *- Before: .*$", "", prose_of(page), flags=re.MULTILINE)
     if page.name == "CHANGES.md":
         text = text.partition("\n## ")[2].partition("\n## ")[0]
-    return re.sub(r"`[^`]+`", "`code`", text)
+    return without_code(re.sub(r"\]\([^)]*\)", "]", text))
+
+
+def without_code(text: str) -> str:
+    """Return a text without what is between backticks."""
+    return re.sub(r"(`+)[^`]+\1", "code", text)
+
+
+def remarks_of(source: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of the comments and docstrings of a Python file, without code and names of parameters."""
+    before = tokenize.ENCODING
+    with source.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and before in _STATEMENT_BEGINS):
+                text = re.sub(r"^ *[\w, *]+ : .*$", "", token.string, flags=re.MULTILINE)
+                yield token.start[0], without_code(text)
+            if token.type not in (tokenize.COMMENT, tokenize.NL):
+                before = token.type
+
+
+def messages_of(source: Path) -> Iterator[tuple[int, str]]:
+    """Yield line and text of the strings of three words and more that are no docstrings; of f-strings, each part."""
+    tree = ast.parse(source.read_bytes())
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone
+        if is_text and len(node.value.split()) > 2:
+            yield node.lineno, without_code(node.value)
 
 
 def found_in(text: str) -> list[str]:
@@ -73,4 +120,32 @@ def test_plain_words_of_help():
     found = [each for name in get_command(app).list_commands(None) for each in helps_of(load_command(name))]
     wrong = [f"{text}\n{hit}" for text in found for hit in found_in(text)]
     assert len(found) > 100
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("folder", SOURCES)
+def test_plain_words_of_remarks(folder: str):
+    """The same of all comments and docstrings, private ones among them."""
+    sources = sorted((ROOT / folder).rglob("*.py"))
+    wrong = [
+        f"{name_of(source)}:{line}: {hit}"
+        for source in sources
+        if source != Path(__file__)
+        for line, text in remarks_of(source)
+        for hit in found_in(text)
+    ]
+    assert sources
+    assert not wrong, "\n".join(wrong)
+
+
+def test_plain_words_of_messages():
+    """The same of messages, notes of claims and labels in the package, and no German "is no number" among them."""
+    sources = sorted((ROOT / "gridsched").rglob("*.py"))
+    wrong = [
+        f"{name_of(source)}:{line}: {hit}"
+        for source in sources
+        for line, text in messages_of(source)
+        for hit in (*found_in(text), *(f"{each!r}: write 'is not a'" for each in _IS_NO.findall(text)))
+    ]
+    assert sources
     assert not wrong, "\n".join(wrong)

@@ -82,7 +82,7 @@ def test_laws_are_held_of_validated_runs(scheduler, options, monkeypatch):
 
 
 def test_a_count_that_is_wrong_ends_a_validated_run(monkeypatch):
-    """Where the engine forgets who waits, the law says so."""
+    """If the engine forgets who waits, the law shows it."""
     monkeypatch.setenv(CHECK_INVARIANTS, "1")
     look = Laws.look
     monkeypatch.setattr(Laws, "look", lambda laws, run, now: look(laws, run, now) if now != 2.0 else None)

@@ -9,12 +9,15 @@ import pytest
 from cli_cases import zone_xml
 
 from gridsched import Scenario, run
+from gridsched.analysis.bounds import carbon_above_bounds
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
 from gridsched.metrics.resource_energy import resource_energy
 from gridsched.model.carbon import Carbon
 from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.rules import EnergyBudget
+from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.xml_reader import read_platform
@@ -85,6 +88,44 @@ def test_serial_tasks_have_no_units():
     found = resource_energy(run(Scenario(machine(), make_tasks([1e10]), "wq", driver="reference")).trace)
     np.testing.assert_allclose(found.total_j, [540], rtol=1e-12)
     np.testing.assert_allclose(found.execution_j, [0])
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"budget": EnergyBudget(2000.0, period_s=10.0)}, "energy budget"),
+        ({"power_cap_w": 200.0}, "power cap"),
+        ({"tariff": Tariff(price=9000.0)}, "tariff"),
+        ({}, None),
+    ],
+)
+def test_a_limit_counts_hosts_alone_and_a_line_reports_it(limits, said):
+    """A task of 10 s at 200 W keeps to 2,000 J, and to 200 W; the units' 54 W come on top: 540 J."""
+    scheduler = "power_capped_mct" if "power_cap_w" in limits else "mct"
+    tasks = make_tasks([1e10])
+    for unit_power in (UNIT_POWER, ()):
+        result = run(Scenario(machine(unit_power=unit_power, cores=1), tasks, scheduler, driver="reference", **limits))
+        metrics = result.metrics()
+        assert metrics["energy_model_j"] == pytest.approx(2000.0)
+        lines = [line for line in result.provenance["warnings"] if "unit_power" in line]
+        assert len(lines) == (said is not None and unit_power != ())
+        assert not lines or (said in lines[0] and metrics["energy_resources_j"] == pytest.approx(540.0))
+
+
+def test_bounds_hold_for_the_sums_too():
+    """Units and embodied carbon only add: the bounds are those without them, and below every total."""
+    host = replace(machine(cores=1).hosts[0], embodied_kg=1.0, lifetime_years=1.0)
+    platform = Platform((host,), (Cluster("c", (0,)),))
+    found = {}
+    for each in (platform, machine(unit_power=(), cores=1)):
+        result = run(Scenario(each, make_tasks([1e10, 2e10]), "mct", driver="reference", carbon=Carbon(3600.0)))
+        found[each is platform] = carbon_above_bounds(result)
+        metrics = result.metrics()
+        bound_g = found[each is platform]["carbon_bound_g"]
+        assert 0 < bound_g <= metrics["carbon_g"] * (1 + 1e-9)
+    assert found[True] == found[False]
+    result = run(Scenario(platform, make_tasks([1e10, 2e10]), "mct", driver="reference", carbon=Carbon(3600.0)))
+    assert found[True]["carbon_bound_g"] < result.metrics()["carbon_total_g"]
 
 
 def test_the_power_of_units_is_read_and_written_again(write, tmp_path):

@@ -182,7 +182,7 @@ def test_grid_power_of_lecsa():
 
 
 def exact_host_energy(trace, host):
-    """The plain way: for each pair of neighbouring instants, power times time, summed exactly."""
+    """The plain way: for each pair of neighboring instants, power times time, summed exactly."""
     runs = trace.executions[trace.executions["host"] == host]
     machine = trace.platform.hosts[host].pstates[0]
     cores = trace.platform.hosts[host].cores
@@ -198,7 +198,7 @@ def exact_host_energy(trace, host):
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 4), st.integers(0, 60), st.integers(1, 5), st.integers(0, 10**6))
 def test_integration_equals_the_plain_sum(n_hosts, n_tasks, cores, seed):
-    """Vectorised and plain integration agree to 1e-12; parts and shares sum to the totals."""
+    """Vectorized and plain integration agree to 1e-12; parts and shares sum to the totals."""
     trace = by_hand.list_schedule(n_hosts, n_tasks, cores, seed, cancel_every=3)
     energy = trace_energy(trace)
     plain = [exact_host_energy(trace, host) for host in range(n_hosts)]

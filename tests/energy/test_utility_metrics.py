@@ -154,7 +154,7 @@ def test_the_last_step_ends_with_the_window(window, step, times):
     ],
 )
 def test_a_window_of_no_or_too_many_steps_is_refused(window, step):
-    """The message tells window and step."""
+    """The message names window and step."""
     with pytest.raises(InputError, match=r"Window \["):
         window_metrics.window_series(by_hand.work_queue(), window, step)
 

@@ -19,7 +19,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision, Plan
 from gridsched.policy.state import State
 
-# A policy that answers as a test tells it, and the playing of it on the reference driver.
+# A policy with prepared answers, and the playing of it on the reference driver.
 
 ANYTHING = Traits(trigger="event", replicates=True, may_cancel=True, may_drop=True, powers_hosts=True)
 

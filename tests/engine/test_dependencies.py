@@ -255,7 +255,7 @@ def test_a_missing_file_takes_latency_and_size_over_bandwidth():
     assert rows(trace) == [(12.0, 2, 0, 22.0), (22.0, 2, 1, 32.0)]
     assert seen[5.0][:2] == ([0, 1, 3], [5.0, 5.0, 22.0, 5.0])
     assert seen[5.0][2].tolist() == [12.0]
-    assert policy.times == [0.0, 5.0, 22.0]  # that data has come asks nobody
+    assert policy.times == [0.0, 5.0, 22.0]  # arriving data asks no policy
 
 
 def test_transfers_into_a_cluster_are_serial():

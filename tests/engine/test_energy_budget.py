@@ -446,7 +446,7 @@ def test_what_is_put_off_is_asked_for_again(asked):
 
 
 def test_a_budget_that_admits_no_task_is_an_incomplete_run():
-    """The message says that the budget is what keeps it."""
+    """The message names the budget as the obstacle."""
     with pytest.raises(IncompleteRun, match=r"tasks 1.*50 J"):
         play(idle_free(10.0), make_tasks([60.0]), first_host, budget=EnergyBudget(50.0, period_s=50.0))
 
@@ -510,7 +510,7 @@ def test_a_budget_for_the_whole_run_may_begin_late():
 
 
 def test_what_such_a_budget_refuses_is_never_done():
-    """Of 95 J 60 are taken; no later period admits the 40 J, and the run says so at once."""
+    """Of 95 J 60 are taken; no later period admits the 40 J, and the run reports this at once."""
     tasks = make_tasks([60.0, 40.0])
     with pytest.raises(IncompleteRun, match="95 J"):
         play(

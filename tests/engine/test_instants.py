@@ -92,7 +92,7 @@ def test_finishes_come_before_submissions_and_the_question():
 def test_ends_within_a_billionth_are_one_instant(distance, instants):
     """Ends up to 1e-9 s after the earliest are one instant; later ones are the next."""
     _, policy = play(hosts(1, 1, 1), [10.0, 10.0 + distance, 90.0], idle_hosts)
-    assert len(policy.times) == 1 + instants  # the end of the last task asks nobody
+    assert len(policy.times) == 1 + instants  # the end of the last task asks no policy
 
 
 def test_ends_that_differ_by_rounding_are_one_instant_at_large_times():
@@ -144,7 +144,7 @@ def test_a_wake_up_asks_again():
 
 
 def test_a_policy_may_wait_for_many_mapping_events():
-    """2,000 events without a decision end no run whose policy says until when it waits."""
+    """2,000 events without a decision end no run whose policy states until when it waits."""
 
     def answer(state):
         return idle_hosts(state) if state.now >= 2000 else [WakeAt(1999.5)] if state.now < 1999.5 else []
@@ -176,7 +176,7 @@ def test_a_finish_at_a_multiple_of_the_interval_comes_before_the_question():
 
 
 def test_between_mapping_events_virtual_queues_run_down():
-    """A free core takes the head of its virtual queue although nobody is asked."""
+    """A free core takes the head of its virtual queue although no policy is asked."""
     answer = at((0.0, [plan((0, 0), (1, 0), (2, 1))]))
     trace, policy = play(hosts(10, 10), [10.0, 20.0, 10.0], answer, interval=100.0)
     assert policy.times == [0.0]
@@ -184,7 +184,7 @@ def test_between_mapping_events_virtual_queues_run_down():
 
 
 def test_idle_mapping_events_end_with_an_error_instead_of_for_ever():
-    """A policy that plans nothing, event after event, is stopped; so is one that says much."""
+    """A policy that plans nothing, event after event, is stopped; so is one that reports much."""
     for answer in (lambda state: [], lambda state: [plan()]):
         with pytest.raises(IncompleteRun, match="1 of 1"):
             play(hosts(10), [1.0], answer, interval=60.0)
@@ -225,7 +225,7 @@ def each_second(*decisions):
 
 
 def starts_again(state):
-    """End what has run for a second, start it anew, and be asked again a second later."""
+    """End what has run for a second, start it again, and be asked again a second later."""
     begun = state.running["start"].tolist()
     if begun == [state.now]:  # the end of what ran before asks in the same instant
         return []
@@ -317,7 +317,7 @@ def test_a_horizon_is_to_come():
 
 
 def test_no_tasks_are_done_at_once():
-    """Nobody is asked where there is nothing to do."""
+    """No policy is asked if there is nothing to do."""
     trace, policy = play(hosts(10), [], first_host, ANYTHING)
     assert policy.times == []
     assert trace.horizon_s == 0.0
@@ -325,7 +325,7 @@ def test_no_tasks_are_done_at_once():
 
 
 def test_tasks_to_arrive_are_counted_down():
-    """The state tells how many tasks are not yet submitted."""
+    """The state contains the number of tasks that are not yet submitted."""
     counts = []
 
     def answer(state):
@@ -401,7 +401,7 @@ def test_an_arrival_scheduler_attends_before_each_event():
 
 
 def test_on_event_must_return_decisions():
-    """None is no answer."""
+    """None is not an answer."""
     policy = Attending(lambda state: [], lambda state: None, Traits(trigger="event", observes_events=True))
     with pytest.raises(InvalidDecision, match=r"on_event\(\) returned None"):
         reference.simulate(controller_of(hosts(1.0), [1.0], policy))

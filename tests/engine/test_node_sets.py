@@ -99,13 +99,13 @@ def test_what_a_policy_sees_of_nodes():
     ],
 )
 def test_illegal_allocations(decision, why):
-    """The message says what is allowed and what was found."""
+    """The message shows what is allowed and what was found."""
     with pytest.raises(InvalidDecision, match=why):
         play_on_nodes(nodes(3, 3), [(0, 2, 10), (5, 2, 10)], lambda state: [decision], hosts_off=(2,))
 
 
 def test_busy_nodes_and_started_jobs_are_refused():
-    """Nobody gets a node that another job has, and no job starts twice."""
+    """No job gets a node that another one has, and no job starts twice."""
     first = Allocate(0, np.array([0, 1]))
     with pytest.raises(InvalidDecision, match="host 1"):
         play_on_nodes(nodes(4), [(0, 2, 10)] * 2, lambda state: [first, Allocate(1, np.array([1, 2]))])

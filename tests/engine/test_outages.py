@@ -58,7 +58,7 @@ def test_speed_halves():
 
 
 def test_down_and_started_again():
-    """20 s are lost, the host draws 1 W for 5 s, and the task begins anew."""
+    """20 s are lost, the host draws 1 W for 5 s, and the task begins again."""
     runs, states, result = play(platform(states={"h0": DOWN_AT_20}), [3000.0])
     assert runs == [(0, 0, 0.0, 20.0, FAILED), (0, 0, 25.0, 55.0, DONE)]
     assert states == [TaskState.FINISHED]
@@ -161,7 +161,7 @@ def test_what_policies_see():
 
 
 def test_never_ending():
-    """A task longer than its host is ever up, and a host that never comes back, are told."""
+    """A task longer than its host is ever up, and a host that never comes back, are reported."""
     blinking = Profile((5.0, 10.0), (0.0, 1.0), 0.0)
     with pytest.raises(IncompleteRun, match=r"Task 1 .*1001"):
         play(platform(states={"h0": blinking}), [1000.0])
@@ -193,7 +193,7 @@ def test_hosts_that_go_down_before_they_have_booted(driver, n):
 
 
 def test_failed_boots_count_for_waiting_tasks_alone():
-    """While nothing waits hosts may fail for ever; and what runs meanwhile lets them count anew."""
+    """While nothing waits hosts may fail for ever; and what runs meanwhile lets them count again."""
     host = Host("h0", (PState(100.0),), boot_time_s=50.0)
     blinking = Profile((1.0, 2.0), (0.0, 1.0), 1.0)
     calm = Profile(tuple(np.arange(1.0, 3003.0)), (0.0, 1.0) * 1501)  # 1501 failed boots
@@ -254,7 +254,7 @@ def test_reservations_of_a_node_are_withdrawn():
 
 
 def test_refused_together():
-    """What does not go with hosts that change is told in one line."""
+    """Everything that does not go with hosts that change is reported in one line."""
     with pytest.raises(InputError, match=r"'h0'.*--failures"):
         play(platform(states={"h0": DOWN_AT_20}), [1.0], failures="mtbf=9,mttr=1")
     two = platform(2, states={"h0": DOWN_AT_20}).with_master("h0")

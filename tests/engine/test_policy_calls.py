@@ -1,4 +1,4 @@
-"""What a policy sees and says: notes, refused decisions, nothing of the future."""
+"""Input and output of a policy: notes, refused decisions, nothing of the future."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_deadline_heuristics_note_the_chance_of_their_choice(id):
     assert chances[0] == pytest.approx(in_time, abs=1e-12)
 
 
-# Every decision the contract forbids is refused, and the message says where and why.
+# Every decision the contract forbids is refused, and the message gives the place and the reason.
 
 PLAIN = Traits(trigger="event")
 MAY_CANCEL = Traits(trigger="event", may_cancel=True)
@@ -134,7 +134,7 @@ REFUSED = [
     ([WakeAt(0.0)], PLAIN, r"WakeAt\(0.0\) must lie in the future"),
     ([WakeAt(float("nan"))], PLAIN, r"WakeAt\(nan\) must lie in the future"),
     ([WakeAt(float("inf"))], PLAIN, r"WakeAt\(inf\) must lie in the future"),
-    (["wq"], PLAIN, "'wq' is no decision; see gridsched.policy.decisions"),
+    (["wq"], PLAIN, "'wq' is not a decision; see gridsched.policy.decisions"),
     (None, PLAIN, r"schedule\(\) returned None; return a list of decisions"),
 ]
 
@@ -158,7 +158,7 @@ def test_a_wake_up_is_refused_with_a_mapping_interval():
 
 
 def test_a_task_cannot_go_where_it_cannot_run():
-    """A host on which the estimate is infinite is no place for the task."""
+    """A host on which the estimate is infinite is not a place for the task."""
     tasks = make_tasks([1.0], task_type=[0])
     estimates = TypedEstimates([[[np.inf], [2.0]]], [[[1.0], [1.0]]], [0], [0, 1])
     with pytest.raises(InvalidDecision, match="task 1, host 'h1'"):
@@ -166,7 +166,7 @@ def test_a_task_cannot_go_where_it_cannot_run():
 
 
 def test_the_message_names_the_time():
-    """A refusal later in the run tells when."""
+    """A refusal later in the run names its time."""
     answer = at((0.0, [Assign(0, 0)]), (2.5, [Assign(1, 3)]))
     with pytest.raises(InvalidDecision, match=r"t = 2\.5 s, task 2, host 3"):
         play(hosts(10), [25.0, 1.0], answer, PLAIN)
@@ -188,7 +188,7 @@ def natural(state):
 
 
 def while_any(state):
-    """Do the same, and find the next task anew."""
+    """Do the same, and find the next task again."""
     while state.idle_cores() and state.next_waiting(1):
         yield Assign(state.next_waiting(1)[0], state.idle_cores()[0])
 
@@ -333,7 +333,7 @@ def test_estimates_refuse_tasks_to_come():
 
 
 def scene(late: float, *, width=None, requested=None):
-    """Return two tasks at 0 and two at 50 s, with every column; `late` tells of the later ones."""
+    """Return two tasks at 0 and two at 50 s, with every column; `late` varies the later ones."""
     when = np.array([0.0, 0.0, 50.0, 50.0])
     mark = np.where(when > 0, late, 3.0)
     return make_tasks(
@@ -399,7 +399,7 @@ def test_nothing_public_shows_tasks_to_come(kind):
 
 
 def test_a_state_has_the_names_of_its_contract_alone():
-    """What the controller does with the state is no method of it."""
+    """What the controller does with the state is not a method of it."""
     assert [name for name in dir(LiveState) if name[0] != "_" and not hasattr(State, name)] == []
 
 

@@ -83,7 +83,7 @@ def two_speeds(cores: int = 1) -> Platform:
 
 
 def test_a_task_runs_in_the_pstate_it_was_assigned_with():
-    """The host changes its P-state when the task starts, and the trace tells it."""
+    """The host changes its P-state when the task starts, and the trace records it."""
     answer = at((0.0, [Assign(0, 0, 1), Assign(1, 0)]))
     trace, _ = play(two_speeds(), [10.0, 10.0], answer)
     assert rows(trace) == [(0.0, 0, 0, 2.0), (2.0, 0, 1, 3.0)]
@@ -178,7 +178,7 @@ def test_the_state_tells_draw_and_cap():
 
 
 def test_without_a_cap_the_draw_is_told_too():
-    """Counted anew at each ask, on hosts of several cores."""
+    """Counted again at each ask, on hosts of several cores."""
     seen = []
 
     def answer(state):

@@ -56,7 +56,7 @@ def test_a_plan_replaces_all_virtual_queues():
 
 
 def test_without_a_new_plan_virtual_queues_stay_as_they_are():
-    """A policy that says nothing keeps its plan."""
+    """A silent policy keeps its plan."""
     answer = at((0.0, [plan((0, 0), (2, 0), (1, 0))]))
     trace, _ = play(hosts(10), [10.0, 20.0, 30.0], answer)
     assert rows(trace) == [(0.0, 0, 0, 1.0), (1.0, 0, 2, 4.0), (4.0, 0, 1, 6.0)]
@@ -99,7 +99,7 @@ def test_the_pending_slot_is_filled_before_the_policy_is_asked():
 
 
 def test_a_planned_task_starts_where_a_host_has_booted_between_mapping_events():
-    """Nobody is asked at the end of the boot, and the plan says who goes there."""
+    """No policy is asked at the end of the boot, and the plan names the task that goes there."""
     answer = at((0.0, [PowerOff(1), plan((0, 0))]), (10.0, [PowerOn(1), plan((1, 1))]))
     trace, policy = play(hosts(1, 10, boot_time_s=3.0), [30.0, 10.0], answer, interval=10.0)
     assert trace.start_time_s.tolist() == [0.0, 13.0]

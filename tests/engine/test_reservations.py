@@ -110,7 +110,7 @@ def test_reservations_of_one_start():
 
 
 def test_a_reservation_is_kept_whatever_ends_early():
-    """The busy nodes are free at 4 s; the reservation starts at 10 s, as it says."""
+    """The busy nodes are free at 4 s; the reservation starts at 10 s, as planned."""
     seen = []
 
     def answer(state):
@@ -190,7 +190,7 @@ def test_a_horizon_leaves_reservations_unfinished():
 
 
 def test_place_holders_start_when_their_time_comes():
-    """Mapping events at 0 and 25 s: three start in between, nobody being asked again."""
+    """Mapping events at 0 and 25 s: three start in between, without another question."""
     trace, policy = play_on_nodes(
         nodes(4),
         C6,
@@ -370,7 +370,7 @@ def test_a_policy_can_cancel_a_running_copy_on_a_host():
 
 
 def test_a_task_whose_last_copy_is_cancelled_is_waiting_again():
-    """It can be assigned anew and then starts from the beginning."""
+    """It can be assigned again and then starts from the beginning."""
     answer = at((0.0, [Assign(0, 1), Assign(1, 0)]), (1.0, [Cancel(0), Assign(0, 0)]))
     trace, policy = play(hosts(10, 5), [20.0, 10.0], answer)
     assert policy.asked_[1] == (1.0, [])

@@ -160,7 +160,7 @@ def test_run_times_come_from_the_etc_matrix():
 
 
 def test_a_task_that_fits_nowhere_is_rejected_before_the_policy_sees_it():
-    """Type 1 runs on no host: its task is never mappable, and final."""
+    """No host runs type 1: its task is never mappable, and final."""
     tasks = make_tasks([1.0, 1.0], task_type=[1, 0])
     estimates = typed_estimates([[[4.0]], [[INF]]], [1, 0], [0])
     trace, policy = play(hosts(10), tasks, first_host, estimates=estimates)
@@ -274,7 +274,7 @@ def test_an_incomplete_run_names_ten_tasks_and_counts_the_rest():
 
 
 class LooksAtAllHosts(Scheduler):
-    """Assigns at random, switches idle hosts off and on, and compares what it is told."""
+    """Assigns at random, switches idle hosts off and on, and compares what it sees."""
 
     traits = Traits(trigger="event", uses_rng=True, uses_dvfs=True, powers_hosts=True)
 
@@ -303,7 +303,7 @@ class LooksAtAllHosts(Scheduler):
         return known.etc_matrix[known.task_type[task]][known.host_type]
 
     def late_by_hand(self, state):
-        """Convolve every queue anew."""
+        """Convolve every queue again."""
         known, late = state.estimates, []
         running = {int(row["host"]): row for row in state.running}
         for host, (first, last) in enumerate(itertools.pairwise(state.queue_offsets.tolist())):

@@ -89,7 +89,7 @@ def mesh_file(folder: Path, platform: Platform, *, shared: bool, latency: str = 
 
 
 def played(folder, driver, platform, estimates, tasks, places, *, shared=False, latency_s=0.0):
-    """Return the trace of tasks queued as told on a mesh of links of 1 byte/s."""
+    """Return the trace of tasks in given queues on a mesh of links of 1 byte/s."""
     n = len(platform.hosts)
     network = Network(np.full((n, n), latency_s), np.ones((n, n)))
     file = mesh_file(folder, platform, shared=shared, latency=f"{latency_s}s")
@@ -253,7 +253,7 @@ def test_both_drivers_agree_where_no_link_is_shared(tmp_path, seed):
 
 
 def test_impossible_data_are_refused():
-    """Negative sizes, and networks that are no two squares or have no bandwidth."""
+    """Negative sizes, and networks that are not two squares or have no bandwidth."""
     with pytest.raises(InputError, match="bytes"):
         edges((1, 0, -1.0))
     with pytest.raises(InputError, match="square"):

@@ -227,7 +227,7 @@ def evalys_modules():
 
 
 def test_evalys_reads_jobs(tmp_path, evalys_modules):
-    """JobSet.from_csv sees our hosts, times and energies; its utilisation is our busy time."""
+    """JobSet.from_csv sees our hosts, times and energies; its utilization is our busy time."""
     trace = by_hand.list_schedule(5, 60)
     folder = export(trace, tmp_path / "run")
     jobs = evalys_modules[0].JobSet.from_csv(str(folder / "jobs.csv"), resource_bounds=(0, 4))

@@ -180,7 +180,7 @@ def test_an_existing_folder_needs_force(tmp_path):
 
 
 def test_a_folder_with_foreign_files_is_never_replaced(tmp_path):
-    """Force deletes exports, nobody's thesis."""
+    """Force deletes exports, and never a user's thesis."""
     folder = export(by_hand.work_queue(), tmp_path / "run")
     (folder / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"'thesis\.tex'"):
@@ -200,7 +200,7 @@ def test_a_folder_that_only_looks_like_an_export_is_kept(tmp_path):
 
 
 def test_an_export_with_a_link_or_folder_in_it_is_never_replaced(tmp_path):
-    """A link named like a file of ours, or a folder, is no file that we wrote."""
+    """A link named like a file of ours, or a folder, is not a file that we wrote."""
     folder = export(by_hand.work_queue(), tmp_path / "run")
     (folder / "jobs.csv").unlink()
     (folder / "jobs.csv").symlink_to("hosts.csv")

@@ -145,7 +145,7 @@ def test_only_parts_that_occur_are_in_the_legend():
 
 
 def test_a_run_that_finished_nothing_is_not_the_best():
-    """It has the least energy and makespan, and says why."""
+    """It has the least energy and makespan, and gives the reason."""
     rows = [
         {"scheduler": id, "makespan_s": time, "energy_model_j": time, "tasks": 2, "tasks_finished": done}
         for id, time, done in (("idle", 0.0, 0), ("quick", 5.0, 2), ("slow", 9.0, 2))
@@ -177,13 +177,13 @@ def test_parallel_jobs_are_compared_by_how_they_wait():
 
 
 def test_a_comparison_of_failures_only_still_draws(tmp_path):
-    """All runs failed: the figure says so."""
+    """All runs failed: the figure shows this."""
     comparison_bars([{"scheduler": "a", "error": "x"}], tmp_path / "c.svg")
     assert (tmp_path / "c.svg").exists()
 
 
 def test_styles_differ_in_brightness_or_hatching():
-    """In grey no two areas of one figure look alike."""
+    """In gray no two areas of one figure look alike."""
 
     def brightness(colour):
         red, green, blue = matplotlib.colors.to_rgb(colour)
@@ -307,7 +307,7 @@ def own_entries():
 
 @pytest.mark.parametrize("of", EXPECTED)
 def test_every_figure_is_in_the_table(of: str):
-    """Those of a study in the order of its report; each says what it draws."""
+    """Those of a study in the order of its report; each states what it draws."""
     found = claims_schema.figure_kinds(of)
     assert [name for name in found if name in EXPECTED[of]] == EXPECTED[of] or (
         of != "study" and set(EXPECTED[of]) <= set(found)
@@ -367,7 +367,7 @@ def run(*arguments):
 
 @pytest.mark.parametrize("kind", ["gantt", "power"])
 def test_a_figure_from_an_export(folder, tmp_path, kind):
-    """The figure, its data, and a line that says where they are; quiet says nothing."""
+    """The figure, its data, and a line with their places; with --quiet, no line."""
     target = tmp_path / f"{kind}.svg"
     result = run(kind, folder, "-o", target)
     assert result.exit_code == 0
@@ -378,7 +378,7 @@ def test_a_figure_from_an_export(folder, tmp_path, kind):
 
 @pytest.mark.parametrize("kind", ["gantt", "power"])
 def test_errors_are_raised_for_the_main_program(folder, tmp_path, kind):
-    """An existing target, a format that is not known, a folder that is no export."""
+    """An existing target, a format that is not known, a folder that is not an export."""
     (tmp_path / "there.png").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
         run(kind, folder, "-o", tmp_path / "there.png")

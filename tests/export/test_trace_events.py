@@ -26,7 +26,7 @@ from gridsched.model.trace import ExecutionEnd
 from gridsched.power import trace_power
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 
-# The trace-event file of an export says what the records say, in whole microseconds.
+# The trace-event file of an export agrees with the records, in whole microseconds.
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -129,7 +129,7 @@ def test_a_failure_is_told_from_a_switch():
 
 
 def test_a_job_stands_on_each_of_its_nodes_or_on_the_first(monkeypatch):
-    """The example's jobs of 3, 4, 1 and 1 nodes have 9 bars; where that is too many, 4, as is told."""
+    """The example's jobs of 3, 4, 1 and 1 nodes have 9 bars; if that is too many, 4, and a line reports this."""
     case = make_parallel_case("example", 4, [(0, 4, 3, 10), *EXAMPLE[1:]])
     trace = run(case.scenario("easy_backfilling", driver="reference")).trace
     whole = read(trace)
@@ -207,7 +207,7 @@ def test_arrays_that_no_run_has_are_not_unpacked(folder, name):
 
 @pytest.mark.parametrize("name", ["notes.own", "tasks.width"])
 def test_an_archive_that_unpacks_to_far_too_much_is_refused(folder, name):
-    """Before it is unpacked, by what it says of itself."""
+    """Before it is unpacked, by the size that it declares."""
     with_member(folder, name, 300 << 20)
     peak, problem = peak_of_reading(folder)
     assert "trace.npz: unpacks to 300 MB" in problem
@@ -230,7 +230,7 @@ def test_an_array_that_says_that_it_is_larger_than_it_is_is_refused(folder, opti
     """Nothing is put aside for it."""
     with_member(folder, "notes.own", 64, **options)
     peak, problem = peak_of_reading(folder)
-    assert "is no whole archive of a run" in problem
+    assert "is not a whole archive of a run" in problem
     assert peak < 16 << 20
 
 
@@ -275,7 +275,7 @@ def test_an_array_of_several_dimensions_is_refused(folder, name):
 
 
 def test_a_size_that_the_archive_understates_is_refused(folder):
-    """What is unpacked is no more than it says."""
+    """No more is unpacked than it declares."""
     with_member(folder, "notes.own", 300 << 20)
     path = folder / "trace.npz"
     with zipfile.ZipFile(path) as archive:

@@ -160,7 +160,10 @@ def set_value(name, row, value):
 
 
 SPOILT = {
-    "words for classes": (lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}), "no whole archive"),
+    "words for classes": (
+        lambda _, arrays: arrays.update({"classes.kind": np.array([b"x"] * 3)}),
+        "not a whole archive",
+    ),
     "rows of classes": (lambda _, arrays: arrays["classes.first"].__setitem__(-1, 2**40), "classes.first"),
     "negative priority": (set_value("utility.priority", 0, -8.0), "priority"),
     "unknown class": (set_value("utility.utility_class", 1, 9), "classes 0 to 2"),
@@ -322,7 +325,7 @@ def test_jobs_have_their_nodes_and_what_they_asked_for(folder):
 
 
 def test_evalys_reads_sets_of_nodes(folder):
-    """Its sets of hosts are ours, and its utilisation is 3 x 4 + 7 + 4 x 5 + 20 node-seconds."""
+    """Its sets of hosts are ours, and its utilization is 3 x 4 + 7 + 4 x 5 + 20 node-seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it and its libraries warn on new versions of theirs
         jobset = pytest.importorskip("evalys.jobset", reason="evalys is not installed")

@@ -141,7 +141,7 @@ def test_what_parts_the_cells_of_another_table_is_told(tmp_path, text: str, word
     assert word in str(caught.value)
 
 
-# TOML, CSV and Markdown that nobody vouches for.
+# TOML, CSV and Markdown that are not trusted.
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_toml_is_refused_in_one_line(text: str, part: str):
 
 
 def test_usual_toml_is_read():
-    """Numbers with points are no keys of many parts."""
+    """Numbers with points are not keys of many parts."""
     numbers = ", ".join(["0.5"] * 500)
     assert parse_toml(f"a.b.c = [\n{numbers}\n]", "x.toml")["a"]["b"]["c"] == [0.5] * 500
 
@@ -279,10 +279,10 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"ab\xff", "no text in UTF-8 \\(byte 2\\)"), (b"a\0b", "NUL"), (b"abcdefg", "at most 0 MB")],
+    [(b"ab\xff", "not a text in UTF-8 \\(byte 2\\)"), (b"a\0b", "NUL"), (b"abcdefg", "at most 0 MB")],
 )
 def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, problem: str):
-    """Other bytes, NUL and files that are too large are told in one line."""
+    """Other bytes, NUL and files that are too large are reported in one line."""
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(InputError, match=problem):

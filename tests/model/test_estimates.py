@@ -292,7 +292,7 @@ def test_bad_values_are_refused(columns, message):
 
 
 def test_arrays_are_read_only():
-    """Nobody changes a bag of tasks by accident."""
+    """A bag of tasks cannot be changed by accident."""
     tasks = make_tasks([1.0, 2.0], task_type=[0, 1])
     frozen = [tasks.flops, tasks.submit_time_s, tasks.input_bytes, tasks.output_bytes, tasks.labels]
     assert not any(array.flags.writeable for array in frozen)

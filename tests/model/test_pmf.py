@@ -133,7 +133,7 @@ def test_samples_share_the_mass():
     ],
 )
 def test_what_is_no_pmf_is_refused(make, words: str):
-    """The message says what is allowed."""
+    """The message shows what is allowed."""
     with pytest.raises(InputError, match=words):
         make()
 

@@ -56,7 +56,7 @@ def test_means_over_a_period():
 
 
 def test_the_tariff_of_a_moment():
-    """Prices of the line, by backlog; nobody pays less than 0, and all else stays."""
+    """Prices of the line, by backlog; no price is below 0, and all else stays."""
     tariff = Tariff(price=99.0, pue=1.5, prices=DAY, prices_period_s=100.0)
     now, change = tariff.now_and_next(45.0, waiting=1)
     assert (now.price, now.energy_cost_per_j, now.pue, now.prices, change) == (3, 2, 1.5, None, 100)
@@ -88,7 +88,7 @@ def table(folder: Path, text: str) -> Path:
 
 
 def test_a_table_is_read(tmp_path):
-    """Energy costs per kWh; empty cells and missing columns are as the tariff says."""
+    """Energy costs per kWh; empty cells and missing columns have the tariff's values."""
     path = table(tmp_path, "# spring\ntime_s,energy_cost_per_kwh,price\n0,0.36,\n60,,8\n")
     told = with_prices_read(Tariff(price=3.0, energy_cost_per_j=2.0, prices=path))
     assert told.prices == PriceSeries((0, 60), (3.0, 8.0), (pytest.approx(1e-7), 2.0), (0.0, 0.0))
@@ -166,7 +166,7 @@ def test_refused(fields, message):
 
 
 def test_unknown_names_are_refused():
-    """A misspelt key is no key."""
+    """A misspelt key is not a key."""
     with pytest.raises(TypeError, match="prize"):
         Tariff(prize=1)
 

@@ -225,7 +225,7 @@ def test_no_load_is_below_the_power_curve(platform, pstate, off_w):
 
 
 def solve_with_highs(platform, tasks, pstate, least_makespan, most_makespan=None, *, may_switch_off):
-    """Least energy from the whole programme: flops of each task on each host, times, makespan."""
+    """Least energy from the whole program: flops of each task on each host, times, makespan."""
     n, hosts = len(tasks), platform.hosts
     modes = []  # (host, useful flop/s, watts)
     for h, host in enumerate(hosts):
@@ -263,7 +263,7 @@ def solve_with_highs(platform, tasks, pstate, least_makespan, most_makespan=None
 @settings(max_examples=40, deadline=None)
 @given(platforms(most_hosts=3), bags(), st.integers(0, 1), st.booleans(), st.sampled_from([None, 1.0, 1.1, 3.0]))
 def test_sorting_equals_the_linear_programme(platform, tasks, pstate, may_switch_off, longer):
-    """The bound is the optimum of the programme over tasks x hosts that HiGHS solves.
+    """The bound is the optimum of the program over tasks x hosts that HiGHS solves.
 
     So is the least energy within a makespan, some times longer than the least.
     """

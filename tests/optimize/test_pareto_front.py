@@ -113,7 +113,7 @@ def test_the_feasible_region(makespan, idle, least, most):
 
 
 def least_energy_within(bag, makespan):
-    """Programme (5) as printed with a fixed makespan [J]."""
+    """Program (5) as printed with a fixed makespan [J]."""
     n_tasks, n_machines = bag.etc.shape
     energy = (bag.runnable * bag.extra_w).ravel()
     rows = np.kron(np.eye(n_tasks), np.ones(n_machines))
@@ -131,7 +131,7 @@ def least_energy_within(bag, makespan):
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, st.floats(0, 1))
 def test_the_front_at_any_makespan(seed, share):
-    """Between its corners the front is straight, and no programme is below it."""
+    """Between its corners the front is straight, and no program is below it."""
     bag = random_bag(seed)
     front = exact_front(bag)
     assert front.complete
@@ -162,7 +162,7 @@ def test_no_schedule_of_whole_tasks_is_below_a_line(seed):
 @settings(max_examples=20, deadline=None)
 @given(SEEDS)
 def test_lines_do_not_trust_the_solver(seed):
-    """The corners' own divided tasks, made legal in exact arithmetic, are above each line."""
+    """The corners' own divided tasks, made feasible in exact arithmetic, are above each line."""
     bag = random_bag(seed)
     front = exact_front(bag, 12)
     for point in front.points:

@@ -113,7 +113,7 @@ def test_no_schedule_of_a_small_graph_is_below(seed):
 def test_no_schedule_within_a_makespan_needs_less(seed, idle_w, monkeypatch):
     """The least energy of 5 tasks over hosts and P-states, within several makespans, is no less than the bound.
 
-    It is so of the whole programme and of the longest path alone, which is never above it.
+    It is so of the whole program and of the longest path alone, which is never above it.
     """
     rng = np.random.default_rng(100 + seed)
     work, edges = random_graph(rng, 5)

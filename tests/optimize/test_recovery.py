@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gridsched.errors import InputError
 from gridsched.optimize.recovery import longest_first, next_tasks
 
-# Programmes and runs count the same hosts, whose cores share wear, depreciation and power.
+# Programs and runs count the same hosts, whose cores share wear, depreciation and power.
 
 
 def one_by_one(durations, counts, machines):

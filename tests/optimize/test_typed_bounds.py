@@ -170,7 +170,7 @@ def test_no_schedule_is_below_a_bound(seed):
     for k, (makespan, above_idle, _) in enumerate(every_schedule(bag)):
         assert makespan >= bounds.makespan_s
         assert above_idle + idle_w * makespan >= bounds.energy_j
-        if k in (0, 3, 8):  # each of these solves a programme
+        if k in (0, 3, 8):  # each of these solves a program
             least_j = bounds.least_energy_j(float(makespan) * (1 + 1e-15))
             assert above_idle + idle_w * makespan >= least_j
 
@@ -242,7 +242,7 @@ def test_a_cap_below_the_schedule_s_power_is_kept_by_a_pause():
 
 
 def test_promises():
-    """A bag that loses money waits as long as was promised; one that is late says so."""
+    """A bag that loses money waits as long as was promised; one that is late reports this."""
     found = recover(example(), np.array([[0.0, 12.0]]))
     slow = earnings(found, Tariff(price=108), least_rate_per_s=0.01)
     assert (slow.makespan_s, slow.keeps_rate) == (100, True)

@@ -56,7 +56,7 @@ class Tab:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the browser's answer; note what the page says meanwhile."""
+        """Return the browser's answer; note the page's messages meanwhile."""
         self._number += 1
         return self._loop.run_until_complete(asyncio.wait_for(self._call(method, parameters), _WAIT_S))
 
@@ -179,7 +179,7 @@ def shown(result):
 
 
 def test_bars_are_the_executions_of_the_run():
-    """A job on neighbouring hosts is one bar; its joules, wait and user stand in its columns."""
+    """A job on neighboring hosts is one bar; its joules, wait and user stand in its columns."""
     result = small()
     bars = shown(result).bars()
     told = [bars[name].tolist() for name in ("job", "left", "right", "row", "last", "wait", "user", "joules")]
@@ -286,7 +286,7 @@ def test_hover_zoom_and_filters_work_and_names_are_text(tab, width, tmp_path):
 
 @needs_browser
 def test_of_many_bars_the_longest_in_view_are_drawn(tab, tmp_path):
-    """Of 20,000 bars 6,000 at first, which is told; after zooming in all that are in view."""
+    """Of 20,000 bars 6,000 at first, which the page states; after zooming in all that are in view."""
     platform = Platform(tuple(Host(f"n{k}", PSTATES) for k in range(20)))
     rng = np.random.default_rng(1)
     tasks = make_tasks(rng.exponential(10.0, 20_000), np.sort(rng.random(20_000) * 1e4))
@@ -334,7 +334,7 @@ def test_a_notebook_shows_it_in_a_frame():
 
 
 def test_the_extra_is_loaded_late_and_its_lack_told(monkeypatch):
-    """Neither `import gridsched` nor a run loads Bokeh; without it a page says how to install it."""
+    """Neither `import gridsched` nor a run loads Bokeh; without it a page explains how to install it."""
     code = "import gridsched, gridsched.runs.run, sys; sys.exit('bokeh' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
     monkeypatch.setitem(sys.modules, "bokeh", None)

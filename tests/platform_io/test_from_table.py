@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridsched.errors import InputError
+from gridsched.metrics.resource_energy import idle_power_w
 from gridsched.platform_io.from_table import platform_from_table
 from gridsched.platform_io.recipe import PlatformRecipe, parse_ranks
 from gridsched.platform_io.tables import read_machine_table
@@ -56,7 +57,7 @@ def test_one_host_for_each_usable_row(build):
 
 
 def test_names_of_machines_become_names_of_hosts(build):
-    """Letters that suit a host; where a name lacks, or several share one, the rank says which."""
+    """Letters that suit a host; if a name lacks, or several share one, the rank decides."""
     text = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,El Toro (B),100,1\n2,,100,1\n3,Ann,100,1\n4,ann,100,1\n"
     assert [host.name for host in build(text).hosts] == ["El-Toro-B", "rank2", "Ann-rank3", "ann-rank4"]
     numbered = "Rank,Name,Rmax (GFlop/s),Power (kW)\n1,Ann,100,1\n2,Ann-1,100,1\n"
@@ -181,6 +182,45 @@ def test_embodied_carbon_is_of_a_row_or_given(build):
     assert [(h.embodied_kg, h.lifetime_years) for h in given.hosts] == [(300.0, 3.0)] * 2
 
 
+UNITS = (
+    "name,speed,efficiency,idle_power_w,memory,resources,unit_power\n"
+    "a,1e9,1e7,10,4G,gpu:2,gpu:25:300;memory:1:3\n"
+    "b,1e9,1e7,10,2G,,\n"
+)
+
+
+def test_power_of_units_is_of_a_row_or_given(build):
+    """Two GPUs of 25 W and 4 GiB of 1 W are 54 W; an option is of all hosts that have the units."""
+    both = (("gpu", 25.0, 300.0), ("memory_mb", 1.0, 3.0))
+    a, b = build(UNITS).hosts
+    assert (a.resources, a.unit_power) == ((("memory_mb", 4096), ("gpu", 2)), both)
+    assert (b.resources, b.unit_power) == ((("memory_mb", 2048),), ())
+    assert (idle_power_w(a), idle_power_w(b)) == (54.0, 0.0)
+    a, b = build(UNITS, unit_power="memory:2:5,gpu:10:20").hosts
+    assert (idle_power_w(a), idle_power_w(b)) == (2 * 10 + 4 * 2, 2 * 2)
+    (host,) = build("name,speed,efficiency\na,1,1\n", memory="1G", resources="gpu:4", unit_power="gpu:1:2").hosts
+    assert (host.resources, host.unit_power) == ((("memory_mb", 1024), ("gpu", 4)), (("gpu", 1.0, 2.0),))
+    (ann, *_) = build(resources="gpu:4", unit_power="gpu:25:300").hosts
+    assert idle_power_w(ann) == 100.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"unit_power": "tpu:1:2"}, "tpu"),
+        ({"unit_power": "gpu:1"}, "NAME:IDLE:BUSY"),
+        ({"resources": "gpu"}, "NAME:NUMBER"),
+        ({"memory": "much"}, "64G"),
+        ({"resources": "fpga:1"}, "gpu:25:300"),
+    ],
+)
+def test_units_that_are_wrong_or_have_no_place(build, options, words):
+    """In one line; also where an option takes away the units of which a row states the power."""
+    with pytest.raises(InputError, match=words) as caught:
+        build(UNITS, **options)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("clusters", "expected"),
     [
@@ -265,7 +305,7 @@ def test_bad_recipes_are_refused(options):
     ],
 )
 def test_recipes_that_do_not_fit_the_table(build, options, part):
-    """The message says what is found and what is allowed."""
+    """The message shows what is found and what is allowed."""
     with pytest.raises(InputError, match=part):
         build(**options)
 

@@ -58,7 +58,7 @@ def test_comments_are_passed_once(platform):
 
 @pytest.mark.parametrize("content", ["<!--{}-->", "<prop id='a' value='{}'/>"])
 def test_long_comments_and_attributes_are_passed_once(platform, content):
-    """Not anew with every portion that is read: 16 times the text takes no 100 times as long."""
+    """Not again with every portion that is read: 16 times the text takes no 100 times as long."""
     times_s = []
     for size in (1 << 20, 1 << 24):
         path = platform(content.format("x" * size))
@@ -161,7 +161,7 @@ def test_a_workbook_of_enormous_extent(tmp_path: Path):
 
 
 def test_footnotes_end_a_list(tmp_path: Path):
-    """Lines below the last machine that hold no number are told, not refused."""
+    """Lines below the last machine that hold no number are reported, not refused."""
     path = tmp_path / "list.csv"
     path.write_text(
         "Rank,Computer,Power,Rmax [TFlop/s]\n1,A,5,3\n2,B,6,2\n\n* Power, as measured, by night\nSource: the owners\n"

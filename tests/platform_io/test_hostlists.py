@@ -23,7 +23,7 @@ from gridsched.platform_io.hostlists import expand_hostlist, fold_hostlist, spli
     ],
 )
 def test_by_hand(names, text):
-    """Neighbours are a range; padded numbers and those of as many digits are one group."""
+    """Neighbors are a range; padded numbers and those of as many digits are one group."""
     assert fold_hostlist(names) == text
 
 

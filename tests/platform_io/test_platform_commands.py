@@ -302,7 +302,7 @@ def test_check_tells_the_network():
 
 
 def test_check_reads_a_deployment_beside_the_platform(write):
-    """What is wrong with it is a problem; a deployment in the platform's place is told so."""
+    """An error in it is a problem; a deployment in the platform's place is named as one."""
     campus, deployment = ROOT / "examples/campus.xml", ROOT / "examples/campus_deployment.xml"
     assert "3 workers on 6" in run("check", campus, "--deployment", deployment).output
     wrong = write("d.xml", deployment.read_text().replace("new-1", "new-9"))

@@ -111,7 +111,7 @@ def test_many_clusters_load_fast_enough_to_be_used(tmp_path):
 
 
 def test_without_simgrid_the_inspection_is_skipped(monkeypatch, tmp_path):
-    """The report says in one line how to get SimGrid and stays fine."""
+    """The report explains in one line how to get SimGrid and stays fine."""
     monkeypatch.setattr(inspection, "is_installed", lambda: False)
     path = tmp_path / "p.xml"
     write_platform(PLATFORM, path, command="x")
@@ -128,7 +128,7 @@ def aborting() -> None:
 
 
 def failing() -> None:
-    """Raise what nobody expects."""
+    """Raise an unexpected error."""
     raise ImportError("x")
 
 
@@ -195,7 +195,7 @@ def test_master_of_batsims_cluster(shared_data):
 
 
 def test_differences_are_problems(tmp_path):
-    """What SimGrid sees differently from our reader is told by host."""
+    """Differences between SimGrid's view and our reader's are reported by host."""
     path = tmp_path / "p.xml"
     write_platform(PLATFORM, path, command="x")
     report = check_platform_file(path)

@@ -60,7 +60,7 @@ def test_what_is_passed_over_is_counted_in_one_line(tmp_path):
 
 
 def test_memory_counts_where_it_is_consumed(tmp_path):
-    """CR_Core alone leaves memory to nobody; select/linear gives whole nodes."""
+    """CR_Core alone does not allocate memory; select/linear gives whole nodes."""
     found = conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core"))
     assert dict(found.nodes[0].resources) == {"gpu": 3}
     assert not conf(tmp_path, CONF.replace("cons_tres", "linear")).shares_nodes
@@ -98,7 +98,7 @@ def test_a_platform_keeps_its_power(tmp_path):
     ],
 )
 def test_what_is_refused(tmp_path, text, words):
-    """In one line that says where."""
+    """In one line that names the place."""
     with pytest.raises(InputError, match=words):
         conf(tmp_path, text)
 

@@ -236,7 +236,7 @@ def test_a_year_that_no_list_has_is_refused(write):
     ids=["years of installation", "a tie"],
 )
 def test_years_of_machines_in_one_list_are_no_lists(write, rows):
-    """A list's Year tells when a machine was set up; equal ranks with equal efficiency are a tie."""
+    """A list's Year states when a machine was set up; equal ranks with equal efficiency are a tie."""
     table = read_machine_table(write("t.csv", "Green500_Rank,Name,Mflops/Watt,Power,Year\n" + rows))
     assert len(table.frame) == 3
 
@@ -329,6 +329,9 @@ def test_own_format(write):
         ("name,speed,efficiency,embodied_kg\na,1,1,5\n", "lifetime_years"),
         ("name,speed,efficiency,embodied_kg,lifetime_years\na,1,1,5,0\n", "lifetime_years"),
         ("name,speed,efficiency,embodied_kg,lifetime_years\na,1,1,-5,2\n", "'-5'"),
+        ("name,speed,efficiency,memory\na,1,1,much\n", "line 2: 'much'"),
+        ("name,speed,efficiency,resources\na,1,1,gpu\n", "line 2: resources holds 'gpu'"),
+        ("name,speed,efficiency,resources,unit_power\na,1,1,gpu:1,tpu:1:2\n", "line 2: unit_power holds 'tpu:1:2'"),
         ("name,speed,efficiency,pstates\na,1,1,1\n", "P-states"),
         ("name,speed,efficiency,pstates\na,1,1,0.5:1;1:1\n", "fastest"),
         ("name,speed,efficiency,idle_powr_w\na,1,1,1\n", "Did you mean 'idle_power_w'"),

@@ -117,7 +117,7 @@ def test_cluster_cabinet_and_topologies(write):
 
 
 def test_uplink_and_master(write):
-    """The uplink property names a link; the master is no computing host."""
+    """The uplink property names a link; the master is not a computing host."""
     platform = read(
         write,
         zone_xml("""<prop id="uplink" value="wan"/>
@@ -209,7 +209,7 @@ def host_with(prop: str, value: str) -> str:
         (zone_xml(HOST + "<machine/>"), "<machine>"),
         (host_with("wattage_per_state", "1:-2"), "0 W or more"),
         (host_with("wattage_per_state", "1:nan"), "0 W or more"),
-        (host_with("wattage_per_state", "1:two"), "no number"),
+        (host_with("wattage_per_state", "1:two"), "not a number"),
         (host_with("wattage_per_state", "1"), "Idle:AllCores"),
         (host_with("boot_time_s", "-3"), "boot_time_s"),
         (
@@ -346,7 +346,7 @@ def test_texts_are_written_as_the_standard_library_writes_them(text):
 
 
 def test_what_batsim_means_for_sleep_is_named(write):
-    """Which P-states they are, and the properties that say the same here; without any it is not told."""
+    """Which P-states they are, and the properties that mean the same here; without any it is not reported."""
     speeds = 'speed="100Mf,1e-9Mf,0.16f,0.0066f"'
     text = '<host id="{}" {}><prop id="sleep_pstates" value="{}"/></host>'
     hosts = [text.format("a", speeds, "1:2:3"), text.format("b", speeds, "1:2:3"), text.format("c", speeds, " ")]

@@ -203,7 +203,7 @@ def test_one_pstate_for_both_and_times_without_any(write):
     ],
 )
 def test_what_is_refused_in_one_line(write, text: str, part: str):
-    """A P-state of speed 0 says what it is for, or the file is refused."""
+    """A P-state of speed 0 has a stated purpose, or the file is refused."""
     with pytest.raises(InputError) as caught:
         read_platform(write("p.xml", text))
     assert part in str(caught.value)
@@ -261,7 +261,7 @@ def powers_of(path: Path, *power: str) -> dict[str, list[tuple[float, float, flo
 
 
 def test_power_for_all_hosts_replaces_their_own(platform: Path):
-    """Without a pattern every host draws it, in each P-state; what was replaced is told."""
+    """Without a pattern every host uses it, in each P-state; what was replaced is reported."""
     same = (10.0, 20.0, 30.0)
     expected = {"a": [same, same], "b": [same], "k0": [same], "k1": [same]}
     assert powers_of(platform, "10:20:30") == expected
@@ -289,21 +289,21 @@ def test_one_power_for_each_pstate(platform: Path):
         (("1:2:3:4",), "'1:2:3:4' must read Idle:AllCores"),
         (("=1:2:3",), "no pattern of names"),
         (("a=",), "must read Idle:AllCores"),
-        (("-1:2:3",), "no power of 0 W or more"),
+        (("-1:2:3",), "not a power of 0 W or more"),
         (("z*=1:2:3",), "'z*': no host has such a name"),
         (("1:2:3,1:2:3,1:2:3",), "gives 3 powers to host 'a', which has 2 P-state"),
         (("none", "1:2:3"), "--power none cannot be combined"),
     ],
 )
 def test_what_is_no_power_is_told(platform: Path, power: tuple[str, ...], words: str):
-    """The message quotes the option and says what is allowed."""
+    """The message quotes the option and shows what is allowed."""
     with pytest.raises(InputError) as raised:
         powers_of(platform, *power)
     assert words in str(raised.value)
 
 
 def test_add_power_changes_nothing_else(platform: Path, tmp_path: Path):
-    """The file that is written reads as the option said, and SimGrid loads it."""
+    """The written file reads as the option specifies, and SimGrid loads it."""
     target = tmp_path / "q.xml"
     add_power(platform, target, ("10:20:30", "a=9:9:9,5:6:7"))
     assert powers_of(target) == powers_of(platform, "10:20:30", "a=9:9:9,5:6:7")

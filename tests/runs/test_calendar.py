@@ -60,8 +60,8 @@ def test_maintenance_at_a_date_of_the_log(tmp_path):
         ("2024-03-05T08:00+01:00/12:00", "--log-zone"),
         ("2024-03-04T08:00/12:00", "before the first submission"),
         ("2024-03-05T12:00/08:00", "END after BEGIN"),
-        ("2024-03-05T08:00/2024-13-01", "is no date"),
-        ("2024-03-05T08:00", "is no date"),
+        ("2024-03-05T08:00/2024-13-01", "is not a date"),
+        ("2024-03-05T08:00", "is not a date"),
     ],
 )
 def test_dates_that_are_not_of_the_log_are_refused(tmp_path, text, words):
@@ -164,7 +164,7 @@ def test_prices_on_the_dates_of_the_log(tmp_path):
     with pytest.raises(InputError, match=r"line 2.*first submission"):
         load(scenario(log, tariff=tariff))
     table.write_text("time,energy_cost_per_kwh\nyesterday,1\n")
-    with pytest.raises(InputError, match=r"line 2.*no date"):
+    with pytest.raises(InputError, match=r"line 2.*not a date"):
         load(scenario(log, tariff=tariff))
 
 

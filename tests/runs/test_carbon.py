@@ -387,7 +387,7 @@ def test_a_budget_counts_each_site_by_its_own_price(driver):
 
 @pytest.mark.systems("profit")
 def test_what_goes_by_one_price_refuses_several():
-    """The rolling programme, and the figure."""
+    """The rolling program, and the figure."""
     tariff = Tariff(price=1.0, prices=PRICES)
     with pytest.raises(InputError, match="lp_rolling"):
         run(Scenario(*SITES_AND_DAY, "lp_rolling", tariff=tariff, driver="reference"))

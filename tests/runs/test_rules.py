@@ -253,9 +253,9 @@ def test_formulas_by_hand(text: str, value: float | None):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("energy", "'energy' is no metric to compute with. Did you mean 'energy_j'?"),
+        ("energy", "'energy' is not a metric to compute with. Did you mean 'energy_j'?"),
         ("energy_j +", "cannot be read. Write metrics"),
-        ("energy_j.real", "'energy_j.real' is no metric"),
+        ("energy_j.real", "'energy_j.real' is not a metric"),
         ("__import__('os')", "is not understood"),
         ("energy_j if tasks else 1", "is not understood"),
         ("energy_j < 1", "is not understood"),
@@ -264,8 +264,8 @@ def test_formulas_by_hand(text: str, value: float | None):
         ("min(*tasks)", "is not understood"),
         ("(lambda: 1)()", "is not understood"),
         ("energy_j // 2", "is not understood"),
-        ("'a' * 3", "'a' is no number"),
-        ("True + 1", "True is no number"),
+        ("'a' * 3", "'a' is not a number"),
+        ("True + 1", "True is not a number"),
         ("sqrt(tasks, tasks, tasks)", "too few or many values"),
         ("min()", "too few or many values"),
         ("1" * 500 + " + 1", "cannot be read"),
@@ -495,7 +495,7 @@ def run_on(platform: Platform | Path, **changes) -> RunResult:
 
 
 def with_more_watts(host: int, factor: float) -> Platform:
-    """Return EX-A with another power of one busy host than its file says."""
+    """Return EX-A with another power of one busy host than in its file."""
     platform = read_platform(EX_A)
     hosts = list(platform.hosts)
     first, *others = hosts[host].pstates

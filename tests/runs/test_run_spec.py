@@ -66,7 +66,7 @@ def test_how_a_run_is_watched_is_not_stored(key: str, value: object):
     watched = spec.model_copy(update={key: value})
     assert (watched.run_id, watched.canonical()) == (spec.run_id, spec.canonical())
     stored = json.loads(canonical_text(spec.canonical()))
-    with pytest.raises(InputError, match=f"{key} is no known key"):
+    with pytest.raises(InputError, match=f"{key} is not a known key"):
         RunSpec.read(stored | {key: value})
 
 
@@ -85,7 +85,7 @@ def test_what_is_usual_decides_no_run_id():
 
 
 def test_a_spec_goes_through_json_and_gives_the_same_run(tmp_path: Path):
-    """Serialised, read back and run: the same records."""
+    """Serialized, read back and run: the same records."""
     paths = {part: Path(section["file"]) for part, section in EX_A.items()}
     places = {sha256(path): path for path in paths.values()}
     named = {part: {"file": {"name": path.name, "sha256": sha256(path)}} for part, path in paths.items()}
@@ -165,7 +165,7 @@ def test_what_exists_in_memory_alone_goes_into_no_study():
 
 @pytest.mark.systems("utility")
 def test_what_is_set_goes_before_the_generators_rules(tmp_path: Path):
-    """A rule set to its usual value is set, too: 0 pending slots, where the generator says 1."""
+    """A rule set to its usual value is set, too: 0 pending slots, where the generator sets 1."""
     workload = tomllib.loads(DAY)
     described = {
         "platform": {},
@@ -277,7 +277,7 @@ def options_of(*command: str) -> set[str]:
 
 
 def test_keys_are_spelled_as_options():
-    """All that decides a run, and a platform from a table; docs/campaigns.md tells the rest."""
+    """All that decides a run, and a platform from a table; docs/campaigns.md explains the rest."""
     text = (ROOT / "docs/campaigns.md").read_text()
     table = text.partition("### Keys and options")[2].partition("###")[0]
     elsewhere = {"scheduler", "set", "batsim_start", "log", "export", "json"}
@@ -350,7 +350,7 @@ def write(folder: Path, name: str, keys: dict[str, Any]) -> Path:
 
 
 def content_of(folder: Path, **own: Any) -> Any:
-    """Return what a study says that extends `BASE`."""
+    """Return the content of a study that extends `BASE`."""
     write(folder, "base", BASE)
     text = tomli_w.dumps({"name": "own", "extends": "base.toml", **own})
     return parse_study_file(text, str(folder / "own.toml"))
@@ -428,7 +428,7 @@ def test_only_files_beside_it_or_shipped_studies(name: Any, tmp_path: Path):
 
 
 def test_unknown_and_missing_studies(tmp_path: Path):
-    """A near name is told; a file that is not there is named."""
+    """A near name is suggested; a file that is not there is named."""
     assert "'backfilling'" in refusal(tmp_path, extends="backfiling")
     assert str(tmp_path / "absent.toml") in refusal(tmp_path, extends="absent.toml")
 
@@ -443,7 +443,7 @@ def test_one_level_and_no_circle(tmp_path: Path):
 
 
 def test_faults_name_both_files(tmp_path: Path):
-    """Of what either says: a wrong value, a doubled figure, figures without names."""
+    """Errors in either file: a wrong value, a doubled figure, figures without names."""
     wrong = refusal(tmp_path, workload={"tasks": 7}, replicates=0)
     assert "own.toml" in wrong
     assert "base.toml" in wrong

@@ -14,7 +14,7 @@ Job = tuple[float, float, int, float]
 
 
 def simulate(jobs: list[Job], processors: int, choose: Callable) -> list[float]:
-    """Step from instant to instant; `choose` says which of the waiting jobs start."""
+    """Step from instant to instant; `choose` returns which of the waiting jobs start."""
     start: dict[int, float] = {}
     running: list[int] = []
     waiting: list[int] = []
@@ -133,7 +133,7 @@ def conservative_by_steps(now, queue, free, ends) -> list[int]:
 class ReservedOnce:
     """Conservative backfilling with memory: a reservation is made at arrival and kept.
 
-    Only where a job ends before its estimate are all reservations made anew, in order of the
+    Only where a job ends before its estimate are all reservations made again, in order of the
     queue. The same reading as `conservative`, by another way.
     """
 

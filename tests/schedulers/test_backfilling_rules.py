@@ -155,7 +155,7 @@ def test_both_drivers_kill_alike(scheduler, monkeypatch):
     ],
 )
 def test_what_does_not_go_together_is_refused(options, named):
-    """Requests that nobody made, two answers to one question, copies that end while others are asked about."""
+    """Requests that no user made, two answers to one question, copies that end while others are asked about."""
     options = {"scheduler": "wq", "driver": "reference", **options}
     with pytest.raises(InputError, match=named):
         run(Scenario(machine(2), make_tasks([1e9, 2e9]), **options))

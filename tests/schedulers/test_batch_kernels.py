@@ -21,7 +21,7 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.bag.batch import DynamicFPLTF, MaxMin, MinMin, Sufferage, XSufferage
 
 INF = float("inf")
-#: Ready times [s]: many equal ones, and neighbours that one addition rounds to equal sums.
+#: Ready times [s]: many equal ones, and neighbors that one addition rounds to equal sums.
 AFTER_3, BEFORE_4 = float(np.nextafter(3.0, 4.0)), float(np.nextafter(4.0, 3.0))
 READY = (3.0, 3.0, 4.0, 5.5, 7.0, AFTER_3, BEFORE_4, 1e16)
 

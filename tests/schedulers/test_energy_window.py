@@ -1,4 +1,4 @@
-"""EASY under an energy budget in a window, by hand: the cap, what is saved, neighbours, nodes that are off."""
+"""EASY under an energy budget in a window, by hand: the cap, what is saved, neighbors, nodes that are off."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 
-#: Four nodes of 50 W idle and 200 W busy; from 100 to 200 s there are 600 W in the mean: two busy nodes, two idle.
+#: Four nodes of 50 W idle and 200 W busy; from 100 to 200 s there are 600 W on average: two busy nodes, two idle.
 WINDOW = {"budget_share": 0.75, "begin_s": 100.0, "end_s": 200.0, "idle_w": 50.0, "busy_w": 200.0, "monitored_s": 1.0}
 #: (submission, run time, nodes, request): three nodes for 50 s need 50 W above 600 W; one node may overtake.
 JOBS = [(100, 50, 3, 50), (101, 3, 1, 3)]

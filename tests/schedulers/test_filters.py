@@ -88,7 +88,7 @@ def test_the_pace(hour, remaining_kj, expected):
     ],
 )
 def test_the_law(pace, by_utility, otherwise):
-    """Open or shut for those who go by utility, smooth for the others."""
+    """Open or shut for heuristics that use utility, smooth for the others."""
     assert leniency_at(pace, True) == pytest.approx(by_utility, rel=1e-6)
     assert leniency_at(pace, False) == pytest.approx(otherwise, rel=1e-6)
 
@@ -143,7 +143,7 @@ def test_limits():
 
 
 def test_auto_asks_for_it():
-    """Who goes by utility says so; other words are no leniency."""
+    """A heuristic that uses utility declares it; other words are not leniency."""
     made = energy_filter("mine", "auto", by_utility=False)
     assert isinstance(made, AdaptiveFilter)
     assert not made.by_utility

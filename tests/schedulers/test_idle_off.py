@@ -98,7 +98,7 @@ def test_a_host_goes_off_once_it_has_been_idle_for_as_long_as_pays():
 
 
 def test_a_bag_switches_on_as_many_as_it_needs():
-    """The hosts on which the first task needs the least energy; busy cores are no idle ones."""
+    """The hosts on which the first task needs the least energy; busy cores are not idle ones."""
     watts = (90.0, 30.0, 60.0)
     platform = Platform(tuple(Host(f"h{k}", (PState(10.0, 5.0, w, w),), cores=2) for k, w in enumerate(watts)))
     policy = IdleOff("mct", timeout_s=1.0)
@@ -207,7 +207,7 @@ def test_all_tasks_finish_and_never_timing_out_changes_nothing(
     ],
 )
 def test_wrong_parameters_are_refused(parameters: dict, message: str):
-    """In one line that says what is allowed."""
+    """In one line that shows what is allowed."""
     with pytest.raises(InputError, match=message):
         on_reference(pair(), make_tasks([1.0]), "idle_off", parameters=parameters)
 
@@ -333,7 +333,7 @@ def test_the_makespan_is_kept_and_energy_saved(made, sizes, scheduler: str):
     ],
 )
 def test_wrong_bounds_are_refused(parameters: dict, message: str):
-    """In one line that says what is allowed."""
+    """In one line that shows what is allowed."""
     with pytest.raises(InputError, match=message):
         on_reference(PAIR, make_tasks([1.0]), "slowest_pstates", parameters=parameters)
 

@@ -355,7 +355,7 @@ def test_single_host_orders_by_completion_time():
 
 
 def test_several_cores_count_as_one_host():
-    """A host's second core is no second best: the sufferage of t1 and t2 is 4 - 2 = 2 and 6 - 3."""
+    """A host's second core is not a second best: the sufferage of t1 and t2 is 4 - 2 = 2 and 6 - 3."""
     tasks = make_tasks([4, 6])
     system = system_of(platform_of([2, 1], [1, 1], cores=[2, 1]), tasks)
     decisions = prepared(Sufferage(), system).schedule(state_of(system, tasks))

@@ -267,7 +267,7 @@ def test_conservative_backfilling():
 @needs_simgrid
 @pytest.mark.long
 def test_compiling_is_no_part_of_a_run(tmp_path):
-    """With a cold cache a time-out of 15 s goes by while its kernels are compiled, on no run."""
+    """With a cold cache a time-out of 15 s passes while its kernels are compiled, on no run."""
     program = (
         "import sys; sys.path[:0] = sys.argv[1:]; import test_parallel_policies as tests\n"
         "scenario = tests.Scenario\n"
@@ -301,7 +301,7 @@ def test_easy_backfilling():
     [
         ("reservation", {}, [1, 3, 4], [1, 3]),
         ("placeholder", {"mapping_interval_s": 1000.0}, [1, 3, 4], [1, 3]),
-        # planned anew at 15 s, when all nodes are free from now on
+        # planned again at 15 s, when all nodes are free from now on
         ("placeholder", {}, [1, 2, 3], [1, 2]),
     ],
 )

@@ -208,7 +208,7 @@ def test_switches_by_properties(tmp_path: Path):
 
 
 def test_locality_needs_switches():
-    """A platform without any is refused in a line that says what to add."""
+    """A platform without any is refused in a line that names what to add."""
     tasks = make_tasks(1.0, 0.0, width=1, requested_time_s=1.0)
     plain = homogeneous_cluster(2, idle_w=1.0, busy_w=2.0, speed=1.0, name="plain")
     with pytest.raises(InputError, match="FAT_TREE"):

@@ -159,7 +159,7 @@ def test_without_cap_and_pstates_it_is_mct(speeds, sizes):
 
 
 def test_input_files_are_refused():
-    """Nobody knows when what waits for its files begins to draw."""
+    """The time at which a task waiting for its files begins to use power is unknown."""
     files = DataFiles(("f",), [1.0], (("h",),))
     platform = Platform((Host("h", (PState(1.0, 1.0, 2.0, 2.0),)),))
     tasks = make_tasks([1.0], files=files, input_files=((0,),))
@@ -278,7 +278,7 @@ def test_persistence_knows_yesterday_only():
 
 
 def test_a_table_of_forecasts():
-    """It goes by that, whatever comes; without one it is refused."""
+    """It keeps that order, whatever comes; without one it is refused."""
     told = Carbon(
         SiteSeries(("*",), (Series((0.0, 50.0), (400.0, 100.0)),)),
         np.inf,
@@ -349,7 +349,7 @@ def test_a_site_has_all_cores_of_its_hosts():
 
 
 def test_the_mean_of_sites_or_the_best_of_them():
-    """From 50 s on a has 100 for 400, and b 600 for 300: in the mean nothing changes."""
+    """From 50 s on a has 100 for 400, and b 600 for 300: on average nothing changes."""
     two = SiteSeries(("a", "b"), (Series((0.0, 50.0), (400.0, 100.0)), Series((0.0, 50.0), (300.0, 600.0))))
     for site, start in (("mean", 0.0), ("best", 50.0)):
         assert starts(make_tasks([10.0]), WaitForGreen("min_min", 100.0, site=site), Carbon(two, np.inf)) == [start]

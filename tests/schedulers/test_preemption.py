@@ -164,7 +164,7 @@ def scenario(jobs, n_nodes=4, **options):
 
 
 def test_requeue_by_hand():
-    """The youngest makes room, then the other; the urgent job runs from 5 to 15 s, the others start anew."""
+    """The youngest makes room, then the other; the urgent job runs from 5 to 15 s, the others start again."""
     result = run(scenario(JOBS))
     trace = result.trace
     assert result.metrics()["requeues"] == 2
@@ -226,7 +226,7 @@ def test_both_drivers_agree(requeue):
     assert metered_differences(found) == []
 
 
-# Maintenance that is known before: nodes are down, and nobody starts what would not end by then.
+# Maintenance that is known before: nodes are down, and no job starts that would not end by then.
 
 POLICIES = ["fcfs", "easy_backfilling", "conservative_backfilling"]
 
@@ -537,7 +537,7 @@ def test_fair_share_counts_cores():
 
 @pytest.mark.parametrize("scheduler", list(oracle.RULES))
 def test_nodes_with_a_gap_between_them_are_no_neighbours(scheduler):
-    """Of a partition of n0, n1 and n3 the first is taken: two neighbours are free when it is."""
+    """Of a partition of n0, n1 and n3 the first is taken: two neighbors are free when it is."""
     jobs = [queued(0, 10, 0, 1, 4), queued(1, 5, 0, 2, 4)]
     trace = play(jobs, [[4, 64, 0]] * 4, [([0, 1, 3], 0)], scheduler, "contiguous")
     assert places(trace) == [(0, {0: 4}), (10, {0: 4, 1: 4})]
@@ -637,7 +637,7 @@ def test_all_that_ends_together_is_there_for_the_first_blocked_job():
 
 
 def test_a_policy_of_whole_nodes_is_refused():
-    """The example that makes room counts nodes; where jobs share them it is no answer."""
+    """The example that makes room counts nodes; where jobs share them it is not an answer."""
     example = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "preempt_by_qos.py"))["PreemptByQos"]
     with pytest.raises(InputError, match="'shares'"):
         play([queued(0, 10, 0, 1, 8)], ALONE, [([0], 0)], example())

@@ -252,7 +252,7 @@ def test_without_weights_the_order_is_that_of_submission():
     ("text", "seconds"), [(90, 5400), ("90", 5400), ("1:30", 90), ("2:0:5", 7205), ("7-0", 7 * DAY), ("1-2:3:4", 93784)]
 )
 def test_times_of_slurm(text, seconds):
-    """Minutes where nothing else is said."""
+    """Minutes by default."""
     assert slurm_time_s("multifactor", "PriorityMaxAge", text) == seconds
 
 
@@ -277,7 +277,7 @@ class LargestFirst(EasyBackfilling):
     ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))],
 )
 def test_an_order_of_ones_own(driver):
-    """A subclass says which: the largest of those that wait at 10 s starts then."""
+    """A subclass chooses: the largest of those that wait at 10 s starts then."""
     jobs = [(0, 10, 4, 10), (1, 9, 4, 9), (2, 5, 4, 5), (3, 20, 4, 20)]
     assert starts_of(jobs, 4, LargestFirst(), driver=driver) == [0, 30, 39, 10]
 

@@ -49,7 +49,7 @@ EACH_SECOND = "SchedulerParameters=bf_interval=1,bf_resolution=1\n"
 
 
 def test_nodes_are_promised_whole(tmp_path):
-    """One core of n1 is promised to nobody, but the node is: a job of one core and two minutes waits for it.
+    """One core of n1 is promised to no job, but the node is: a job of one core and two minutes waits for it.
 
     Job 1 has all of n1 to n3 for a minute. Job 2 wants four nodes, and is expected at 60 s. Job 3 would
     end by then and overtakes on n4; job 4, which asks for two minutes, does not.
@@ -62,7 +62,7 @@ def test_nodes_are_promised_whole(tmp_path):
 
 
 def test_conservative_backfilling_promises_cores(tmp_path):
-    """The same jobs: cores that nobody needs are no obstacle there."""
+    """The same jobs: cores that no job needs are no obstacle there."""
     jobs = [(0, 30, 1, 3, 12), (1, 10, 1, 4, 4), (2, 5, 1, 1, 1), (3, 5, 2, 1, 1)]
     starts(tmp_path, jobs)
     options = TraceOptions(slurm_conf=tmp_path / "slurm.conf")
@@ -162,11 +162,11 @@ def test_sizes_that_a_slurm_printed():
     found = priorities(queued(nodes, cores, [1] * 120), PriorityWeightJobSize=5000, MaxNodeCount=20)
     aged = [value - 1000 - own for value, own in zip(printed, found, strict=True)]
     assert aged.count(0) == 118
-    assert set(aged) == {0, 5}  # those that were three seconds old when priorities were computed anew
+    assert set(aged) == {0, 5}  # those that were three seconds old when priorities were computed again
 
 
 def test_priorities_stay_until_the_period_ends(tmp_path):
-    """Job 3 is larger, job 2 older: its age counts only once priorities are computed anew, after five minutes."""
+    """Job 3 is larger, job 2 older: its age counts only once priorities are computed again, after five minutes."""
     weights = (
         "PriorityType=priority/multifactor\nPriorityWeightAge=100000\nPriorityMaxAge=10\nPriorityWeightJobSize=1000\n"
     )
@@ -206,7 +206,7 @@ def test_fair_tree_as_a_slurm_printed_it():
 
 
 def test_fair_tree_of_equal_accounts():
-    """Nobody has used anything: all are first. Equal accounts are ranked as one."""
+    """No user has used anything: all are first. Equal accounts are ranked as one."""
     unused = [(*row[:3], 0, 0) for row in SSHARE]
     assert fair_tree_factors(tree(unused, {"biology": 1, "guests": 2, "physics": 3}), 6).tolist() == [1.0] * 6
     rows = [("a", "x", 1, 30, 0), ("a", "y", 1, 10, 0), ("b", "z", 1, 40, 0), ("c", "w", 1, 1, 0)]
@@ -297,7 +297,7 @@ def test_what_is_refused(tmp_path, parameters, words):
 def test_a_live_slurm_is_met():
     """120 jobs of our own run: makespan within 3 %, mean wait within 10 %, ranks of waits at 0.9 and above.
 
-    Nothing is fitted: priorities were computed anew at 148 s, as two that were printed then tell; the fractions
+    Nothing is fitted: priorities were computed again at 148 s, as two that were printed then show; the fractions
     of the seconds that sacct prints are drawn, 20 times.
     """
     scenario = load(

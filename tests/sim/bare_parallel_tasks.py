@@ -1,4 +1,4 @@
-"""A program of SimGrid alone: it runs parallel tasks when a plan says, and prints when each ends [s].
+"""A program of SimGrid alone: it runs parallel tasks by a plan, and prints when each ends [s].
 
 ``python bare_parallel_tasks.py PLATFORM PLAN [OPTION ...]``; the file of the plan is a list of
 [time, hosts, flops, bytes] in JSON. The second line is what each host has drawn at the end [J].

@@ -1,4 +1,4 @@
-"""A program of SimGrid alone: it does what a plan says and prints what each host has drawn [J].
+"""A program of SimGrid alone: it carries out a plan and prints the energy of each host [J].
 
 ``python bare_simgrid.py PLATFORM PLAN``; the plan is a list of [time, verb, host, value] in JSON.
 Each ``read`` prints what was drawn until then, and so does the end.

@@ -105,7 +105,7 @@ def deciding(answer: Callable, **traits) -> Scheduler:
     """Return a policy whose ``schedule`` is ``answer(state)``."""
 
     class Deciding(Scheduler):
-        """Decides as a test tells it."""
+        """Decides as a test specifies."""
 
         def schedule(self, state):
             return answer(state)

@@ -153,7 +153,7 @@ def test_grams_hour_by_hour(tmp_path):
 
 @pytest.mark.parametrize("rules", [{}, {"budget": BUDGET}])
 def test_failure(tmp_path, rules):
-    """a is down from 20 to 25 s, and boots for 4 s; what it lost begins anew at 29 s."""
+    """a is down from 20 to 25 s, and boots for 4 s; what it lost begins again at 29 s."""
     profile = """
   <trace id="down" periodicity="-1">20 0
 25 1</trace>
@@ -337,7 +337,7 @@ def test_a_policy_that_chooses_pstates():
 
 
 def test_a_plan_with_a_mapping_interval_and_wake_ups_without():
-    """Timers: multiples of an interval that is no binary fraction; and wakes between ends."""
+    """Timers: multiples of an interval that is not a binary fraction; and wakes between ends."""
     for scheduler in ("min_min", "sufferage", "wq", "mct"):
         check_all_modes(grid(cores=2), TASKS, scheduler, mapping_interval_s=0.7)
 
@@ -376,7 +376,7 @@ def test_input_files_are_staged_alike(scheduler):
 
 
 def test_the_maestro_is_refused_where_it_cannot_serve():
-    """Cancellation and switching need actors; the message says what to write."""
+    """Cancellation and switching need actors; the message names what to write."""
     with pytest.raises(InputError, match="use execution_mode='auto'"):
         on_simgrid(ex_a(), SIZES, "wqr", execution_mode="maestro")
     with pytest.raises(InputError, match="use execution_mode='auto'"):

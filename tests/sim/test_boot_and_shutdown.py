@@ -39,7 +39,7 @@ SWITCHES = {
 
 
 def pair(n: int = 2, cores: int = 1, **changes) -> Platform:
-    """Return hosts that boot and shut down as `SWITCHES` says, but for what is changed."""
+    """Return hosts that boot and shut down as in `SWITCHES`, but for what is changed."""
     return Platform(
         tuple(Host(f"h{k}", STATES, cores, **{**SWITCHES, **changes}) for k in range(n)),
         (Cluster("c", tuple(range(n))),),
@@ -163,7 +163,7 @@ def test_a_host_with_no_time_to_boot_takes_its_queue_when_it_is_off():
     ],
 )
 def test_outages_take_no_time(down: float, up: float, expected: dict):
-    """What goes down by itself is off at once, and boots where nobody had switched it off."""
+    """A host that goes down by itself is off at once, and boots although no decision had switched it off."""
     profiles = HostProfiles(states=(("h0", Profile((down, up), (0.0, 1.0))),))
     platform = Platform(pair().hosts, name="P", profiles=profiles)
     off = [PowerOff(0)] if down > 1.0 else []

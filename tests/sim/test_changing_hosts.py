@@ -117,7 +117,7 @@ def test_speeds_with_messages(file):
 
 
 def test_messages_and_hosts_that_go_down(file):
-    """Nobody knows what a message to a host that is down does: one line."""
+    """The effect of a message to a host that is down is not defined: one line."""
     tasks = make_tasks([900.0], input_bytes=[1000.0])
     with pytest.raises(InputError, match="'b'"):
         run(Scenario(file, tasks, "wq"))
@@ -201,7 +201,7 @@ def check_periods(result) -> np.ndarray:
 )
 @settings(max_examples=6, deadline=None)
 def test_any_budget_of_changing_hosts(profile, cores, flops, scheduler, joules, end, period_s):
-    """The account of each period is what the model says of it, and no budget is exceeded at a stop.
+    """The account of each period agrees with the model, and no budget is exceeded at a stop.
 
     Without a limit nothing is refused, and the account is kept all the same.
     """

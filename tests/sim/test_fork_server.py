@@ -88,7 +88,7 @@ def leave_a_daemon(state) -> list:
     if child == 0:
         os.setsid()
         while True:
-            with contextlib.suppress(OSError):  # nobody reads any more
+            with contextlib.suppress(OSError):  # no one reads any more
                 os.write(2, b"x" * 60_000)
     raise ValueError(f"left {child}")
 
@@ -196,7 +196,7 @@ def test_a_policy_that_stops_in_the_middle_is_incomplete():
 
 
 def test_a_policy_that_cannot_be_sent_is_refused():
-    """A lock cannot be pickled; the message says so, and nothing has been started."""
+    """A lock cannot be pickled; the message states this, and nothing has been started."""
     policy = acting(threading.Lock().acquire)
     with pytest.raises(InputError, match="cannot pickle"):
         on_simgrid(ex_a(), SIZES, policy)
@@ -286,7 +286,7 @@ def test_simgrids_log_settings_are_passed_through():
     ],
 )
 def test_bad_options_are_a_clear_error(options, kind, message):
-    """What SimGrid refuses, or aborts on, is told in one line with the option."""
+    """An option that SimGrid refuses, or aborts on, is named in one line."""
     with pytest.raises(kind, match=message) as caught:
         on_simgrid(ex_a(), SIZES, **options)
     assert "\n" not in str(caught.value)
@@ -333,7 +333,7 @@ def test_a_platform_simgrid_sees_otherwise_is_refused(tmp_path):
 
 
 def test_tasks_below_simgrids_precision_are_refused():
-    """A task shorter than 1e-9 s is refused in one line that says what to do."""
+    """A task shorter than 1e-9 s is refused in one line that names the remedy."""
     with pytest.raises(InputError, match="1e-09 s") as caught:
         on_simgrid(ex_a(), [1e-8, 5e-9])
     assert "--driver reference" in str(caught.value)
@@ -373,7 +373,7 @@ def _modules(scheduler) -> list[str]:
 
 
 def test_a_server_sleeps_while_a_run_compiles():
-    """Without a time-out nobody stops a clock for it, and the server waits all the same."""
+    """Without a time-out no clock is stopped for it, and the server waits all the same."""
 
     def compile_and_wait() -> None:
         tell_compiling(True)
@@ -391,7 +391,7 @@ def test_a_server_sleeps_while_a_run_compiles():
 
 
 def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
-    """On a fresh install a run waits for it; once it is kept, nothing is said."""
+    """On a fresh install a run waits for it; once it is kept, nothing is reported."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     modules, told = ["gridsched.schedulers.kernels.availability"], []
     for said in ([True, False], []):
@@ -443,7 +443,7 @@ def test_runs_at_once_use_and_leave_this_threads_server():
 
 
 def test_a_message_has_a_mark_and_a_deadline():
-    """What is no message is refused at once, half of one is not waited for."""
+    """What is not a message is refused at once, half of one is not waited for."""
     reader, writer = os.pipe()
     processes.send(writer, b"whole")
     assert processes.receive(reader) == b"whole"

@@ -93,7 +93,7 @@ def test_a_distributions_package_is_enough(distribution, tmp_path):
     assert joules > 0
 
 
-# What the machine cannot do is no result of a run: an error class of its own.
+# What the machine cannot do is not a result of a run: an error class of its own.
 
 
 def leave_no_room(state) -> None:
@@ -147,7 +147,7 @@ def test_a_policy_that_cannot_start_a_thread():
 
 
 def test_a_process_that_cannot_be_made():
-    """The server may make no more processes: it says so, and serves on once it may."""
+    """The server may make no more processes: it reports this, and serves on once it may."""
     with SimulationServer() as own:
         own.call(os.getpid)
         pid = own._process.pid
@@ -168,7 +168,7 @@ def test_a_server_that_does_not_start(monkeypatch, interpreter):
 
 
 def test_a_crash_is_still_a_failed_run():
-    """What a policy does to its own process is no fault of the machine."""
+    """What a policy does to its own process is not a fault of the machine."""
     with pytest.raises(SimulationError) as caught:
         on_simgrid(ex_a(), SIZES, acting(lambda state: os.abort()))
     assert not isinstance(caught.value, EnvironmentFault)

@@ -110,6 +110,6 @@ def test_without_network_data_take_no_time(tmp_path):
     ],
 )
 def test_models_without_a_formula_are_refused(tmp_path, config, part):
-    """Whoever sends data is told which model, and what to do."""
+    """The message to a policy that sends data names the model, and what to do."""
     with pytest.raises(InputError, match=part):
         made(star(tmp_path, config), "reference", scheduler=Sends())

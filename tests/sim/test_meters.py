@@ -77,7 +77,7 @@ def test_power_over_time_by_hand():
 
 
 def test_the_schedule_is_the_same():
-    """Watts change no start: nobody knows them."""
+    """Watts change no start: policies do not know them."""
     measured, default = (run(scenario(JOBS, power=power)).trace for power in (("measured",), ()))
     assert measured.start_time_s.tolist() == default.start_time_s.tolist()
     assert not len(default.load)
@@ -105,7 +105,7 @@ def test_the_plugin_meters_what_the_model_says(rows, scheduler, pstate):
 
 @needs_simgrid
 def test_nodes_that_fail_and_jobs_that_are_killed():
-    """Jobs lost with their nodes start again; the plugin still meters what the model says."""
+    """Jobs lost with their nodes start again; the plugin still meters what the model states."""
     rng = np.random.default_rng(3)
     jobs = [(int(s), int(rng.integers(20, 90)), int(rng.integers(1, 4)), float(rng.uniform(101, 199)))
             for s in np.sort(rng.integers(0, 300, 20))]  # fmt: skip
@@ -118,7 +118,7 @@ def test_nodes_that_fail_and_jobs_that_are_killed():
 
 
 def test_what_lies_outside_the_range_is_refused_or_cut():
-    """The first such job is named; cut ones draw the ends of the range, and both are told."""
+    """The first such job is named; cut ones use the ends of the range, and both are reported."""
     jobs = [(0, 10, 1, 250.0), (0, 10, 1, 80.0), (0, 10, 1, 150.0), (0, 10, 1, math.nan)]
     with pytest.raises(InputError, match=r"job 1 .* 2 of 4 jobs"):
         run(scenario(jobs))
@@ -152,7 +152,7 @@ def test_what_measured_power_does_not_go_with(options, named):
 
 
 def test_a_workload_without_watts_is_refused(tmp_path):
-    """Of a log that tells none, and of tasks that are no log."""
+    """Of a log without power, and of tasks that are no log."""
     path = tmp_path / "a.swf"
     path.write_text("1 0 -1 5 1 -1 -1 1 9\n")
     with pytest.raises(InputError, match="measured"):
@@ -305,7 +305,7 @@ def test_validate_shows_grams(capsys):
 
 
 def test_an_export_has_no_readings(tmp_path, capsys):
-    """It says so, and compares joules."""
+    """It reports this, and compares joules."""
     folder = str(tmp_path / "out")
     assert main(["run", *EXAMPLE, "--scheduler", "wq", "--export", folder, "--quiet"]) == 0
     assert main(["validate", folder]) == 0

@@ -245,7 +245,7 @@ def test_the_reference_driver_refuses_a_network(tmp_path):
 
 
 def test_a_network_needs_a_master(tmp_path):
-    """Without role=master and without deployment file nobody could send the tasks."""
+    """Without role=master and without deployment file no host could send the tasks."""
     path = write_star(tmp_path / "p.xml", [10.0])
     path.write_text(path.read_text().replace('<prop id="role" value="master"/>', ""))
     with pytest.raises(InputError, match="master"):
@@ -329,7 +329,7 @@ def test_a_worker_can_be_the_master_too(star, tmp_path):
 
 
 def test_the_masters_host_cannot_be_switched_off(star, tmp_path):
-    """A policy that switches the master's host off is told to deploy otherwise."""
+    """The message to a policy that switches the master's host off names another deployment."""
     path = tmp_path / "d.xml"
     write_deployment(Deployment("w2", ("w1", "w2")), path)
     star.write_text(

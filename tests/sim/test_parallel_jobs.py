@@ -90,7 +90,7 @@ def test_platform_files_of_ours_lose_their_network_model(tmp_path):
 
 
 def test_other_network_models_are_refused(tmp_path: Path):
-    """SimGrid would abort: one line says which entry to take out."""
+    """SimGrid would abort: one line names the entry to take out."""
     path = tmp_path / "cluster.xml"
     write_platform(cluster_of(4), path, command="test")
     path.write_text(path.read_text().replace('"CM02"', "'SMPI'"))
@@ -160,7 +160,7 @@ def test_drivers_and_plugin_agree(placement):
 
 
 def test_joules_are_those_of_a_bare_program(tmp_path):
-    """SimGrid alone, one activity for each core, draws what the model says of each node."""
+    """SimGrid alone, one activity for each core, uses the energy that the model states for each node."""
     trace = run(scenario(40, 7, driver="reference")).trace
     platform_file = tmp_path / "platform.xml"
     write_platform(trace.platform, platform_file, command="test")

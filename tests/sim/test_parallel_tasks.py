@@ -316,6 +316,6 @@ def test_a_storage_host_that_is_not_there(clusters: Path):
 
 
 def test_without_network_jobs_compute_as_they_would_without_profiles(clusters: Path):
-    """1 Gflop on nodes of 2 Gflop/s, whatever the profile says."""
+    """1 Gflop on nodes of 2 Gflop/s, whatever the profile contains."""
     tasks = make_tasks([1e9], width=2, profile=[0], profiles=[Delay(5.0)])
     assert run(Scenario(clusters, tasks, "fcfs", network="none")).trace.finish_time_s.tolist() == [0.5]

@@ -411,7 +411,7 @@ def test_what_generate_and_describe_refuse(gridsched, tmp_path):
         (("generate", made, "-o", tasks, "--force"), "over the input"),
         (("generate", SMALL, "-o", tmp_path / "x.txt"), "written as .csv"),
         (("generate", SMALL, "--seed", 3, "-o", tmp_path / "x.csv"), "--seed has no effect beside"),
-        (("generate", "--kind", "utility", "--tasks", 3, "-o", tmp_path / "x.csv"), "--tasks is no known key"),
+        (("generate", "--kind", "utility", "--tasks", 3, "-o", tmp_path / "x.csv"), "--tasks is not a known key"),
         (("describe", made, "--plot", tmp_path / "day.png", "--force"), "over the input"),
         (("describe", SMALL, "--files", tasks), "--files goes with a CSV workload"),
     ):

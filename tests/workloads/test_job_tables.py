@@ -164,7 +164,7 @@ def test_the_energy_that_sacct_tells(tmp_path):
     [("pm10", "pm100"), ("nodes=", "nodes"), ("node=hosts", "nodes"), ("nodes=hosts", "hosts"), ("fdata", "jid")],
 )
 def test_columns_that_are_not_there(tmp_path, columns, named):
-    """One line that says which, and what is allowed."""
+    """One line that names it, and what is allowed."""
     with pytest.raises(InputError, match=named):
         read_jobs(own_file(tmp_path), TraceOptions(columns=columns))
 
@@ -236,7 +236,7 @@ def test_a_power_that_describes_nothing_is_refused(tmp_path, capsys, power):
 
 
 def test_a_table_tells_all_that_is_known(tmp_path, capsys):
-    """sacct's names, joules and dependencies, through 'convert' and back; SWF says what it does not keep."""
+    """sacct's names, joules and dependencies, through 'convert' and back; for SWF, a line lists what is lost."""
     path = tmp_path / "a.psv"
     path.write_text(
         "JobID|JobIDRaw|User|Partition|Submit|ElapsedRaw|AllocNodes|ConsumedEnergyRaw|SubmitLine\n"
@@ -262,7 +262,7 @@ def test_a_table_tells_all_that_is_known(tmp_path, capsys):
 
 
 def test_jobs_that_wait_for_others_are_counted(tmp_path, capsys):
-    """Two of four; a log without dependencies says nothing of them."""
+    """Two of four; a log without dependencies has no such line."""
     assert main(["workload", "describe", str(own_file(tmp_path)), "--nodes", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs_with_dependencies"] == 2
     assert main(["workload", "describe", "examples/four_nodes.swf", "--json"]) == 0

@@ -83,7 +83,7 @@ def test_other_columns_of_sacct(tmp_path: Path):
 
 
 def test_names_of_logs(tmp_path: Path):
-    """By their endings, compressed or not; what is no log cannot be read or written as one."""
+    """By their endings, compressed or not; what is not a log cannot be read or written as one."""
     found = [format_of(name) for name in ("A.SWF", "a.txt", "a.csv", "a.gz")]
     assert found == ["swf", "sacct", None, None]
     with pytest.raises(InputError, match=r"\.swf.*\.jobs\.csv"):
@@ -93,7 +93,7 @@ def test_names_of_logs(tmp_path: Path):
 
 
 def test_serial_jobs_become_tasks(tmp_path: Path):
-    """Those of one node, from 0 s, with as many flops as they ran; the others are told."""
+    """Those of one node, from 0 s, with as many flops as they ran; the others are reported."""
     found = serial_tasks(read_sacct(file_of(tmp_path, "jobs.psv", SACCT)), 2e9)
     assert found.tasks.labels.tolist() == [101]
     assert found.tasks.flops.tolist() == [60e9]
@@ -141,7 +141,7 @@ def test_names_of_the_standard_format(tmp_path):
 
 
 def test_what_sacct_tells_of_dependencies(tmp_path):
-    """The option of the command line, arrays by their tasks, and what nobody waits for."""
+    """The option of the command line, arrays by their tasks, and conditions without effect."""
     head = "JobID|JobIDRaw|Submit|ElapsedRaw|AllocNodes|SubmitLine\n"
     rows = [
         "17_1|18|0|10|1|sbatch --array=1-2 a.sh",
@@ -191,7 +191,7 @@ NAMED_JOBS = """JobID|Submit|ElapsedRaw|NNodes|Dependency
 
 
 def test_ids_of_arrays_and_heterogeneous_jobs_are_kept(tmp_path):
-    """In tasks, records and what is written; that parts of one job run on their own is told once."""
+    """In tasks, records and written files; one line reports that parts of one job run on their own."""
     path = file_of(tmp_path, "a.psv", NAMED_JOBS)
     ids = ["9", "17_1", "17_2", "20+0", "20+1", "21", "22"]
     result = run(Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=9)))
@@ -254,7 +254,7 @@ def states_log(folder: Path, *rows: str) -> Path:
 
 
 def ends_of(path: Path, **options: str) -> tuple[dict[str, float | str], list[str]]:
-    """Return when each job started, or how it ended without a start, and what was said."""
+    """Return when each job started, or how it ended without a start, and the messages."""
     result = run(Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=9, **options)))
     trace = result.trace
     words = [TaskState(state).name.lower() for state in trace.final_state.tolist()]

@@ -140,7 +140,7 @@ def test_grids_are_as_even_as_divisors_allow():
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_messages_of_patterns(pattern: str):
-    """Nobody sends to itself or twice to another; in a grid of 3 x 4 there are 17 neighbours both ways."""
+    """No part sends to itself or twice to another; in a grid of 3 x 4 there are 17 neighbors both ways."""
     source, target = messages_of(pattern, 12)
     assert (source != target).all()
     assert len({*zip(source.tolist(), target.tolist(), strict=True)}) == len(source)

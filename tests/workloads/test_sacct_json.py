@@ -127,7 +127,7 @@ def test_json_that_is_no_sacct(tmp_path: Path, content: str):
     "bad", [3, None, [], {"job_id": "x"}, {"job_id": 5, "time": {"submission": -4}}, {"tres": {"allocated": 5}}]
 )
 def test_entries_that_are_no_jobs_are_left_out(tmp_path: Path, bad: object):
-    """They are counted with what is no job of the format."""
+    """They are counted with what is not a job of the format."""
     path = tmp_path / "a.json"
     path.write_text(as_json([*jobs(), bad]))
     table = read_sacct(path)

@@ -157,7 +157,7 @@ def test_what_a_job_of_slurm_takes(tmp_path, row, width, anywhere, need):
 
 
 def test_what_was_given_comes_before_what_was_asked_for(tmp_path):
-    """Two nodes gave 6 cores to a job that had asked for 2; another was given nothing that the log tells."""
+    """Two nodes gave 6 cores to a job that had asked for 2; another was given nothing that the log records."""
     head = HEAD.replace("AllocTRES", "AllocTRES|ReqTRES")
     rows = ["1|0|60|2|2||1G|cpu=6|cpu=2|batch|u|COMPLETED", "2|0|60|2|2||1G||cpu=2|batch|u|COMPLETED"]
     (tmp_path / "log.sacct").write_text("\n".join([head, *rows]) + "\n")
@@ -314,7 +314,7 @@ def test_a_log_without_jobs_that_take_cores(tmp_path, name, partitions):
 
 
 def test_a_job_that_no_neighbours_hold_is_left_out(tmp_path):
-    """Nodes n0, n1 and n3: three of them are never neighbours; another partition takes the job if it may."""
+    """Nodes n0, n1 and n3: three of them are never neighbors; another partition takes the job if it may."""
     log = sacct(tmp_path, "3|3|||batch", "2|2|||batch", "3|3|||batch,all", "3||||batch")
     text = '[[partition]]\nname = "batch"\nnodes = ["n[0-1,3]"]\n[[partition]]\nname = "all"\nnodes = ["n[1-3]"]\n'
     options = TraceOptions(partitions=table(tmp_path, text), allocation="cores")
@@ -328,7 +328,7 @@ def test_a_job_that_no_neighbours_hold_is_left_out(tmp_path):
 
 
 def test_most_nodes_are_neighbours_too(tmp_path):
-    """Three cores anywhere on at most two neighbours of 2, 1, 1 and 2 cores."""
+    """Three cores anywhere on at most two neighbors of 2, 1, 1 and 2 cores."""
     hosts = tuple(Host(f"n{k}", (PState(1e9, 1, 1, 2),), cores=cores) for k, cores in enumerate((2, 1, 1, 2)))
     platform = Platform(hosts, (Cluster("all", (0, 1, 2, 3)),))
     text = '[[partition]]\nname = "a"\nnodes = ["n*"]\nmax_nodes = 2\n'
@@ -428,7 +428,7 @@ def test_wrong_tables_are_refused(tmp_path, text, words):
 
 
 def test_the_example_is_what_its_program_prints():
-    """The log of examples/ is made, and anybody can make it anew."""
+    """The log of examples/ is made, and anybody can make it again."""
     import subprocess
     import sys
 

@@ -70,7 +70,7 @@ def test_a_log_by_hand(tmp_path: Path):
 
 @pytest.mark.parametrize("size", ["\u00b2", "1\u00b2", "-4", "1e3", "9" * 400, "many", ""])
 def test_a_header_without_a_number_of_nodes(tmp_path: Path, size: str):
-    """What is no number of 64 bits tells nothing."""
+    """Text that is not a number of 64 bits counts as unknown."""
     assert read_swf(log(tmp_path, LOG.replace("128", size))).size_of_machine("MaxProcs") is None
 
 
@@ -186,7 +186,7 @@ def test_logs_of_the_archive(name: str, jobs: int, widest: int):
 
 
 def test_preceding_jobs_and_think_times(tmp_path):
-    """Fields 17 and 18: who follows whom, and how long after its end; others are nobody's business."""
+    """Fields 17 and 18: which job follows which, and how long after its end; other values have no effect."""
     rows = [
         "1 0 -1 10 1 -1 -1 1 10 -1 1 -1 -1 -1 -1 -1 -1 -1",
         "2 1 -1 10 1 -1 -1 1 10 -1 1 -1 -1 -1 -1 -1  1 30",

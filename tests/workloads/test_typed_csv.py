@@ -158,7 +158,7 @@ def test_existing_files_are_kept(tmp_path: Path):
         ("classes.csv", "0,20,0.6", "5,20,0.6", r"classes.csv, line 3: utility_class is '5'; "),
         ("classes.csv", "1,0,1", "1,1,1", r"classes.csv, lines 6 to 8: start times \[1.0, 2.0, 4"),
         ("classes.csv", "1,4,0", "1,1,0", r"classes.csv, lines 6 to 8: start times \[0.0, 2.0, 1"),
-        ("classes.csv", "2,1,1,linear", "2,1,1,lines", r"line 8: kind is .*allowed is one of"),
+        ("classes.csv", "2,1,1,linear", "2,1,1,lines", r"line 8: kind is .*allowed: one of"),
         ("tasks.csv", "3,0,sort", "7,0,sort", r"tasks.csv, line 4: id is '7'; line 3 has the same"),
         ("tasks.csv", "3,0,sort", "3,-1,sort", r"tasks.csv, line 4: submit_time_s is '-1'"),
         ("tasks.csv", "3,0,sort", "3,0,sorts", r"tasks.csv, line 4: task_type is 'sorts'; .*Did you mean 'sort'"),
@@ -185,7 +185,7 @@ def test_bad_lines_are_named(tmp_path: Path, file: str, old: str, new: str, mess
         (KEYS + "wave_amplitude = [0.1, 0.2]\n", "wave_amplitude has no effect beside tasks_csv"),
         (KEYS + "n_classes = 3\n", "n_classes has no effect beside classes_csv"),
         (KEYS + 'measurements_csv = "m.csv"\n', "apc_csv has no effect beside measurements_csv"),
-        (KEYS + "day = 3\n", r"day is no known key. Did you mean 'days'\? docs/utility_work"),
+        (KEYS + "day = 3\n", r"day is not a known key. Did you mean 'days'\? docs/utility_work"),
         ("seed = -1\n", r"measured.toml: seed is -1; it should be greater than or equal to 0"),
         ("wave_amplitude = [0.9, 0.2]\n", r"wave_amplitude is \[0.9, 0.2\]; the first, 0.9, must"),
         ("task_types = 3\n", "measured.toml: special_task_types are 17 in all"),
@@ -200,7 +200,7 @@ def test_bad_keys_are_named(tmp_path: Path, toml: str, message: str):
 
 @pytest.mark.systems("utility")
 def test_kinds_of_generators(tmp_path: Path):
-    """A misspelt kind is guessed; a bag has no system; a system is no bag."""
+    """A misspelt kind is guessed; a bag has no system; a system is not a bag."""
     path = tmp_path / "w.toml"
     path.write_text('kind = "utilty"\n')
     with pytest.raises(InputError, match=r"w\.toml.*'utilty'.*'utility'"):
@@ -256,7 +256,7 @@ def test_bad_measurements_are_named(tmp_path: Path, old: str, new: str, message:
 
 
 def test_unknown_machines_of_measurements_are_refused(tmp_path: Path):
-    """A count for a machine that nobody measured."""
+    """A count for a machine that was not measured."""
     (tmp_path / "m.csv").write_text(MEASURED)
     with pytest.raises(InputError, match=r"'nev'.*'new'"):
         read_measurements(tmp_path / "m.csv", {"nev": 1})

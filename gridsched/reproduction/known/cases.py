@@ -26,12 +26,12 @@ AGREES, MISSES, SKIPPED = "agrees", "misses", "skipped"
 
 @dataclass(frozen=True)
 class Input:
-    """A file of others, which is no part of gridsched.
+    """A file of others, which is not a part of gridsched.
 
     Attributes
     ----------
     file : str
-        Its name; it lies in the folder of inputs, or in a folder of that.
+        Its name; it is in the folder of inputs, or in a folder of that.
     source : str
         Where it is to be had, in words.
     """
@@ -40,7 +40,7 @@ class Input:
     source: str
 
     def find(self, folder: Path | None) -> Path | None:
-        """Return where it lies in a folder, or in a folder of that; None if it does not."""
+        """Return its path in a folder, or in a folder of that; None if it is not there."""
         if folder is None:
             return None
         places = (folder, *sorted(each for each in folder.iterdir() if each.is_dir()))
@@ -144,7 +144,7 @@ class Outcome:
 
     @property
     def is_open(self) -> bool:
-        """Whether it misses, and nobody knows why."""
+        """Whether it misses, without a known reason."""
         return self.verdict == MISSES and not self.row.why
 
     def record(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class LogRun:
         return shlex.join(words)
 
     def result(self, path: Path) -> RunResult:
-        """Run it on the log that lies at a path; the last results are kept."""
+        """Run it on the log at a path; the last results are kept."""
         return _result(self, path)
 
     def case(

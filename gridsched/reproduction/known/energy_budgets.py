@@ -220,7 +220,7 @@ def _input(log: str) -> Input:
 
 
 #: Policies of table II by their names there, and what it prints of nodes that are off beside nodes that idle [%]:
-#: mean bounded slowdown, utilisation, energy.
+#: mean bounded slowdown, utilization, energy.
 POLICIES: Mapping[str, tuple[Mapping[str, str], tuple[str, str, str]]] = {
     "PC": ({"energy_reservation": "none"}, ("+0.16", "-0.05", "-4.74")),
     "reducePC": ({"energy_reservation": "head", "overtaking": "power"}, ("+0.88", "+4.95", "-1.78")),
@@ -262,7 +262,7 @@ def _table_2(policy: str) -> Case:
 
 _OPEN = (
     "which job overtakes at the window's begin decides, and with it details that the paper leaves open: a plain loop "
-    "of the last program's rules, neighbours included, gives -1.8 % in the budget's days and -1.6 % in the week; with "
+    "of the last program's rules, neighbors included, gives -1.8 % in the budget's days and -1.6 % in the week; with "
     "the sign of what is saved until the head's start mended +1.3 and -0.6 %; looking at energy every 300 s +1.8 and "
     "+0.2 %; with jobs by their ids -1.1 and -0.6 %"
 )
@@ -271,7 +271,7 @@ _TEN = (
     "eight others, of 60 to 90 %, between -16 and +13 %; the median of the ten is +1.7 %"
 )
 _NEIGHBOURS = (
-    "jobs of the study take neighbouring nodes at the end of the free row that grew last, ours those of least number: "
+    "jobs of the study take neighboring nodes at the end of the free row that grew last, ours those of least number: "
     "a plain loop that chooses them as its programs do has the printed longest slowdown and number of jobs that end "
     "within the week, to the digit, in both weeks"
 )

@@ -192,7 +192,7 @@ class Queue:
     classes: bool = False
 
     def expected(self, load: float) -> dict[str, float]:
-        """Return what theory says at a load: waiting times [s] and power [W]."""
+        """Return the results of theory at a load: waiting times [s] and power [W]."""
         return self.theory(load * self.servers / MEAN_SERVICE_S, self.second_moment)
 
     def scenario(self, load: float, tasks: int, replicate: int, driver: str) -> Scenario:

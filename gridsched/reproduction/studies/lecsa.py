@@ -394,7 +394,7 @@ EXPLANATIONS = [
             "At 0 % LECSA uses the 30 hosts of 9,000 flop/s and 0.094 flop/J, so that it needs 720e6 / 0.094 J = "
             "7.66 GJ whatever is drawn, and the others 20.9 to 22.4 GJ. The paper's +118 % (720 tasks) and +121 % "
             "(144) would need opponents of 16.7 and 16.9 GJ, or a LECSA that also uses less efficient hosts; the "
-            "text does not tell which."
+            "text does not name them."
         ),
         (
             (
@@ -422,7 +422,7 @@ EXPLANATIONS = [
         (
             "Every task has a host of its own, so heterogeneity hardly matters in our runs (+97 to +101 %); the "
             "paper's figures fall from +183 to +84 % and rise again although only sizes change. The second best is "
-            "whoever hits efficient hosts by chance, for WQ the first 29 by id: single replicates lie between +62 "
+            "the one that hits efficient hosts by chance, for WQ the first 29 by id: single replicates lie between +62 "
             "and +134 %. The paper reports no replicates; with one draw of the hosts a row such rows would scatter "
             "like that."
         ),

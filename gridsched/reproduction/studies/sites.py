@@ -261,7 +261,7 @@ EXPLANATIONS = [
         ("lecsa-3", "lecsa-4"),
         (
             "LECSA packs the tasks onto few hosts: its run lasts 266 h, where following sites takes 51, and it "
-            "goes by the grams of the hour in which it decides, not of those in which the tasks run. Grams of busy "
+            "uses the grams of the hour in which it decides, not of those in which the tasks run. Grams of busy "
             "hosts are 28.3 kg beside 23.2."
         ),
         ("scheduler in ('LECSA, carbon', 'Wait at sites(max_delay_s=0.0)') and replicate == 0",),

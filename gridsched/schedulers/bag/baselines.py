@@ -160,7 +160,7 @@ class WorkQueue(Scheduler):
             return []
         waiting = state.next_waiting(len(cores) + 1)
         if len(waiting) > len(cores) and self.plans_:
-            return [Plan(state.mappable, None)]  # and nobody is asked until these have started
+            return [Plan(state.mappable, None)]  # and no one is asked until these have started
         return list(map(Assign, waiting, cores))
 
     def _first_feasible(self, state: State) -> Iterator[Assign]:
@@ -294,7 +294,7 @@ class WQR(WorkQueue):
     def _copy_oldest(self, state: State, started: dict[int, list[int]], cores: list[int]) -> Iterator[Assign]:
         """Yield copies; only the tasks at the top of the heap are looked at.
 
-        What the heap says of a task may be out of date, but only too small: copies are added,
+        The heap's numbers of a task may be out of date, but only too small: copies are added,
         starts move on while files or messages are under way, and a task that is done goes away.
         """
         places = {task: [(host, state.now) for host in hosts] for task, hosts in started.items()}

@@ -1,4 +1,4 @@
-"""The batch heuristics: all waiting tasks are mapped together, anew at every event."""
+"""The batch heuristics: all waiting tasks are mapped together, again at every event."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mapping = tuple[Integers, Integers]
 class BatchScheduler(Scheduler):
     """Base of policies that map all waiting tasks together at a mapping event.
 
-    A subclass says how in `_map`. With `reschedule` the mapping is a plan, made anew at every
+    A subclass chooses in `_map`. With `reschedule` the mapping is a plan, made again at every
     event; without it a task, once mapped, stays in its host's queue.
     """
 

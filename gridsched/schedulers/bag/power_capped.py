@@ -33,8 +33,8 @@ class PowerCappedMCT(Scheduler):
     has several. The option with the smallest completion time ``r_h + t_h(k)`` is taken; of equal
     ones that with the smallest ``P_h(k) - p_h``, then the lowest host id, then the lowest P-state.
     If the host is free the task starts, and `remaining` becomes less. Otherwise the task waits,
-    `r_h` becomes later for the tasks behind it, and all is decided anew at the next event. Nothing
-    stands in a fixed queue, because nobody knows what will be drawn when its turn comes. A task
+    `r_h` becomes later for the tasks behind it, and all is decided again at the next event. Nothing
+    is in a fixed queue, because the power at a task's later turn is unknown. A task
     without an option waits, too.
 
     Without a cap, where hosts have one P-state, this is `MCT` but for ties.

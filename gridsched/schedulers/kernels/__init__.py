@@ -41,7 +41,7 @@ class Kernels:
 _OWN = Kernels(_HERE)
 kernel, inner, interpreted_at_first = _OWN.kernel, _OWN.inner, _OWN.interpreted_at_first
 
-#: Module whose import says that a group of kernels will be used -> what calls these.
+#: Module whose import means that a group of kernels will be used -> what calls these.
 _CALLED_ONCE: dict[str, Callable[[], None]] = {}
 _CORE = tuple(
     f"gridsched.schedulers.kernels.{name}"
@@ -59,7 +59,7 @@ def called_once(call: Callable[[], None]) -> Callable[[], None]:
 def warm_up() -> None:
     """Call the kernels of what has been imported once, so that later calls find them compiled.
 
-    Kernels of schedulers that nobody has asked for are neither compiled nor loaded. Without a cache
+    Kernels of schedulers that are not used are neither compiled nor loaded. Without a cache
     it would take half a minute in each process: those then compile what they use.
     """
     for name in list(_CALLED_ONCE):
@@ -69,7 +69,7 @@ def warm_up() -> None:
 
 
 def groups() -> tuple[str, ...]:
-    """Return the modules whose import says that a group of kernels will be used, slowest first."""
+    """Return the modules whose import means that a group of kernels will be used, slowest first."""
     return (*(name for plugin in all_plugins() for name in plugin.kernels), *_CORE)
 
 

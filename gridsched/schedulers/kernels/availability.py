@@ -171,7 +171,7 @@ def fill(hosts: Integers, left: Integers, need: Integers, anywhere: bool, width:
 def fill_neighbours(
     hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, out: Integers, first: int
 ) -> int:
-    """As `fill`, on the first neighbours that all have room and are enough together."""
+    """As `fill`, on the first neighbors that all have room and are enough together."""
     at, missing, last = first, width, -2
     for host in hosts:
         if host != last + 1:
@@ -388,7 +388,7 @@ def sum_up(profile: Stays) -> None:
 
 @inner
 def take_now(profile: Stays, need: Integers, first: int, end: int) -> None:
-    """Take parts of the hosts in a stretch of the profile's pool from now on, and count cores anew."""
+    """Take parts of the hosts in a stretch of the profile's pool from now on, and count cores again."""
     left, exactly, pool = profile.left, profile.exactly, profile.pool
     for k in range(first, end):
         exactly[max(left[pool[0, k], 0], 0)] -= 1

@@ -71,7 +71,7 @@ class Starts(NamedTuple):
     places : ndarray of int64, shape (2, any)
         Hosts and the parts on each, one job after the other.
     expected_s : ndarray of float64
-        When each job of the queue is expected to start [s]; nan where nobody knows. As long.
+        When each job of the queue is expected to start [s]; nan if this is unknown. As long.
     """
 
     job: Integers
@@ -99,7 +99,7 @@ def parts_that_fit(left: Integers, host: int, need: Integers, anywhere: bool, mo
 def lay_by_best_fit(machine: Machine, job: int, left: Integers, usable: Booleans, out: Integers, at: int) -> int:
     """Find places for a job on hosts that are usable; return where they end, or -1.
 
-    Of hosts of the lowest weight the stretch of neighbours is taken that has room for all and the
+    Of hosts of the lowest weight the stretch of neighbors is taken that has room for all and the
     fewest cores that the job could take; else the one with the most, and then another. A stretch is
     filled from its begin.
     """

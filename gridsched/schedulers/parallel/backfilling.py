@@ -40,7 +40,7 @@ class ParallelQueue(Scheduler):
     """Base of policies that start jobs of one queue, on one cluster of equal nodes or on nodes that they share.
 
     In order of the queue each job gets the earliest place that those before leave it; it starts if
-    that is now. A subclass says which of the others have theirs reserved. A user's own may have an
+    that is now. A subclass chooses which of the others have theirs reserved. A user's own may have an
     order or a predictor of its own, which `queue_order` and `predictor` return.
 
     Parameters
@@ -221,7 +221,7 @@ class FCFS(ParallelQueue):
     depth : int, optional
         Only so many jobs of the queue are looked at, the first ones in its order.
     estimate : str
-        What is taken for the run times of jobs where the order goes by them, ``"requested"`` or
+        The run times of jobs in orders that depend on them, ``"requested"`` or
         ``"last_two_of_user"``; see `gridsched.schedulers.parallel.predictors`.
 
     Notes
@@ -337,8 +337,8 @@ class EasyBackfilling(Backfilling):
 
     With permanent reservations tasks are visited by arrival, in P-state 0: one that can start
     now starts, on the cluster that `cluster_choice` selects; else, if there is no reservation in the
-    whole system, it gets one at the earliest start; else it waits. Nobody
-    moves a reservation. A place that begins after the energy budget's period, or needs more
+    whole system, it gets one at the earliest start; else it waits. A reservation is never
+    moved. A place that begins after the energy budget's period, or needs more
     energy inside it than remains, is none (algorithms C4).
 
     References
@@ -363,7 +363,7 @@ class ConservativeBackfilling(Backfilling):
     Parameters
     ----------
     reservations : {"recomputed", "permanent"}
-        ``recomputed``: reservations are made anew at every event, in order of the queue: each job
+        ``recomputed``: reservations are made again at every event, in order of the queue: each job
         gets the earliest start in the profile of estimates that the running jobs and the
         reservations before its own leave. ``permanent``: conservative backfilling of paper 001, on
         any clusters, see below.
@@ -372,7 +372,7 @@ class ConservativeBackfilling(Backfilling):
         if it started now is dropped.
     cluster_choice : {"earliest_finish", "first"}
         With permanent reservations: of the clusters on which a task can start equally early the
-        one where it finishes first, then the lowest id; or the lowest id, as paper 001 says of
+        one where it finishes first, then the lowest id; or the lowest id, as paper 001 states for
         heuristics "designed for homogeneous clusters" (section 3.4.3).
     order : str
     depth : int, optional
@@ -386,12 +386,12 @@ class ConservativeBackfilling(Backfilling):
     -----
     As long as every job lasts as long as estimated this gives each job, once and for all, the
     earliest start at its arrival (algorithms I, conservative). When a job ends early all
-    reservations are made anew in order of the queue. Most move to earlier times; one may move to a
+    reservations are made again in order of the queue. Most move to earlier times; one may move to a
     later time, because a job before it in the queue took the place: "no start moves later", which
     algorithms I adds, does not follow from that order and is not held.
 
     With permanent reservations each task, by arrival and in P-state 0, gets the earliest start
-    over the clusters (of several the one that `cluster_choice` says), and nobody moves it. A
+    over the clusters (of several the one that `cluster_choice` selects), and it is never moved. A
     place that begins after the energy budget's period, or needs more energy inside it than
     remains, is none (algorithms C4).
 

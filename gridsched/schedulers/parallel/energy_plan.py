@@ -43,8 +43,8 @@ class EnergyPlan:
     """Nodes in use and energy saved from now on, as running jobs and reservations have it.
 
     What is saved grows in the window by what becomes available, and shrinks by what all nodes draw. A reservation fits
-    where nodes are free while it runs, and where, with it, at no later time less than nothing is saved: whoever has
-    reserved energy before still finds it.
+    where nodes are free while it runs, and where, with it, at no later time less than nothing is saved:
+    earlier reservations of energy still find theirs.
 
     Parameters
     ----------

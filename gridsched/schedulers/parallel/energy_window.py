@@ -31,7 +31,7 @@ class EasyEnergyBudget(Scheduler):
     energy_reservation : {"head", "all", "none"}
         ``head``: the head of the queue may take energy that was saved, and reserves what it needs; jobs that
         overtake it may take neither its nodes nor its energy (energyBud). ``all``: every waiting job, in order, has
-        nodes and energy reserved for its earliest start. ``none``: nobody may take what was saved; the budget is a
+        nodes and energy reserved for its earliest start. ``none``: no job may take what was saved; the budget is a
         cap on power at its mean rate (PC).
     overtaking : {"energy", "saved", "power"}
         What jobs that overtake a head with reserved energy are held to: ``energy``, what becomes available until
@@ -43,7 +43,7 @@ class EasyEnergyBudget(Scheduler):
     monitored_s : float
         How often the energy that was really drawn is looked at in the window [s].
     contiguous : bool
-        Whether a job takes neighbouring nodes; with ``all``, which reserves numbers of nodes, it takes them where
+        Whether a job takes neighboring nodes; with ``all``, which reserves numbers of nodes, it takes them where
         there are such.
     switches_off : bool
         Whether nodes that idle are off in the window; a job whose nodes are off waits for them to boot.
@@ -63,7 +63,7 @@ class EasyEnergyBudget(Scheduler):
 
     With ``all`` what is saved is planned from now to the window's end (`EnergyPlan`): a job starts where nodes are free
     and where at no later time less than nothing is saved, be that above or below P. Between two looks the scheduler's
-    own watts count. All are planned anew, in order, at each event.
+    own watts count. All are planned again, in order, at each event.
 
     References
     ----------
@@ -168,7 +168,7 @@ class EasyEnergyBudget(Scheduler):
         return begin_s < self.end_s and begin_s + run_s >= self.begin_s
 
     def _free_j(self) -> float:
-        """Return what was saved and nobody has reserved [J]."""
+        """Return what was saved and is not reserved [J]."""
         since = self.looked_s_ if self.looked_s_ == self.looked_s_ else self.begin_s
         reserved = (watts * self._overlap_s(max(begin, since), end) for watts, begin, end in self.above_.values())
         return self.saved_j_ - sum(reserved)
@@ -184,7 +184,7 @@ class EasyEnergyBudget(Scheduler):
             return
         consumed_j = state.consumed_j()
         if math.isnan(consumed_j):
-            raise InputError(f"{self!r} looks at the energy that was drawn, and the hosts have no power.")
+            raise InputError(f"{self!r} uses the energy of the hosts, and they have no power.")
         if not is_first:
             self.saved_j_ += self.cap_w_ * (now - self.looked_s_) - (consumed_j - self.consumed_j_)
         self.looked_s_, self.consumed_j_ = now, consumed_j
@@ -410,7 +410,7 @@ class EasyEnergyBudget(Scheduler):
 
 
 def _rows_of(ids: Integers, width: int) -> Integers:
-    """Return where in ascending ids rows of neighbours of a width begin."""
+    """Return where in ascending ids rows of neighbors of a width begin."""
     if len(ids) < width:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(ids[width - 1 :] - ids[: len(ids) - width + 1] == width - 1)

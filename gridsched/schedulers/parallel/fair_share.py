@@ -18,7 +18,7 @@ SLASH = "/"
 
 
 def attribute_of(state: State, name: str, owner: str) -> Attribute:
-    """Return what the log tells of the jobs so far; `InputError` where it tells nothing."""
+    """Return the log's data of the jobs so far; `InputError` if it has none."""
     attribute = state.tasks.attributes.get(name)
     if attribute is None:
         raise InputError(f"{owner} uses the {name} of each job, and {state.tasks.name} has none.")
@@ -181,7 +181,7 @@ class FairShare:
         Of users by name, or of one in one account as ``account/user``; ``/user`` is under the root.
     account_shares : mapping of str to int
     charges_ends : bool
-        Whether users are charged for all that their jobs have, else when priorities are computed anew, for jobs
+        Whether users are charged for all that their jobs have, else when priorities are computed again, for jobs
         that run then.
     """
 
@@ -198,14 +198,14 @@ class FairShare:
         self._charges_ends = charges_ends
         self._half_life_s, self._dampening, self._is_tree = half_life_s, dampening, is_tree
         self._by_account, self._shares, self._account_shares = by_account, shares, account_shares
-        #: places of users in accounts; the first is that of jobs of which no user is told
+        #: places of users in accounts; the first is that of jobs without a known user
         self._places: dict[tuple[str, str], int] = {("", ""): 0}
         #: of each user, and the nodes (or cores) that each has now
         self._usage: Floats = np.zeros(1)
         self._nodes: Floats = np.zeros(1)
         #: jobs that run, where they are charged later: since when that is due [s], and their nodes (or cores)
         self._held: dict[int, tuple[float, float]] = {}
-        #: usage that factors go by
+        #: the usage that the factors follow
         self._settled: Floats = np.zeros(1)
         #: place of the user of each task
         self.user = np.zeros(0, dtype=np.int64)
@@ -230,7 +230,7 @@ class FairShare:
         owner : str
             Which parameter asks for users, for messages.
         computed_s : float
-            When priorities were computed anew for the last time, maybe now [s]; jobs that ran then have been charged
+            When priorities were computed again for the last time, maybe now [s]; jobs that ran then have been charged
             until then.
         """
         users = attribute_of(state, "user", owner)
@@ -263,7 +263,7 @@ class FairShare:
         self._nodes = np.bincount(self.user[running["task"]], running["width"], n_users).astype(np.float64)
 
     def _charge_held(self, running: set[int], computed_s: float, now: float, n_users: int) -> Floats:
-        """Return what users are charged for jobs that ran when priorities were computed anew."""
+        """Return what users are charged for jobs that ran when priorities were computed again."""
         charged = np.zeros(n_users)
         for task, (since_s, width) in self._held.items():
             if since_s < computed_s and (computed_s < now or task in running):
@@ -279,16 +279,16 @@ class FairShare:
             self._held |= {task: (self._last_s, float(each)) for task, each in zip(tasks.tolist(), width, strict=True)}
 
     def settle(self) -> None:
-        """Let factors go by the usage until now."""
+        """Let factors follow the usage until now."""
         self._settled = self._usage
 
     def _usage_of(self, place: int) -> float:
         return float(self._settled[place]) if place < len(self._settled) else 0.0
 
     def factors(self) -> Floats:
-        """Return the factor of each user by place, first of jobs of which none is told.
+        """Return the factor of each user by place, first of jobs without a known user.
 
-        They go by the usage when it was last settled.
+        They follow the usage when it was last settled.
         """
         if not self._by_account and not self._is_tree:
             everyone = sum(self._shares.get(name, 1) for name in {*self._known, *self._shares})

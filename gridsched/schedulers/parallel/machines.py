@@ -196,7 +196,7 @@ class EachNode(CountedNodes):
     def hosts_of(self, queue: Integers) -> Integers | None:
         """Return the nodes that each job asks for, one where its cores may lie anywhere; None where these are its size.
 
-        A job that says nothing of nodes asks Slurm for one at least.
+        A job that does not request nodes asks Slurm for one at least.
         """
         if not self._shares:
             return None

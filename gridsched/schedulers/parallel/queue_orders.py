@@ -186,28 +186,28 @@ class MultifactorPriority(QueueOrder):
         ``SMALL_RELATIVE_TO_TIME``, ``FAIR_TREE`` or ``NO_FAIR_TREE``, separated by commas;
         ``ACCRUE_ALWAYS`` holds anyway.
     PriorityCalcPeriod : str or int
-        Priorities of jobs that wait are computed anew this often, else once when they are submitted;
+        Priorities of jobs that wait are computed again this often, else once when they are submitted;
         0: whenever the queue is looked at.
     first_calc_s : float
         When, on the clock of the run [s], one of these periods ends; the others follow.
     charges_ends : bool
         Whether users are charged for all that their jobs have. Slurm does so where ``AccountingStorageEnforce`` has
-        ``limits`` (``safe`` and ``all`` do); else it charges jobs that run when priorities are computed anew, and
+        ``limits`` (``safe`` and ``all`` do); else it charges jobs that run when priorities are computed again, and
         nothing for what a job has after that. Needs `PriorityCalcPeriod`.
     MaxNodeCount : int
         Number of nodes that the size is compared with, where it is set: Slurm 22.05 counts those that may come.
     shares : dict of str to int
-        Shares of users, 1 where nothing is said; those of users who submit nothing count, too. With
+        Shares of users, 1 if not given; those of users who submit nothing count, too. With
         accounts also of one in one account, as ``account/user``; ``/root`` is right under the root.
     by_account : bool
         Whether users share in the accounts of their jobs, else all alike.
     account_shares : dict of str to int
-        Shares of accounts, 1 where nothing is said.
+        Shares of accounts, 1 if not given.
     partitions : dict of str to int
-        ``PriorityJobFactor`` of partitions, 0 where nothing is said; by default the priorities of
+        ``PriorityJobFactor`` of partitions, 0 if not given; by default the priorities of
         the table of partitions, where jobs share nodes.
     qos : dict of str to int
-        ``Priority`` of qualities of service, 0 where nothing is said.
+        ``Priority`` of qualities of service, 0 if not given.
 
     Notes
     -----
@@ -218,7 +218,7 @@ class MultifactorPriority(QueueOrder):
         waiting time over `PriorityMaxAge`, at most 1;
     size
         (n / N + c / C) / 2 with c of the C cores of the machine (of whole nodes both are the same),
-        or what that leaves of 1 where small jobs are favoured. With ``SMALL_RELATIVE_TO_TIME``
+        or what that leaves of 1 where small jobs are favored. With ``SMALL_RELATIVE_TO_TIME``
         max(n C / N, c) / C over the minutes of the time limit;
     fair share
         2^(-(U / S) / d), the classic algorithm [2]_ (``PriorityFlags=NO_FAIR_TREE``): without
@@ -259,7 +259,7 @@ class MultifactorPriority(QueueOrder):
     qos: dict[str, int] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """Check the parameters; nobody has used anything.
+        """Check the parameters; no user has used anything yet.
 
         Raises
         ------
@@ -306,7 +306,7 @@ class MultifactorPriority(QueueOrder):
 
     @property
     def weighs_partitions(self) -> bool:  # type: ignore[override]
-        """Whether the table of partitions says the partition factor."""
+        """Whether the table of partitions contains the partition factor."""
         return bool(self.PriorityWeightPartition) and not self.partitions
 
     def observe(self, state: State) -> None:
@@ -324,14 +324,14 @@ class MultifactorPriority(QueueOrder):
             self.fair_share_.started(tasks, width)
 
     def next_calc_s(self, now: float) -> float:
-        """When priorities are computed anew after a time [s]; infinite where that is no event."""
+        """When priorities are computed again after a time [s]; infinite where that is not an event."""
         if not self.calc_period_s_:
             return math.inf
         passed = math.floor((now - self.first_calc_s) / self.calc_period_s_) + 1
         return self.first_calc_s + passed * self.calc_period_s_
 
     def _is_due(self, now: float) -> bool:
-        """Whether priorities are to be computed anew."""
+        """Whether priorities are to be computed again."""
         return math.isfinite(self.computed_s_) and now >= self.next_calc_s(self.computed_s_)
 
     def keys(self, jobs: QueuedJobs) -> Floats:

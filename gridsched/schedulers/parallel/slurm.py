@@ -45,13 +45,13 @@ class Slurm(ParallelQueue):
     Parameters
     ----------
     order : str, optional
-        ``"multifactor(...)"`` with what goes before the configuration; or another order of
-        `gridsched.schedulers.parallel.queue_orders`. By default what the platform's ``slurm.conf``
-        says (`gridsched.model.platform.Platform.queue_settings`); without one all jobs have one
+        ``"multifactor(...)"`` with what takes precedence over the configuration; or another order of
+        `gridsched.schedulers.parallel.queue_orders`. By default the order of the platform's ``slurm.conf``
+        (`gridsched.model.platform.Platform.queue_settings`); without one all jobs have one
         priority, and the order is that of submission.
     bf_interval : int, optional
         Time between the begins of two passes of backfilling [s]. This and what follows is by
-        default what ``SchedulerParameters`` of the configuration says, else Slurm's default.
+        default the value in ``SchedulerParameters`` of the configuration, else Slurm's default.
     bf_max_job_test : int, optional
         So many jobs are looked at in a pass.
     bf_max_job_user : int, optional
@@ -87,10 +87,10 @@ class Slurm(ParallelQueue):
     of ``PriorityTier`` and then of priority, and starts what fits; a job that does not fit holds up
     all that follow on the nodes of its partition. Backfilling takes place at multiples of
     `bf_interval` on the clock of the run, where something happened since it last did, or priorities
-    were computed anew. In order of the queue each job starts if its nodes are promised to none before
+    were computed again. In order of the queue each job starts if its nodes are promised to none before
     it for as long as its limit, or else has nodes promised from the time on at which it is expected to
     start. Nodes are promised whole. Neither looks at anything but time limits; passes take no time,
-    so ``bf_continue`` has no effect. Of nodes that serve, stretches of neighbours that just
+    so ``bf_continue`` has no effect. Of nodes that serve, stretches of neighbors that just
     suffice are taken, those of low weight first.
 
     Slurm computes the priorities of waiting jobs every ``PriorityCalcPeriod`` (5 min) and when they
@@ -106,7 +106,7 @@ class Slurm(ParallelQueue):
     traits: ClassVar[Traits] = ParallelQueue.traits
     _id = "slurm"
     n_reserved = ALL
-    depth = None  # bf_max_job_test says it
+    depth = None  # bf_max_job_test specifies it
     estimate = "requested"
 
     def __init__(
@@ -174,7 +174,7 @@ class Slurm(ParallelQueue):
         self.next_backfill_s_ = self.next_full_look_s_ = -math.inf
         #: when the main scheduler looks next [s]; infinite where nothing has happened since it did
         self.main_s_ = math.inf
-        #: when priorities are computed anew [s]
+        #: when priorities are computed again [s]
         self.recalculated_s_ = math.inf
         self.expected_start_s_: dict[int, float] = {}
 

@@ -41,7 +41,7 @@ class JobBook:
         self._restarts = Counter[int]()
         self._queries: dict[str, int] = {}
 
-    # ------------------------------------------------------------------ what it is told
+    # ------------------------------------------------------------------ what it receives
 
     def ended(self, state: State) -> Iterator[Event]:
         """Yield the ends of jobs that run no more; those that wait again are submitted again."""
@@ -103,7 +103,7 @@ class JobBook:
         """Return the tasks that a request names."""
         ids = request.data.get("job_ids")
         if not isinstance(ids, list):
-            raise request.protocol_error("job_ids is no list")
+            raise request.protocol_error("job_ids is not a list")
         return [self._known(request, each) for each in ids]
 
     def _known(self, request: Request, id: object) -> int:
@@ -118,7 +118,7 @@ class JobBook:
         self._started[task] = now
 
     def expected_wait(self, request: Request) -> tuple[int, float]:
-        """Return the task, and how long it will wait [s], that an ``ANSWER`` tells."""
+        """Return the task of an ``ANSWER``, and how long it will wait [s]."""
         reply = request.data.get(_ESTIMATE)
         reply = reply if isinstance(reply, dict) else {}
         id, wait_s = reply.get("job_id"), reply.get("estimated_waiting_time")

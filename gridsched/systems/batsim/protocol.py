@@ -1,6 +1,6 @@
 """Batsim's protocol: messages, and the peer that they are exchanged with.
 
-A scheduler is told what a policy may know: a job's profile lasts as long as its requested time.
+A scheduler receives what a policy may know: a job's profile lasts as long as its requested time.
 """
 
 from __future__ import annotations
@@ -106,25 +106,27 @@ def read_reply(text: bytes, now: float) -> tuple[float, list[Request]]:
     ----------
     text : bytes
     now : float
-        When it was told what happened [s].
+        When the scheduler received the events [s].
 
     Raises
     ------
     ProtocolError
-        If the text is no message of the protocol, or would change the past.
+        If the text is not a message of the protocol, or would change the past.
     """
     try:
         reply = json.loads(text)
     except (ValueError, RecursionError):
-        raise ProtocolError(f"{_shown(text[:200].decode(errors='replace'))} is no JSON") from None
+        raise ProtocolError(f"{_shown(text[:200].decode(errors='replace'))} is not JSON") from None
     if not isinstance(reply, dict) or not isinstance(reply.get("events"), list):
-        raise ProtocolError(f"{_shown(reply)} is no message; an object with 'now' and 'events' is allowed")
+        raise ProtocolError(f"{_shown(reply)} is not a message; an object with 'now' and 'events' is allowed")
     until = _time(reply.get("now"), now, math.inf, "now")
     requests, before = [], now
     for each in reply["events"]:
         data = each.get("data", {}) if isinstance(each, dict) else None
         if not isinstance(data, dict) or not isinstance(each.get("type"), str):
-            raise ProtocolError(f"{_shown(each)} is no event; an object with 'timestamp', 'type' and 'data' is allowed")
+            raise ProtocolError(
+                f"{_shown(each)} is not an event; an object with 'timestamp', 'type' and 'data' is allowed"
+            )
         before = _time(each.get("timestamp"), before, until, f"timestamp of {each['type'][:40]}")
         requests.append(Request(before, each["type"][:40], data))
     return until, requests
@@ -173,7 +175,7 @@ def beginning(system: System, is_on: list[bool]) -> Event:
 
 
 def _resource(number: int, host: Host, is_on: bool) -> dict[str, Any]:
-    """Return a host as Batsim tells of it; the state after the last P-state switches it off."""
+    """Return a host as Batsim describes it; the state after the last P-state switches it off."""
     first = len(host.pstates)
     return {
         "id": number,
@@ -186,7 +188,7 @@ def _resource(number: int, host: Host, is_on: bool) -> dict[str, Any]:
 
 
 def job_description(id: str, submitted: float, width: int, requested_s: float) -> dict[str, Any]:
-    """Return what a scheduler is told of a job.
+    """Return the description of a job that a scheduler receives.
 
     Parameters
     ----------
@@ -234,7 +236,7 @@ def is_heard(address: str) -> bool:
 
 
 class Peer:
-    """A scheduler that answers what it is told.
+    """A scheduler that answers messages.
 
     Parameters
     ----------
@@ -309,8 +311,8 @@ class Peer:
             raise self.simulation_error(error) from None
 
     def simulation_error(self, error: ProtocolError) -> SimulationError:
-        """Return the error about something that it has said."""
-        return SimulationError(f"{self} answers what Batsim's protocol does not know: {error}.")
+        """Return the error about a message of the scheduler."""
+        return SimulationError(f"{self} sends an answer that Batsim's protocol does not know: {error}.")
 
     def _answer(self) -> bytes:
         """Wait for an answer; raise `SimulationError` if none comes."""

@@ -38,7 +38,7 @@ from gridsched.systems.batsim.protocol import (
 #: Column of the waiting times that the scheduler expects [s].
 EXPECTED = "expected_wait_s"
 _ADDRESS = re.compile(r"tcp://[\w.:*\[\]-]+:\d{1,5}|ipc://.+")
-#: So often it may be told something in one instant.
+#: The largest number of messages to it in one instant.
 _MOST_ROUNDS = 10_000
 #: What it may say without an effect here.
 _NO_EFFECT = ("SET_JOB_METADATA", "NOTIFY")
@@ -63,8 +63,8 @@ class Batsim(Scheduler):
 
     Notes
     -----
-    Whatever happens in one instant is told in one message. What it asks for happens at the times
-    that it names, and until the ``now`` of its answer it thinks: what happens meanwhile is told
+    One message contains everything that happens in one instant. What it asks for happens at the times
+    that it names, and until the ``now`` of its answer it thinks: events in between are sent
     then, as Batsim does.
 
     References
@@ -135,7 +135,7 @@ class Batsim(Scheduler):
         self.peer_: Peer | None = None
 
     def awaited(self) -> str:
-        """Return in words for whom a run would wait, and how long; empty where nobody keeps it waiting."""
+        """Return in words for which program a run would wait, and how long; empty if it waits for none."""
         if self.start or is_heard(self.address):
             return ""
         return (
@@ -143,8 +143,12 @@ class Batsim(Scheduler):
             f"there. {HOW_TO_START}"
         )
 
+    def answer_limit_s(self) -> float:
+        """Return the parameter `answer_timeout_s`."""
+        return self.answer_timeout_s
+
     def _open(self, state: State) -> Peer:
-        """Reach or start the scheduler; the first it is told is that the simulation begins."""
+        """Reach or start the scheduler; its first message is that the simulation begins."""
         is_on = state.is_on.tolist()
         self.jobs_ = JobBook(self.asks_waiting_time)
         self.hosts_ = HostStates(self.system_, is_on)

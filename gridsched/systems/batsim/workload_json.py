@@ -41,7 +41,7 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
     Returns
     -------
     JobTable
-        In order of submission. Where ids are no whole numbers, all jobs are numbered by their
+        In order of submission. Where ids are not whole numbers, all jobs are numbered by their
         places in the file, and keep their ids as names.
 
     Raises
@@ -52,7 +52,7 @@ def read_batsim(path: str | Path, *, speed: float) -> JobTable:
     Notes
     -----
     Profiles are known by their names in Batsim 5 and before. What they send and store is not
-    simulated, and sequences and unequal amounts of work run as one delay; all of that is told. A job's
+    simulated, and sequences and unequal amounts of work run as one delay; a line reports each of these. A job's
     walltime is the time it asked for. With a platform runs keep the profiles (`read_with_options`).
     """
     return _read(path, speed).without_profiles()
@@ -268,7 +268,7 @@ _READERS |= {old: _READERS[name] for old, name in _OLD_NAMES.items()}
 _READERS |= dict.fromkeys(("parallel_homogeneous_total", "msg_par_hg_tot"), _Profiles.homogeneous_total)
 
 
-#: What is told of jobs that are simulated in part, by what is counted.
+#: The lines about jobs that are simulated in part, by what is counted.
 _REPORTED = {
     "bytes": "what jobs send or store is not simulated",
     "sequence": "a sequence of profiles runs as one delay of its whole length",

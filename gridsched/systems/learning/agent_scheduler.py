@@ -32,10 +32,10 @@ class Question:
     Attributes
     ----------
     options : ndarray of float64, shape (options, columns)
-        What is known of each (`Choice.columns`); 0 where it is not legal.
+        What is known of each (`Choice.columns`); 0 if it is not allowed.
     legal : ndarray of bool, shape (options,)
     otherwise : int
-        The option that is taken in the place of one that is not legal.
+        The option that replaces one that is not allowed.
     """
 
     options: Floats
@@ -87,7 +87,7 @@ class HostChoice(Choice):
     """The host of the next task, in the order of submission; an option is a host.
 
     Of each host: in how many seconds the task would complete there, after all that is queued; how
-    long it would take [s]; its energy [J]. All are estimates. A host is legal if it is on and can
+    long it would take [s]; its energy [J]. All are estimates. A host is allowed if it is on and can
     run the task.
     """
 
@@ -115,7 +115,7 @@ class PStateChoice(Choice):
     """The P-state of the next task, in the order of submission; an option is a P-state.
 
     The task goes to the host where it would complete first in that P-state. Columns are those of
-    `HostChoice`, on that host; a P-state is legal if any host that is on has it. The cores of a host
+    `HostChoice`, on that host; a P-state is allowed if any host that is on has it. The cores of a host
     share one P-state: hosts of several cores have only the one that they start in.
     """
 
@@ -172,7 +172,7 @@ class JobChoice(Choice):
     Of each job: in how many seconds enough nodes will be free for it, if all that runs ends as
     estimated and nothing else starts (0: now); how long it may run [s]; the share of all nodes that
     it takes; how long it has waited [s]. Of none: when the next job ends, 0, the share of nodes
-    that are free, 0. A job is legal if it fits; none is legal unless nothing would happen any more.
+    that are free, 0. A job is allowed if it fits; none is allowed unless nothing would happen any more.
 
     A job starts on the free nodes of the lowest ids, and the next one is asked for, until none is
     chosen. Nothing is asked where no job of these fits.
@@ -231,7 +231,7 @@ class JobChoice(Choice):
         place = np.searchsorted(free + np.cumsum(widths), width)
         legal[:n] = width <= free
         start_s = np.where(legal[:n], 0.0, in_s[np.minimum(place, len(in_s) - 1)])
-        options[:n, 0] = np.where(np.isfinite(start_s), start_s, 0.0)  # of nodes that are off nobody knows
+        options[:n, 0] = np.where(np.isfinite(start_s), start_s, 0.0)  # unknown for nodes that are off
         options[:n, 1] = [estimates.run_time(task, 0, self._pstate) for task in queue]
         options[:n, 2] = width / self._n_nodes
         options[:n, 3] = state.now - state.tasks.submit_time_s[queue]
@@ -260,7 +260,7 @@ class _Started:
         return hosts
 
 
-#: By the name of the action; told how many jobs are options.
+#: By the name of the action; called with the number of jobs that are options.
 _CHOICES: dict[str, Callable[[int], Choice]] = {
     "host": lambda jobs: HostChoice(),
     "pstate": lambda jobs: PStateChoice(),
@@ -291,7 +291,7 @@ def _scaled(options: Floats, scales: tuple[int, ...]) -> NDArray[np.float32]:
     return (options / [most or 1.0 for most in together]).astype(np.float32)
 
 
-#: How options are shown to an agent: told the scales of their columns.
+#: How options are shown to an agent: called with the scales of their columns.
 Show = Callable[[Floats, tuple[int, ...]], Floats | NDArray[np.float32]]
 #: In their units, or between 0 and 1.
 _OBSERVATIONS: dict[str, Show] = {"estimates": lambda options, scales: options, "scaled": _scaled}
@@ -305,7 +305,7 @@ def observation_of(name: str) -> Show:
 def _named(what: str, name: str, legal: Mapping[str, T], more: str = "") -> T:
     if name not in legal:
         hint = did_you_mean(str(name), legal)
-        raise InputError(f"{what} is {name!r}. {hint}Legal: {', '.join(map(repr, legal))}{more}.")
+        raise InputError(f"{what} is {name!r}. {hint}Allowed: {', '.join(map(repr, legal))}{more}.")
     return legal[name]
 
 
@@ -314,7 +314,7 @@ Agent = Callable[[NDArray[Any], Booleans], int]
 
 
 class _TraitsOfAction:
-    """Traits of a scheduler, as its attribute `action` says."""
+    """Traits of a scheduler, by its attribute `action`."""
 
     def __get__(self, policy: AgentScheduler | None, owner: type[AgentScheduler]) -> Traits:
         action = owner.action if policy is None else policy.action
@@ -330,8 +330,8 @@ class AgentScheduler(Scheduler):
     Parameters
     ----------
     agent : callable, optional
-        ``agent(observation, legal)`` returns the number of an option; of those that are not legal
-        the environment's substitute is taken. By default the legal option with the least first
+        ``agent(observation, legal)`` returns the number of an option; one that is not allowed is
+        replaced as in the environment. By default the allowed option with the least first
         column: with hosts that is MCT.
     action : {"host", "pstate", "job"} or Choice
         What it chooses; see `make_choice`.

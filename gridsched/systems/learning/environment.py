@@ -176,8 +176,8 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
 
     Notes
     -----
-    An action that is not legal is replaced: on hosts and P-states by the first legal one, with jobs
-    by none; ``info["illegal"]`` says so. A run that the choices leave without end raises, as it
+    An action that is not allowed is replaced: on hosts and P-states by the first allowed one, with jobs
+    by none; ``info["illegal"]`` shows this. A run that the choices leave without end raises, as it
     would for a scheduler.
     """
 
@@ -258,10 +258,10 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         Raises
         ------
         InputError
-            If no episode goes on, or the action is no whole number.
+            If no episode is running, or the action is not a whole number.
         """
         if self._questions is None:
-            raise InputError("No episode goes on; call reset() first.")
+            raise InputError("No episode is running; call reset() first.")
         number = self._number_of(action)
         option = self._question.taken(number)
         info = {"illegal": option != number}
@@ -281,7 +281,9 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             given = np.asarray(action)
             if given.size == 1 and given.dtype.kind in "iuf" and float(given.item()).is_integer():
                 return int(given.item())
-        raise InputError(f"The action is {shown_value(action)}; the number of an option is legal, 0 to {self._n - 1}.")
+        raise InputError(
+            f"The action is {shown_value(action)}; the number of an option is allowed, 0 to {self._n - 1}."
+        )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be copied or pickled.
@@ -305,11 +307,11 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
         return self._show(self._question.options, self._choice.scales)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions are legal now, shape (actions,), as MaskablePPO asks for it."""
+        """Return which actions are allowed now, shape (actions,), as MaskablePPO asks for it."""
         return self._question.legal.copy()
 
     def close(self) -> None:
-        """Give up an episode that goes on."""
+        """Give up a running episode."""
         if self._questions is not None:
             self._questions.close()
             self._questions = None
@@ -321,7 +323,7 @@ def _episode(
     """Yield the questions of a run, be sent the options that are taken, and return its trace."""
     if scenario.runs_profiles:
         raise InputError(
-            f"{scenario.tasks.name}: an environment knows no jobs that send to each other; leave the profiles out by "
+            f"{scenario.tasks.name}: an environment does not support jobs that send data; leave the profiles out by "
             "network='none'."
         )
     states = simulate_with_answers(controller, scenario.run_times, meter.watch)

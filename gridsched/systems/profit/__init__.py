@@ -1,4 +1,4 @@
-"""Paper 003: profit, energy and makespan of bags with task types, by linear programmes."""
+"""Paper 003: profit, energy and makespan of bags with task types, by linear programs."""
 
 from importlib import import_module
 from typing import Any

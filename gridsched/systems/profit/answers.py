@@ -1,4 +1,4 @@
-"""What the programmes answer about a bag, as rows for tables, files and figures."""
+"""What the programs answer about a bag, as rows for tables, files and figures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ProfitAnswer:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the programme does not see of the bag, and a promise that whole tasks break."""
+        """What the program does not see of the bag, and a promise that whole tasks break."""
         if self.whole is None or self.whole.keeps_rate:
             return self.plan.bag.notes
         return (
@@ -128,7 +128,7 @@ class ProfitAnswer:
 def profit_answer(
     bag: TypedBag, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
 ) -> ProfitAnswer:
-    """Solve programme (10) and place whole tasks as its solution says.
+    """Solve program (10) and place whole tasks as its solution specifies.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class FrontAnswer:
 
 
 def front_answer(bag: TypedBag, tariff: Tariff | None = None, *, most_points: int = 200) -> FrontAnswer:
-    """Walk the front of a bag, and place whole tasks as each of its corners says.
+    """Walk the front of a bag, and place whole tasks as each of its corners specifies.
 
     Parameters
     ----------

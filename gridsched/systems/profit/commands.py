@@ -1,4 +1,4 @@
-"""``gridsched optimize``: linear programmes on bags by type (paper 003)."""
+"""``gridsched optimize``: linear programs on bags by type (paper 003)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class OptimizeOptions:
         typer.Option(
             metavar="G",
             rich_help_panel=_SETTINGS["price"].group,
-            help="Instead of --price: price over the cost of the least energy.",
+            help="Price as a multiple of the cost of the least energy, instead of --price.",
         ),
     ] = None
     settings: dict[str, Any] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class OptimizeOptions:
         if self.platform is None:
             if self.workload.suffix.lower() != ".toml":
                 raise InputError(f"{self.workload}: a bag of tasks has no machines of its own; add --platform.")
-            of_machines = one_pstate(pstate)  # told before a file is read
+            of_machines = one_pstate(pstate)  # refused before a file is read
             return bag_of_parameters(read_generator(self.workload), str(self.workload), of_machines)
         tasks = read_workload(self.workload)
         platform = read_platform(self.platform)
@@ -116,7 +116,7 @@ class OptimizeOptions:
                 raise InputError(f"Missing option '{option_name(name)}'; {names} go together.")
 
     def tariff(self, bag: TypedBag) -> Tariff | None:
-        """Return what the bag pays and what operating its machines costs, if anybody said.
+        """Return what the bag pays and what operating its machines costs, if this is given.
 
         Raises
         ------
@@ -148,12 +148,12 @@ class CarbonOptions:
     settings: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, within_s: list[float]) -> CarbonAnswer:
-        """Read the files, and solve the programme.
+        """Read the files, and solve the program.
 
         Raises
         ------
         InputError
-            If a file is wrong, nothing says the carbon intensity, or a makespan is too short.
+            If a file is wrong, the carbon intensity is not given, or a makespan is too short.
         """
         from gridsched.model.carbon import carbon_signal
         from gridsched.optimize.carbon_bound import carbon_answer
@@ -178,7 +178,7 @@ class CarbonOptions:
 @with_options(OptimizeOptions, before=99, records={"settings": _OF_TARIFF})
 def pareto(
     options: OptimizeOptions,
-    points: Annotated[int, typer.Option(min=2, metavar="N", help="Corners of the front, at most.")] = 200,
+    points: Annotated[int, typer.Option(min=2, metavar="N", help="Largest number of corners of the front.")] = 200,
     plot: PlotOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:

@@ -61,7 +61,7 @@ _STYLES: dict[str, LineStyle] = {
     "largest profit, divided": _points("s", 11, "#c0392b", 2, "largest profit, divided tasks"),
     "largest profit, whole": _points("D", 7, "#c0392b", 2, "its schedule of whole tasks"),
 }
-#: Fillings of stored plans of divided tasks, and colours of the bars on them.
+#: Fillings of stored plans of divided tasks, and colors of the bars on them.
 _FILLS = ("none", "#f0b65a", "#c9b3d6")
 _GAIN, _LOSS = "#6f9e5c", "#c0392b"
 _BAR: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.6}
@@ -195,7 +195,7 @@ def _draw_contours(axes: Axes, subject: Landscape, tariff: Tariff, factor: float
 
 @register_figure("landscapes", "declared", "The feasible region with profit contours, by level.")
 def landscapes(results: StudyResults, declared: DeclaredFigure) -> PlottedFigure:
-    """Draw a panel for each level, of its first stored optimisation.
+    """Draw a panel for each level, of its first stored optimization.
 
     What is possible follows from the run's description, as bounds do: it is computed here.
 

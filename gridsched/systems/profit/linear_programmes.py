@@ -1,4 +1,4 @@
-"""Plans from linear programmes, made once for the whole bag (paper 003)."""
+"""Plans from linear programs, made once for the whole bag (paper 003)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gridsched.policy.state import State
 from gridsched.schedulers.weighing import mean_weights, signals_of_groups, weighing_signal
 from gridsched.systems.profit.profit_lp import most_profit
 
-#: Price over the cost of the least energy where nobody says what the bag pays: near the knee of
+#: Price over the cost of the least energy if the bag's price is not given: near the knee of
 #: the front (paper 003, V-B).
 DEFAULT_GAMMA = 1.2
 #: Corners of a front that are looked at; one of more is cut evenly.
@@ -29,7 +29,7 @@ MOST_CORNERS = 1000
 
 
 def priced(bag: TypedBag, told: Tariff | None, gamma: float | None = None) -> Tariff:
-    """Return what profits are counted by: what is told, or `gamma` times the least energy."""
+    """Return the prices that profits use: the given ones, or `gamma` times the least energy."""
     if told is not None and gamma is None:
         return told
     factor = DEFAULT_GAMMA if gamma is None else gamma
@@ -66,7 +66,7 @@ def possible_tasks(state: State, hosts: Integers, pstates: Integers) -> Integers
 
 
 class _PlannedOnce(Scheduler):
-    """Base of policies that divide the bag by a linear programme, round it and place it by LPT."""
+    """Base of policies that divide the bag by a linear program, round it and place it by LPT."""
 
     #: Among equal optima the solver's choice depends on the order of the machine types.
     traits = TraitsWith(
@@ -75,7 +75,7 @@ class _PlannedOnce(Scheduler):
         powers_hosts=True,
     )
     power_off_unused: bool
-    #: What an energy is in the programme: see `gridsched.schedulers.weighing`.
+    #: What an energy is in the program: see `gridsched.schedulers.weighing`.
     weigh: str = "energy"
 
     def prepare(self, system: System, rng: np.random.Generator) -> None:
@@ -109,7 +109,7 @@ class _PlannedOnce(Scheduler):
         return [plan, *(PowerOff(host) for host in unused)]
 
     def _weighed(self, grouped: GroupedBag, now: float) -> BagPlan:
-        """Solve the programme; where `weigh` says so, by what joules weigh while such a plan lasts."""
+        """Solve the program; by request of `weigh`, by the weights of joules while such a plan lasts."""
         tariff = grouped.tariff(self.system_.tariff)
         if self.weights_.is_even:
             return self.divided(grouped.bag, tariff)
@@ -126,26 +126,26 @@ class _PlannedOnce(Scheduler):
 
     @abstractmethod
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
-        """Solve the programme of a bag; `tariff` is what the scenario says of prices and costs."""
+        """Solve the program of a bag; `tariff` contains the scenario's prices and costs."""
 
 
 class LPMaxProfit(_PlannedOnce):
-    """The largest profit per second if such bags follow each other (programme (10) of [1]_).
+    """The largest profit per second if such bags follow each other (program (10) of [1]_).
 
-    Tasks are divided among machine types by the programme, rounded, and placed on machines
+    Tasks are divided among machine types by the program, rounded, and placed on machines
     longest first. If processing the bag loses more than standing still, all tasks are dropped.
 
     Parameters
     ----------
     gamma : float, optional
         Price of the bag over the cost of the least energy that can process it. By default the
-        tariff of the scenario says the price; 1.2 if there is none.
+        tariff of the scenario sets the price; 1.2 if there is none.
     power_cap_w : float, optional
         Largest mean power drawn from the grid, PUE included [W]; default none.
     least_rate_per_s : float
         Bags per second that have been promised.
     power_off_unused : bool
-        Switch off at once every host that gets no task. The programme does not know it: it counts
+        Switch off at once every host that gets no task. The program does not know it: it counts
         all machines as on.
     weigh : {"energy", "money", "carbon"}
         Joules count as such, or by what they cost or emit at each site on average over the time that
@@ -179,7 +179,7 @@ class LPMaxProfit(_PlannedOnce):
         _check_range("lp_max_profit", "least_rate_per_s", self.least_rate_per_s, 0.0, 1e30)
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
-        """Solve programme (10)."""
+        """Solve program (10)."""
         self._check()
         return most_profit(
             bag,
@@ -190,15 +190,15 @@ class LPMaxProfit(_PlannedOnce):
 
 
 class LPPareto(_PlannedOnce):
-    """A point of the front of energy against makespan of divided tasks (programme (5) of [1]_).
+    """A point of the front of energy against makespan of divided tasks (program (5) of [1]_).
 
     Parameters
     ----------
     energy_weight : float
-        Weight alpha of the energy: what is minimised is ``alpha E / E_min + (1 - alpha) MS /
+        Weight alpha of the energy: what is minimized is ``alpha E / E_min + (1 - alpha) MS /
         MS_min``. 0 is the least energy of the shortest, 1 the shortest of the least energy.
     power_off_unused : bool
-        Switch off at once every host that gets no task. The programme does not know it: it counts
+        Switch off at once every host that gets no task. The program does not know it: it counts
         all machines as on.
 
     References
@@ -215,7 +215,7 @@ class LPPareto(_PlannedOnce):
         _check_range("lp_pareto", "energy_weight", self.energy_weight, 0.0, 1.0)
 
     def divided(self, bag: TypedBag, tariff: Tariff | None) -> BagPlan:
-        """Solve programme (5) with the weight of the energy."""
+        """Solve program (5) with the weight of the energy."""
         self._check()
         return weighted_point(bag, self.energy_weight).under(tariff)
 
@@ -223,18 +223,18 @@ class LPPareto(_PlannedOnce):
 class LPParetoProfit(_PlannedOnce):
     """The point of the front of energy against makespan that earns most per second (IV of [1]_).
 
-    The front of divided tasks (programme (5)) is walked, and of its corners the one is taken whose
+    The front of divided tasks (program (5)) is walked, and of its corners the one is taken whose
     bag earns most per second. At a price above the cost of the least energy that is the optimum of
-    `lp_max_profit`; below it, where idle machines cost as well, the least loss is no point of the
+    `lp_max_profit`; below it, where idle machines cost as well, the least loss is not a point of the
     front (section V-C).
 
     Parameters
     ----------
     gamma : float, optional
         Price of the bag over the cost of the least energy that can process it. By default the
-        tariff of the scenario says the price; 1.2 if there is none.
+        tariff of the scenario sets the price; 1.2 if there is none.
     power_off_unused : bool
-        Switch off at once every host that gets no task. The programme does not know it: it counts
+        Switch off at once every host that gets no task. The program does not know it: it counts
         all machines as on.
 
     References

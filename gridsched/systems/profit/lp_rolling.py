@@ -1,4 +1,4 @@
-"""The programme of the largest profit rate, solved again whenever something has changed."""
+"""The program of the largest profit rate, solved again whenever something has changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gridsched.systems.profit.profit_lp import ProfitPlan, most_profit
 class LPRolling(Scheduler):
     """The largest profit rate of all that waits, for bags that arrive and prices that vary.
 
-    The programme (10) of [1]_ is solved whenever tasks are submitted and, with `replan`, whenever
+    The program (10) of [1]_ is solved whenever tasks are submitted and, with `replan`, whenever
     a price changes. Its bag is every task that has not started; it pays each of their bags' prices
     as far as its tasks still wait. Tasks are divided among machine types, rounded, and placed
     longest first behind what the machines still execute. While no way of running them earns more
@@ -39,11 +39,11 @@ class LPRolling(Scheduler):
         Plan waiting tasks again at every change; otherwise each task is planned once, as soon as
         it pays.
     prices : {"now", "mean"}
-        Go by the prices of the moment, or by their means over a period.
+        Use the prices of the moment, or their means over a period.
 
     Notes
     -----
-    Our own use of the programme, not the paper's, where one bag follows the other at once: it finds
+    Our own use of the program, not the paper's, where one bag follows the other at once: it finds
     the best rate for the moment, not the best moment. Tasks submitted in one instant are a bag; a
     part of a bag is worth the share of its price that its number of tasks has.
 
@@ -81,7 +81,7 @@ class LPRolling(Scheduler):
         self.change_s_ = -math.inf
         self.stands_still_ = False
         rules = system.rules
-        # what a budget puts off waits again later, and no submission or price tells
+        # what a budget puts off waits again later, and no submission or price announces this
         self.always_ = rules.budget is not None
         self.wakes_ = rules.mapping_interval_s is None
 
@@ -124,7 +124,7 @@ class LPRolling(Scheduler):
             yield Plan(waiting[:0], waiting[:0], waiting[:0])
 
     def _tariff(self, now: float, others: int) -> tuple[Tariff | None, float]:
-        """Return the tariff to go by, and when another one holds [s]."""
+        """Return the tariff to use, and when another one holds [s]."""
         told = self.system_.tariff
         if told is None:
             return None, math.inf
@@ -132,7 +132,7 @@ class LPRolling(Scheduler):
         return (tariff, change_s) if self.prices == "now" else (told.mean(others), math.inf)
 
     def _planned(self, grouped: GroupedBag, tariff: Tariff | None, share: float) -> ProfitPlan:
-        """Solve the programme of what waits; it is `share` bags."""
+        """Solve the program of what waits; it is `share` bags."""
         bag, tariff = grouped.bag, grouped.tariff(tariff)
         if tariff is None:
             return most_profit(bag, priced(bag, None))

@@ -12,7 +12,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.optimize.relaxation import ROUNDOFF, Infeasible, Relaxation, Solution, least_costs, relaxation, sum_below
 from gridsched.optimize.typed_bag import BagPlan, TypedBag
 
-#: A rate so far below the scale of its programme is found again on its own scale.
+#: A rate so far below the scale of its program is found again on its own scale.
 SMALL_RATE = 1e-3
 
 
@@ -48,7 +48,7 @@ class ProfitPlan(BagPlan):
     task_worth: Floats
 
     def describe(self) -> str:
-        """Return one line that says what to do and what it earns."""
+        """Return one line that states what to do and what it earns."""
         if not self.runs:
             return (
                 f"Do not run: no way of processing this bag within the limits earns more than "
@@ -63,7 +63,7 @@ class ProfitPlan(BagPlan):
 def most_profit(
     bag: TypedBag, tariff: Tariff, *, power_cap_w: float = np.inf, least_rate_per_s: float = 0.0
 ) -> ProfitPlan:
-    """Solve programme (10): the largest profit per second of processing such bags.
+    """Solve program (10): the largest profit per second of processing such bags.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def most_profit(
 
     Notes
     -----
-    With ``z = x / MS`` and ``r = 1 / MS`` the programme is [1]_ (10) with the extensions (11) and
-    (12): maximise ``(p - oh) r - c Pbar - sum_ij z_ij ETC_ij wear_j - sum_j M_j depreciation_j``,
+    With ``z = x / MS`` and ``r = 1 / MS`` the program is [1]_ (10) with the extensions (11) and
+    (12): maximize ``(p - oh) r - c Pbar - sum_ij z_ij ETC_ij wear_j - sum_j M_j depreciation_j``,
     where a machine has the part `TypedBag.host_share` of a host's wear and depreciation, subject to
     ``sum_j z_ij = T_i r``, ``sum_i z_ij ETC_ij <= M_j``, ``Pbar <= P_max``, where
     ``Pbar = PUE (sum_ij z_ij ETC_ij (APC_ij - APC0_j) + sum_j M_j APC0_j)``.
@@ -128,7 +128,7 @@ def most_profit(
 
 @dataclass(frozen=True, eq=False)
 class _Programme:
-    """Programme (10) of one bag and one tariff."""
+    """Program (10) of one bag and one tariff."""
 
     bag: TypedBag
     tariff: Tariff

@@ -153,8 +153,8 @@ def draw_or_read_profit_system(spec: ProfitBag) -> ProfitSystem:
     types = read_task_types(spec.etc_csv, spec.apc_csv, machines, spec.machines_csv)
     if types.etc.shape[2] > 1:
         raise InputError(
-            f"{spec.etc_csv}: it has the P-states 0 to {types.etc.shape[2] - 1}; paper 003 knows "
-            f"none. Leave the lines of one of them, as P-state 0."
+            f"{spec.etc_csv}: it has the P-states 0 to {types.etc.shape[2] - 1}; paper 003 has "
+            f"none. Keep the lines of one of them, as P-state 0."
         )
     rng = random_stream(spec.system_seed, "platform")
     return ProfitSystem(
@@ -200,7 +200,7 @@ def draw_task_counts(spec: ProfitBag, system: ProfitSystem) -> Integers:
 def draw_bags(spec: ProfitBag, system: ProfitSystem) -> Integers:
     """Return how many tasks of each bag are of each type, shape (bags, task types).
 
-    As a file says, or drawn for a replicate: every task's type is drawn from
+    As a file specifies, or drawn for a replicate: every task's type is drawn from
     `ProfitSystem.frequency` (paper 003, V-B); the cost does not grow with the number of tasks.
     """
     if spec.counts_csv is not None:

@@ -84,7 +84,7 @@ class Candidates:
 class DeadlineScheduler(Scheduler):
     """Base of the policies that map a task at its arrival by chance and energy.
 
-    A subclass says in `_choose` which of the allowed pairs it takes.
+    A subclass chooses in `_choose` which of the allowed pairs it takes.
     """
 
     traits: ClassVar[Traits] = Traits(
@@ -103,7 +103,7 @@ class DeadlineScheduler(Scheduler):
         Raises
         ------
         InputError
-            If the run times are no distributions, a host has several cores or a parameter is out
+            If the run times are not distributions, a host has several cores or a parameter is out
             of range.
         """
         estimates = system.estimates
@@ -201,7 +201,7 @@ def _fair_share_j(state: State, candidates: Candidates, returned_j: float) -> fl
 
 
 def _least(allowed: Booleans, *values: NDArray[Any]) -> int:
-    """Return the first of the allowed pairs with the least value; ties go by the next value."""
+    """Return the first of the allowed pairs with the least value; the next value breaks ties."""
     pairs = np.flatnonzero(allowed)
     for value in values:
         of_pairs = value.ravel()[pairs]

@@ -32,7 +32,7 @@ HEADROOM = 1.5
 GAIN = 6.0
 #: Shares of what should remain beyond these count as these: weights of a millionth, a million.
 SHARES = (0.1, 10.0)
-#: Waiting tasks count as to come for so long after their submission [s]; later it is not told
+#: Waiting tasks count as to come for so long after their submission [s]; later it is not known
 #: whether they will ever be worth their energy.
 FRESH_S = 900.0
 
@@ -60,7 +60,7 @@ class ArrivalAware(ParallelUtilityScheduler):
       submitted in the last 15 minutes. Where nothing is known yet the goal is that of `EventBased`;
     - an event does not go either by Max UPE or by Max UPR, but by ``U / (resources + weight *
       energy / mean power per core)``, with ``weight = ((budget - goal) / (budget - S)) ** 6``.
-      As much spent as the goal says: 1, a core-second counts as much as what it draws on average.
+      As much spent as the goal: 1, a core-second counts as much as what it uses on average.
       Less spent: it goes to 0, which is Max UPR. More spent: it grows, to Max UPE.
 
     With ``demand = "served"`` expected and waiting are multiplied by the share of the demand that was
@@ -68,7 +68,7 @@ class ArrivalAware(ParallelUtilityScheduler):
 
     Before the first period what is to come is a whole period at the mean rate so far, for which
     there is the whole budget: what runs when the period begins draws of it. Without a budget it
-    always goes by Max UPR, in a period without end by a goal of 0.
+    always uses Max UPR, in a period without end a goal of 0.
 
     References
     ----------
@@ -217,10 +217,10 @@ def least_energy_j(energy_j: Floats) -> Floats:
 class DemandPattern:
     """What the submitted tasks demanded, and what the rest of a period is expected to demand.
 
-    A task's demand is its least energy, told when it is submitted. Each of the 24 parts of a period
+    A task's demand is its least energy, known when it is submitted. Each of the 24 parts of a period
     has a rate of its own, from the periods before: its demand over its seconds, to which one part's
     length of the mean rate is added. The mean rate is that of all time so far. So what no earlier
-    period tells is expected at the mean rate.
+    period shows is expected at the mean rate.
 
     Attributes
     ----------

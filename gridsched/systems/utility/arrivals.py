@@ -165,7 +165,7 @@ class Bursts:
 
 
 def draw_intervals(rng: np.random.Generator, bursts: Bursts, horizon_s: float) -> tuple[Floats, Floats, Booleans]:
-    """Draw the intervals of one bursty rate; a fair coin says which kind comes first.
+    """Draw the intervals of one bursty rate; a fair coin decides which kind comes first.
 
     Parameters
     ----------

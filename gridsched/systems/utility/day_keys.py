@@ -148,10 +148,10 @@ class DayKeys(SystemKeys):
         general_types : int
             Task types that general machines run.
         special_types : int
-            Special machine types of which it is told how many task types they have.
+            Special machine types whose number of task types is given.
         """
         if not 1 <= machines <= MAX_MACHINES:
-            raise InputError(f"{special} and {general} give {machines} machines; allowed are 1 to {MAX_MACHINES:,}.")
+            raise InputError(f"{special} and {general} give {machines} machines; allowed: 1 to {MAX_MACHINES:,}.")
         if special_types != len(getattr(self, special)):
             raise InputError(
                 f"special_task_types has {special_types} numbers and {special} "

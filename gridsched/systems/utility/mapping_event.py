@@ -225,7 +225,7 @@ def may_refuse(limits: ParallelLimits, rows: ParallelRows) -> bool:
 class ParallelFilter:
     """Base of filters that share out the energy that remains in the period.
 
-    A subclass says in `_limited` what an option may need; with an infinite leniency all pass.
+    A subclass sets in `_limited` what an option may need; with an infinite leniency all pass.
     """
 
     def __init__(self, estimates: ParallelEstimates, leniency: float) -> None:

@@ -32,7 +32,7 @@ Hour = Annotated[float, Field(ge=0, le=HOURS)]
 class ParallelDay(DayKeys):
     """Parameters of clusters, of parallel tasks that arrive all day, and of their budget.
 
-    ``docs/parallel_workloads.md`` tells of every key; the defaults are the paper's. Times are in
+    ``docs/parallel_workloads.md`` explains every key; the defaults are the paper's. Times are in
     seconds, except those of utility classes, which are in urgency units. A pair is the smallest
     and largest of a uniform draw. The keys that end with ``_csv`` or ``_swf`` read what would be
     drawn otherwise.
@@ -131,7 +131,7 @@ class ParallelDay(DayKeys):
             )
         self._check_system()
         self._check_arrivals()
-        self.rules  # noqa: B018 - says where rules contradict each other
+        self.rules  # noqa: B018 - reports where rules contradict each other
         self.check_joint_percent(len(self.priority_ranges))
         if self.utility_classes == "plateau_linear" and self.plateau_times[1] <= 0:
             raise InputError("plateau_times ends at 0; its second number must be greater than 0.")

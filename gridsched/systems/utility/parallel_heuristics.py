@@ -45,7 +45,7 @@ def parallel_estimates(owner: str, system: System) -> ParallelEstimates:
 class ParallelUtilityScheduler(Scheduler):
     """Base of policies that place the task with the best objective first (paper 001, alg. 1).
 
-    A subclass says in `_objectives` what is best.
+    A subclass defines in `_objectives` what is best.
     """
 
     traits: ClassVar[Traits] = Traits(
@@ -276,7 +276,7 @@ def goal_energy_j(energy: EnergyState, now: float) -> float:
 
 
 class EventBased(ParallelUtilityScheduler):
-    """Event-Based: each event goes by Max UPE or Max UPR, as the energy spent so far says.
+    """Event-Based: each event uses Max UPE or Max UPR, depending on the energy spent so far.
 
     Parameters
     ----------
@@ -290,8 +290,8 @@ class EventBased(ParallelUtilityScheduler):
     -----
     With the energy that was consumed today and that what runs or is reserved will draw today,
     ``S = consumed + committed``, and ``goal = budget * (now - day_start) / (day_end - day_start)``:
-    where S exceeds the goal the event goes by Max UPE, else by Max UPR. Without a budget it always
-    goes by Max UPR. With `counts_place_holders` S is compared with the energy of the place-holders
+    if S exceeds the goal the event uses Max UPE, else Max UPR. Without a budget it always
+    uses Max UPR. With `counts_place_holders` S is compared with the energy of the place-holders
     that the event withdraws, as they stood.
 
     References

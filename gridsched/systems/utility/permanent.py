@@ -21,7 +21,7 @@ from gridsched.systems.utility.kernels.parallel_queues import place_easily, plac
 from gridsched.systems.utility.mapping_event import EventMaker, MappingEvent, may_refuse
 from gridsched.systems.utility.parallel_heuristics import parallel_estimates
 
-#: Places the tasks of an event; is told whether reservations exist, and whether the first cluster
+#: Places the tasks of an event; called with whether reservations exist, and whether the first cluster
 #: on which a task starts earliest is taken.
 Rule = Callable[[EventMaker, MappingEvent, bool, bool], Placed]
 #: Of clusters on which a task can start equally early: the lowest id, or the earliest finish.
@@ -141,7 +141,7 @@ class MultipleQueues(Scheduler):
         ------
         InputError
             If the workload has no typical times and nodes of task types, or a parameter is
-            illegal.
+            out of range.
         """
         estimates = parallel_estimates("fcfs_multiple_queues", system)
         self.largest_ = largest_resources(estimates)

@@ -34,7 +34,7 @@ Limits = tuple[float, float, float, Floats]
 class UtilityScheduler(Scheduler):
     """Base of policies that map all waiting tasks at a mapping event, or drop or postpone them.
 
-    A subclass says how in `_map`.
+    A subclass chooses in `_map`.
 
     Parameters
     ----------

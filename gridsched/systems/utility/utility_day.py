@@ -34,7 +34,7 @@ from gridsched.workloads.typed_csv import (
 class UtilityDay(DayKeys):
     """Parameters of a generated system, its workload and its budget; the defaults are the paper's.
 
-    ``docs/utility_workloads.md`` tells of every key. Times are in seconds, except those of
+    ``docs/utility_workloads.md`` explains every key. Times are in seconds, except those of
     utility classes, which are in urgency units. A pair is the smallest and largest of a uniform
     draw. The keys that end with ``_csv`` read measured values instead of drawing them.
     """
@@ -113,7 +113,7 @@ class UtilityDay(DayKeys):
         """Refuse keys that contradict each other."""
         self.check_files(together=("machines_csv", "etc_csv", "apc_csv"), replaced=_REPLACED)
         self._check_types()
-        self.rules  # noqa: B018 - says where rules contradict each other
+        self.rules  # noqa: B018 - reports where rules contradict each other
         self.check_joint_percent(len(self.priorities))
         start, end = self.window_s
         if not 0 <= start < end <= self.horizon_s:

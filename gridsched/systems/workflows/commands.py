@@ -44,7 +44,7 @@ def import_workflow(
     several_cores: Annotated[
         SeveralCores,
         typer.Option(
-            help="What becomes of a task that ran on several cores. work: one core does the work of all; time: one "
+            help="How to import a task that ran on several cores. work: one core does the work of all; time: one "
             "core takes its run time; refuse: an error."
         ),
     ] = "work",

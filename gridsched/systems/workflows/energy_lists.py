@@ -55,7 +55,7 @@ class ECS(PStateList):
 
     Notes
     -----
-    Tasks go by falling upward rank. For each, hosts and their P-states are gone through in order, and a place j takes
+    Tasks are placed by falling upward rank. For each, hosts and their P-states are tried in order, and a place j takes
     the place of the best so far, b, where its relative superiority is positive:
     ``RS = -((E_j - E_b) / E_j + (EFT_j - EFT_b) / (EFT_j - min(EST_j, EST_b)))``, with the energy E of the task, and
     its earliest start and end, in gaps, EST and EFT. So of equal places the lowest host and P-state stay, and the
@@ -288,7 +288,7 @@ class HEFTWithSlack(SlackList):
     -----
     Slack reclamation: tasks by their planned starts; each starts as early as those before it allow, and takes of its
     P-states that of the least ``E - idle_w t`` (see `SlackList`) in which it ends by the time by which it must end if
-    all tasks behind it take as long as planned. So the first task on a way takes all slack that it can use. Equal
+    all tasks behind it take as long as planned. So the first task on a path takes all slack that it can use. Equal
     starts: the lowest task id.
 
     References

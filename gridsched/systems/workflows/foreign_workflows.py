@@ -1,6 +1,6 @@
 """Workflows of others as tables of our own, by their endings: WfFormat, Pegasus DAX, DOT.
 
-Work is run time times the speed of the machine on which it was measured, or what a description says. Data are files:
+Work is run time times the speed of the machine on which it was measured, or as described. Data are files:
 what one task makes and another reads goes along an edge.
 """
 
@@ -32,8 +32,8 @@ def read_foreign(
     ----------
     path : Path
     reference_speed : float, optional
-        Of a core of the machines on which run times were measured [flop/s]; default what the clock rate of each
-        task's machine says, one flop a cycle.
+        Of a core of the machines on which run times were measured [flop/s]; default the clock rate of each
+        task's machine, one flop a cycle.
     inputs_from : str, optional
         Host from which files are sent that no task makes; default they are not.
     several_cores : {"work", "time", "refuse"}

@@ -22,7 +22,7 @@ from gridsched.policy.state import State
 class ReadyList(Scheduler):
     """Base of dynamic lists: of the tasks that are ready one is chosen and queued on the host of its earliest end.
 
-    It is repeated until none is left; a task stays in its host's queue. A subclass says in `_choose` which.
+    It is repeated until none is left; a task stays in its host's queue. A subclass chooses in `_choose`.
     """
 
     traits: ClassVar[Traits] = Traits(trigger="event")

@@ -152,7 +152,7 @@ def _check_name(where: str, what: str, name: str) -> None:
     """Refuse names that a table would not give back."""
     if not name or len(name) > MAX_NAME or name.startswith("#") or name != name.strip() or not name.isprintable():
         raise InputError(
-            f"{where}: {name[:80]!r} is no name of a {what}; one of 1 to {MAX_NAME:,} printed characters is needed, "
+            f"{where}: {name[:80]!r} is not a name of a {what}; it must have 1 to {MAX_NAME:,} printed characters, "
             "without blanks around it or a '#' before it."
         )
 

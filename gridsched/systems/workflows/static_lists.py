@@ -204,11 +204,12 @@ class LookaheadHEFT(StaticList):
 
     Notes
     -----
-    Tasks go by falling upward rank, as with HEFT. On each host a task is tried in its earliest gap, and then all that
-    wait for it are placed as HEFT would place them, by falling rank, by the data of those that have a place; the
-    host stays for which the latest of their ends is least (section 3). Of equals it is the host on which the task
-    itself ends earliest, then the lowest id. A task for which none waits goes to the host of its earliest end. It
-    takes as many times longer than HEFT as there are hosts times tasks that wait for one.
+    Tasks are placed by falling upward rank, as with HEFT. On each host a task is tried in its earliest gap,
+    and then all that wait for it are placed as HEFT would place them, by falling rank, by the data of those
+    that have a place. The task goes to the host for which the latest of these ends is least (section 3). Of
+    equals it is the host on which the task itself ends earliest, then the lowest id. A task for which none waits
+    goes to the host of its earliest end. It takes as many times longer than HEFT as there are hosts times tasks
+    that wait for one.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Tasks that wait for each other as schedulers see them: neighbours, run times by host, and how long data take."""
+"""Tasks that wait for each other as schedulers see them: neighbors, run times by host, and how long data take."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Edge:
 
 
 class TaskGraph:
-    """Some of a run's tasks, which are to be placed, with their neighbours.
+    """Some of a run's tasks, which are to be placed, with their neighbors.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from gridsched.files.input_files import read_text
 from gridsched.systems.workflows.recorded_tasks import Recorded, number
 
 _VERSIONS = ("1.4", "1.5", "1.6")
-#: Work of a cycle of a core's clock [flop]: what its rate says of its speed.
+#: Work of a cycle of a core's clock [flop]: it turns a clock rate into a speed.
 _FLOP_A_CYCLE = 1.0
 _MHZ = 1e6
 #: No task has more cores.

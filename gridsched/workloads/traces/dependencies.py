@@ -34,7 +34,7 @@ PART = re.compile(r"(?P<whole>\d{1,18})\+\d{1,9}")
 
 
 def option_of(submit_line: str) -> str:
-    """Return what the option ``--dependency`` of a command line says; empty without it."""
+    """Return the value of the option ``--dependency`` of a command line; empty without it."""
     match = _OPTION.search(submit_line)
     return match[1] if match else ""
 
@@ -45,7 +45,7 @@ class DependencyRows:
     Attributes
     ----------
     others : int
-        Conditions of other kinds, which nobody waits for.
+        Conditions of other kinds, which have no effect.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class DependencyRows:
         self._needs.append((line, kind, on, delay_s))
 
     def read(self, line: int, text: str, job: str = "") -> None:
-        """Let the job of a line, named `job`, wait as Slurm's ``--dependency`` says.
+        """Let the job of a line, named `job`, wait as Slurm's ``--dependency`` specifies.
 
         ``?`` between two conditions, where one of them is enough, counts as ``,``, where all are
         needed. Conditions of other kinds, as ``singleton``, are counted and passed over.
@@ -96,7 +96,7 @@ class DependencyRows:
         numbers : iterable of (str, int)
             Number and line of jobs that have no other name.
         kept : collection of int
-            Lines of the jobs that are not left out: what is told counts these.
+            Lines of the jobs that are not left out: the notes count these.
         """
         if not self._needs:
             return NO_PAIRS
@@ -114,7 +114,7 @@ class DependencyRows:
         return np.array(rows, dtype=PAIR) if rows else NO_PAIRS
 
     def notes(self) -> tuple[str, ...]:
-        """Say what nobody waits for, and what was taken from the states of the log."""
+        """Report which conditions have no effect, and what was taken from the states of the log."""
         notes = []
         if self.others:
             notes.append(
@@ -123,7 +123,7 @@ class DependencyRows:
         met, never = self._by_state[After.FAILURE], self._by_state[After.SUCCESS]
         if met or never:
             notes.append(
-                "dependencies on jobs whose State in the log is no success: "
+                "dependencies on jobs whose State in the log is not a success: "
                 f"{met:,} afternotok, met when the job ends, and {never:,} afterok, whose jobs are rejected "
                 "(--outcomes-from run: by how jobs end in the run)"
             )

@@ -13,7 +13,7 @@ from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import is_sacct, read_sacct
 from gridsched.workloads.traces.trace_options import TraceOptions
 
-#: Speed of a node where no platform tells it [flop/s].
+#: Speed of a node if no platform states it [flop/s].
 NODE_SPEED = 1e9
 _TRACES = "gridsched.workloads.traces"
 #: The formats that no system adds.
@@ -72,7 +72,7 @@ def read_jobs(
         any name.
     options : TraceOptions
     speed : float
-        Speed of a node, where work is told in flops [flop/s].
+        Speed of a node, if work is given in flops [flop/s].
     keeps_profiles : bool
         Whether jobs keep what their parts compute and send; else they are what they compute
         (`JobTable.without_profiles`).
@@ -153,10 +153,10 @@ def check_written(path: str | Path) -> None:
 
 
 def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
-    """Return, in words, what a file of this name cannot tell of the jobs; None if it tells all."""
+    """Return, in words, what a file of this name cannot keep of the jobs; None if it keeps all."""
     ending = str(path).lower()
     parts: dict[str, Sized] = {
-        "ids that are no numbers": jobs.names if ending.endswith(".swf") else (),
+        "ids that are not numbers": jobs.names if ending.endswith(".swf") else (),
         "names of users and the like": jobs.attributes,
         "measured power": jobs.power_w,
         "dependencies": jobs.after,
@@ -174,7 +174,7 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
 
 
 def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
-    """Write jobs in the format that the file's name says, so that `read_jobs` reads them back.
+    """Write jobs in the format of the file's name, so that `read_jobs` reads them back.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def write_jobs(jobs: JobTable, path: str | Path, *, force: bool = False) -> None
     Raises
     ------
     InputError
-        If the name says no format, or the file exists already or cannot be written.
+        If the name is of no format, or the file exists already or cannot be written.
     """
     check_written(path)
     found = next(FORMATS[end] for end in written_endings() if str(path).lower().endswith(end))

@@ -21,14 +21,14 @@ from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
-#: Longer ids of jobs that are no numbers are refused.
+#: Longer ids of jobs that are not numbers are refused.
 LONGEST_ID = 100
 #: Why jobs are left out whose profiles are not simulated, or are.
 NO_TIME = "profile that only moves bytes, whose time is the network's"
 NO_REQUEST = "profile that moves bytes, and no requested time, which schedulers need"
 NO_STORAGE = "profile that has to do with a storage of Batsim, which is not simulated"
 NO_MESSAGES = f"profile that sends more than {MOST_MESSAGES:,} messages at once, which are not simulated"
-#: Lines that people are told for each reason to drop jobs.
+#: The largest number of lines that are named for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
 
@@ -80,7 +80,7 @@ class JobTable:
     Attributes
     ----------
     job : ndarray of int64, shape (jobs,)
-        Numbers in the log; of lines (or places) where any id is no whole number.
+        Numbers in the log; of lines (or places) where any id is not a whole number.
     submit_time_s : ndarray of float64, shape (jobs,)
         Since the begin of the log [s].
     run_time_s : ndarray of float64, shape (jobs,)
@@ -92,17 +92,17 @@ class JobTable:
     name : str
         Where the jobs come from.
     header : mapping
-        What the log says of its machine: ``MaxProcs``, ``Computer``, ...
+        The log's description of its machine: ``MaxProcs``, ``Computer``, ...
     dropped : tuple of Dropped
     notes : tuple of str
-        What else of the log is not told by these columns, in words.
+        What the log contains beside these columns, in words.
     lines : ndarray of int64, shape (jobs,)
         Line of each job in the log; empty where there is none.
     attributes : mapping of str to ndarray of str, shape (jobs,)
         User, partition and the like as the log names them; empty where it does not tell.
     power_w : ndarray of float64, shape (jobs,)
-        Mean power of all nodes of each job together, as measured [W]; nan where it is not told, and
-        empty where it is told of none.
+        Mean power of all nodes of each job together, as measured [W]; nan if it is unknown, and
+        empty if it is known for none.
     after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
         Who waits for whom, by lines.
     profile : ndarray of int64, shape (jobs,)
@@ -111,11 +111,11 @@ class JobTable:
         ask for, since only the network knows.
     profiles : tuple of Profile
     notes_of_profiles : tuple of str
-        What is not told by the other columns where profiles are not simulated.
+        What the other columns do not contain if profiles are not simulated.
     calendar : Calendar or None
         Which date second 0 of the submissions is, where the log has dates.
     names : ndarray of str, shape (jobs,)
-        Ids in the log where any is no whole number, as those of an array's tasks (``17_3``); else empty.
+        Ids in the log where any is not a whole number, as those of an array's tasks (``17_3``); else empty.
     """
 
     job: Integers
@@ -163,7 +163,7 @@ class JobTable:
 
     @property
     def node_power_w(self) -> Floats:
-        """Mean power of a node of each job, as measured [W]; nan where it is not told."""
+        """Mean power of a node of each job, as measured [W]; nan if it is unknown."""
         return self.power_w / self.width if len(self.power_w) else np.full(len(self), np.nan)
 
     def size_of_machine(self, *keys: str) -> int | None:
@@ -172,7 +172,7 @@ class JobTable:
         Parameters
         ----------
         *keys : str
-            Keys of the header; the first that tells a number counts. By default ``MaxProcs``, then
+            Keys of the header; the first with a number counts. By default ``MaxProcs``, then
             ``MaxNodes``.
         """
         for key in keys or ("MaxProcs", "MaxNodes"):
@@ -198,7 +198,7 @@ class JobTable:
         return bool(len(self.profile)) and bool(self._that(lambda profile, width: profile.moves_bytes(width)).any())
 
     def without_profiles(self) -> JobTable:
-        """Return the jobs as what they compute, which is all that is told of them then; others are dropped."""
+        """Return the jobs as what they compute, which is all that is known of them then; others are dropped."""
         if not len(self.profile):
             return self
         rows = self._that(lambda profile, width: not profile.computing_s(width, 1.0))
@@ -245,7 +245,7 @@ class JobTable:
         ----------
         procs_per_node : int
         n_nodes : int or None
-            Size of the machine, which the header then tells; None: it tells none.
+            Size of the machine, which the header then states; None: it states none.
         """
         keys = ("MaxNodes", "MaxProcs")
         header = {key: text for key, text in self.header.items() if key not in keys}
@@ -283,7 +283,7 @@ class JobTable:
         )
 
 
-#: A file is no log if more of its rows than this are not of the format.
+#: A file is not a log if more of its rows than this are not of the format.
 MAX_BAD_SHARE = 0.5
 NOT_OF_THE_FORMAT = "not of the format"
 #: Largest number that a log may hold [s or nodes].
@@ -298,7 +298,7 @@ class JobRows:
     path : path
         The log, for messages.
     attributes : sequence of str
-        What is told of each job in texts.
+        What is known of each job in texts.
 
     Attributes
     ----------
@@ -337,13 +337,13 @@ class JobRows:
         Its mean power is that of all its nodes [W]; nan or not positive where unknown. `profile` is as in
         `JobTable`.
 
-        If the id of any job is no whole number, all are numbered by their lines, and `JobTable.names` are
+        If the id of any job is not a whole number, all are numbered by their lines, and `JobTable.names` are
         their ids.
 
         Raises
         ------
         ValueError
-            If a number is no number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
+            If a number is not a number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
         """
         for value in (submit_s, run_s, width, requested_s):
             if abs(value) > LARGEST_FIELD:

@@ -23,7 +23,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises
     ------
     InputError
-        If the file cannot be read, is no archive where it begins as one, or a line or all of it is
+        If the file cannot be read, is not an archive where it begins as one, or a line or all of it is
         longer than any log's; an archive of a few MB may hold as many GB.
     """
     total = number = 0

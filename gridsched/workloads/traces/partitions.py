@@ -63,7 +63,7 @@ class PartitionKeys(BaseModel):
 
 @dataclass(frozen=True)
 class NamedPartition:
-    """A partition, all its names in the log, and whether a table tells of it."""
+    """A partition, all its names in the log, and whether a table contains it."""
 
     partition: Partition
     names: frozenset[str]
@@ -152,7 +152,7 @@ def _as_table(each: ConfPartition, path: str) -> dict[str, Any]:
 
 def _keys(table: object, owner: str) -> PartitionKeys:
     if not isinstance(table, dict):
-        raise InputError(f"{owner}it must be a table, as [[partition]] begins one.")
+        raise InputError(f"{owner}it must be a table that begins with [[partition]].")
     unknown = sorted(set(table) - set(PartitionKeys.model_fields))
     missing = [name for name in ("name", "nodes") if name not in table]
     if unknown or missing:

@@ -111,9 +111,9 @@ def read_sacct(
     -----
     Times without a zone are taken as they stand, where `zone` does not say it: an hour that a clock was turned back
     counts twice. Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
-    Elapsed) says, else from Start to End. Where a JobID is no whole number (``17_3``, of an
+    Elapsed) states, else from Start to End. Where a JobID is not a whole number (``17_3``, of an
     array), all jobs are numbered by their lines, and keep their ids as names. Parts of a
-    heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note says how many.
+    heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note counts them.
     """
     named = NAMED | (RESOURCES if tells_resources else {}) | (SCHEDULE if tells_schedule else {})
     rows = JobRows(path, tuple(named))

@@ -11,7 +11,7 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.workloads.traces.log_lines import whole_text
 
-#: The columns that every job has, empty where JSON says nothing.
+#: The columns that every job has, empty if JSON lacks them.
 COLUMNS = (
     "JobID",
     "Submit",

@@ -17,8 +17,8 @@ from gridsched.model.constraints import understood
 from gridsched.model.platform import Partition, Platform
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
+from gridsched.platform_io.host_resources import parse_memory_mb
 from gridsched.platform_io.slurm_conf import SlurmConf
-from gridsched.platform_io.xml_reader import parse_memory_mb
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.partitions import MOST_PARTITIONS, NamedPartition, partitions_of, partitions_of_conf
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -73,7 +73,7 @@ def share_nodes(
     Parameters
     ----------
     jobs : JobTable
-        With texts of `TAKEN`, where the log tells them.
+        With texts of `TAKEN`, if the log contains them.
     platform : Platform
     options : TraceOptions
     placement : str
@@ -102,9 +102,9 @@ def share_nodes(
     if unknown.any():
         names = sorted(set(jobs.attributes["partition"][unknown].tolist()))
         table = options.partitions or options.slurm_conf
-        if table is None:  # those of the platform have other names: nobody meant them
+        if table is None:  # those of the platform have other names and were not meant
             notes.append(
-                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are no clusters: "
+                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are not clusters: "
                 "the first that accepts a job gets it"
             )
         else:
@@ -142,7 +142,7 @@ def _nodes_wanted(jobs: JobTable, platform: Platform) -> _Wants:
 
 
 def _cores_wanted(jobs: JobTable) -> _Wants:
-    """Return what jobs ask for of each node, or where the log tells of processors alone, of cores anywhere."""
+    """Return what jobs request of each node, or, if the log counts processors alone, of cores anywhere."""
     texts = [jobs.attributes.get(name) for name in TAKEN]
     rows, texts_of = [], {}
     for k, width in enumerate(jobs.width.tolist()):
@@ -193,7 +193,7 @@ def _parts(
 
 
 def _number(text: str) -> int:
-    """Return a count of a log, 0 where it tells none."""
+    """Return a count of a log, 0 if it has none."""
     return min(int(text), MOST_AMOUNT) if text.isdecimal() and len(text) < 16 else 0
 
 
@@ -205,7 +205,7 @@ def _megabytes(text: str) -> int:
 
 
 def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]:
-    """Leave out resources that no node of the platform tells of, and say so."""
+    """Leave out resources that no node of the platform has, and report this."""
     has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, wants.demand.max(axis=0, initial=0) > 0
     notes = [
         f"{name} of {counted(int(np.count_nonzero(wants.demand[:, k])), 'job')} is not counted: no node lists it"

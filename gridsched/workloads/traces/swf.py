@@ -79,7 +79,7 @@ def read_swf(
     -----
     Allocated processors count; where they are unknown, requested ones. Leading and repeated blanks
     and further fields are fine. A line that is not of the format is dropped and counted, and so is
-    one that tells of a part of a job that was stopped and went on: another tells of the whole.
+    one that describes a part of a job that was stopped and went on: another describes the whole.
     """
     named = {**NAMED, "processor_kb": MEMORY} if tells_memory else NAMED
     rows = JobRows(path, tuple(named))
@@ -111,7 +111,7 @@ def calendar_of_header(header: Mapping[str, str], zone: str | None = None) -> Ca
     """Return the calendar by the header's ``UnixStartTime``, None without it.
 
     The zone is `zone`, else that of ``TimeZoneString`` (``Europe/Paris``), else so far from UTC as ``TimeZone``
-    says [s], else UTC.
+    states [s], else UTC.
     """
     start, offset_s = (header_number(header, key) for key in ("UnixStartTime", "TimeZone"))
     if start is None or not 0 <= start <= LARGEST_FIELD:

@@ -60,13 +60,13 @@ _BATCH, _MOST_ROWS = 65_536, 100_000_000
 
 
 def read_columns(text: str | None, path: str | Path) -> dict[str, str]:
-    """Return which column of a table tells what, as ``--columns`` says it.
+    """Return which column of a table contains which key, as ``--columns`` specifies it.
 
     Parameters
     ----------
     text : str, optional
-        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, separated by commas; columns that nothing is
-        said of have our names, unless a map is named.
+        A name of `MAPS`, pairs ``OURS=THEIRS``, or both, separated by commas; columns that it does not
+        name have our names, unless a map is named.
     path : path
         The table, for messages.
 
@@ -108,7 +108,7 @@ def read_table(
     profiles : path, optional
         Table of the profiles that the column ``profile`` names; jobs that name one need no run time.
     speed : float
-        Of a node, which says how long a profile computes [flop/s].
+        Of a node, which determines how long a profile computes [flop/s].
     zone : str, optional
         Time zone of dates that have none, see `gridsched.model.calendar.time_zone`.
 
@@ -207,7 +207,7 @@ class _Profiles:
         """Return the number of a profile, and how long it computes; what was asked for where it only sends [s]."""
         profile = self._by_name.get(name)
         if profile is None:
-            hint = did_you_mean(name, self._by_name) or "--profiles FILE says which there are. "
+            hint = did_you_mean(name, self._by_name) or "--profiles FILE defines them. "
             raise _NoProfile(f"a profile {name[:40]!r} that no table has. {hint}".strip().rstrip("."))
         try:
             profile.check_width(int(nodes))
@@ -237,7 +237,7 @@ def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles
 
 
 def _power(row: Mapping[str, Any]) -> float:
-    """Return the mean power of all nodes of a job [W]; nan where it is not told."""
+    """Return the mean power of all nodes of a job [W]; nan if it is unknown."""
     run_time_s, nodes = _number(row["run_time_s"]), _number(row["nodes"])
     if not math.isnan(watts := _number(row.get("power_w"))):
         return watts

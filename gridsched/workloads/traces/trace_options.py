@@ -15,7 +15,7 @@ from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import PState
 from gridsched.model.records import check_record
 
-#: Power of a node that idles and of one that computes [W], where nobody says it: a Taurus node of
+#: Power of a node that idles and of one that computes [W], if it is not given: a Taurus node of
 #: Grid'5000 at its usual frequency, the node of Batsim's energy examples.
 NODE_POWER_W = (95.0, 190.738)
 #: More nodes than this are refused: each is a host of the simulation.
@@ -40,7 +40,7 @@ class TraceOptions:
     columns : str, optional
         Which columns of a table tell what; see `gridsched.workloads.traces.tables`.
     nodes : int, optional
-        Nodes of the machine, where no platform is given; default what the log's header says.
+        Nodes of the machine, if no platform is given; default the number in the log's header.
     allocation : {"nodes", "cores"}
         Whole nodes; or what they ask for of nodes that they share: cores, memory, counted resources.
     partitions : path, optional
@@ -48,18 +48,18 @@ class TraceOptions:
         platform's clusters.
     slurm_conf : path, optional
         The ``slurm.conf`` of the machine: nodes, partitions, and for `slurm` how its queue is
-        scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it says so.
+        scheduled; see `gridsched.platform_io.slurm_conf`. Jobs share nodes if it specifies this.
     profiles : path, optional
         Table of profiles (.toml) that the column ``profile`` of a table of jobs names, see
         `gridsched.workloads.traces.profile_table`.
     requests : {"log", "exact", "twice"}
-        What jobs have asked for: as the log says; or just what they take, as if users knew it; or as the log
-        says and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
+        What jobs have requested: as in the log; or just what they take, as if users knew it; or as in the log
+        and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
     outcomes_from : {"log", "run"}
-        Whether a job succeeded that others wait for: as the log says, where it does, or as it ends in the run.
+        Whether a job succeeded that others wait for: as in the log, if it states this, or as it ends in the run.
     log_zone : str, optional
         Time zone of the log's dates that have none, and of those that are typed: ``UTC``, ``+01:00``,
-        ``Europe/Berlin``; default what the log says.
+        ``Europe/Berlin``; default that of the log.
     boot, shutdown : str, optional
         How long a node of that machine boots and shuts down [s] and what it draws meanwhile [W],
         as ``"120:150"``; default no time, and so no energy.
@@ -101,7 +101,7 @@ class TraceOptions:
         Field(
             ge=1,
             le=MAX_NODES,
-            description="Nodes of the machine without --platform; default the header's.",
+            description="Number of nodes of the machine, without --platform; default: as in the log's header.",
             json_schema_extra=_GROUP,
         ),
     ] = None
@@ -173,7 +173,10 @@ class TraceOptions:
         ),
     ] = None
     shutdown: Annotated[
-        str | None, Field(description="The same for shutting down.", examples=["S:W"], json_schema_extra=_GROUP)
+        str | None,
+        Field(
+            description="Time and power of shutting down, as for --boot.", examples=["S:W"], json_schema_extra=_GROUP
+        ),
     ] = None
 
     def __post_init__(self) -> None:
@@ -182,7 +185,7 @@ class TraceOptions:
         if self.log_zone is not None:
             time_zone(self.log_zone, "log_zone")
         if self.partitions is not None and self.slurm_conf is not None:
-            raise InputError("partitions and slurm_conf both say what partitions there are; leave out one of them.")
+            raise InputError("partitions and slurm_conf both define partitions; leave out one of them.")
 
     @property
     def switching(self) -> dict[str, Any]:
@@ -216,7 +219,7 @@ class TraceOptions:
 
 
 def _time_and_power(name: str, text: str) -> tuple[float, float]:
-    """Return what an option says of booting or shutting down [s, W]."""
+    """Return the meaning of an option about booting or shutting down [s, W]."""
     try:
         time_s, watts = map(float, text.split(":"))
     except ValueError:

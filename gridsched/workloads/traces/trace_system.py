@@ -71,7 +71,7 @@ def trace_system(
     Raises
     ------
     InputError
-        If the file cannot be read, or nothing tells how many nodes there are.
+        If the file cannot be read, or nothing states how many nodes there are.
     """
     speed = NODE_SPEED if platform is None else speed_of(platform)
     conf = None
@@ -97,13 +97,13 @@ def trace_system(
         n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
             raise InputError(
-                f"{path}: the log does not say how many nodes its machine has; add --nodes N, --platform FILE, or of "
+                f"{path}: the log does not state how many nodes its machine has; add --nodes N, --platform FILE, or of "
                 "Slurm --slurm-conf FILE."
             )
         if n_nodes > MAX_NODES:
             raise InputError(
                 f"{path}: a machine of {n_nodes:,} nodes by its header; at most {MAX_NODES:,} are "
-                "legal. Give the number of processors of a node (--procs-per-node), or --nodes."
+                "allowed. Give the number of processors of a node (--procs-per-node), or --nodes."
             )
         idle_w, busy_w = NODE_POWER_W
         platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")
@@ -166,8 +166,8 @@ def _rigid_system(
 ) -> tuple[SystemWorkload, int]:
     """Return the same, and how many dependencies are on jobs that are not there before.
 
-    `columns` are those of jobs that share nodes; where a request that is too short `kills` its job, nobody
-    takes it for longer.
+    `columns` are those of jobs that share nodes; if a request that is too short `kills` its job, a policy
+    does not expect it to run longer.
     """
     dependencies, missing = dependencies_of(jobs.after, jobs.lines)
     estimate_s = jobs.asked_s if kills else jobs.estimate_s
@@ -225,6 +225,6 @@ def serial_tasks(jobs: JobTable, speed: float) -> SerialTasks:
     table = jobs.without(jobs.width > 1, "wider than one node, and so no serial task").from_zero()
     tasks = make_tasks(table.run_time_s * speed, table.submit_time_s, labels=table.job.tolist(), name=table.name)
     if len(table.names):
-        note = "ids that are no numbers are not kept: tasks have the numbers of their lines"
+        note = "ids that are not numbers are not kept: tasks have the numbers of their lines"
         table = replace(table, notes=(*table.notes, note))
     return SerialTasks(tasks, table)

@@ -1,6 +1,6 @@
 """A scheduler of Batsim's protocol that answers by a script: batsim_peer.py ADDRESS SCRIPT HEARD.
 
-SCRIPT is a JSON list: answer k says how the k-th message is answered. A list holds the events, of
+SCRIPT is a JSON list: entry k answers the k-th message. A list holds the events, of
 which those without a timestamp happen now; a text is sent as it is; a number is an exit status;
 null is silence. What was heard goes to HEARD, one line a message, behind the id of the process.
 """

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from gridsched import Scenario, run
+from gridsched import Scenario, long_work, run
 from gridsched.campaign.campaign import run_campaign
 from gridsched.campaign.duration import estimate
 from gridsched.campaign.rerun import rerun
@@ -91,7 +93,7 @@ def scenario(platform, jobs, start, driver="reference", **more):
 
 @pytest.fixture
 def scripted(tmp_path):
-    """Return a command that answers by a script, and a function that tells what it heard."""
+    """Return a command that answers by a script, and a function that returns what it heard."""
     heard = tmp_path / "heard"
 
     def command(*answers: object) -> str:
@@ -167,7 +169,7 @@ def test_pybatsim_switches_hosts(driver, tmp_path):
     check_energy_agreement(result)
 
 
-# ---------------------------------------------------------------------- what is said
+# ---------------------------------------------------------------------- what is sent
 
 
 def test_a_simulation_as_the_protocol_tells_it(scripted):
@@ -200,7 +202,7 @@ def test_a_simulation_as_the_protocol_tells_it(scripted):
 
 
 def test_a_call_in_the_past_comes_at_once_and_news_after_the_thinking(scripted):
-    """At 3 s it wants to have been called at 1 s, and then thinks for 2 s: what is new at 4 s is told at 5."""
+    """At 3 s it wants to have been called at 1 s, and then thinks for 2 s: news of 4 s are sent at 5."""
     call = {"type": "CALL_ME_LATER", "data": {"timestamp": 1.0}}
     script = scripted(
         [execute(1, "0")], [call], json.dumps({"now": 5.0, "events": []}), [execute(2, "1"), execute(3, "2")]
@@ -248,7 +250,7 @@ def test_a_job_that_outlives_its_request_has_all_of_its_progress(scripted):
 
 
 def test_queries_both_ways(scripted):
-    """It hears the joules of the grid until now, and tells how long a job will wait."""
+    """It hears the joules of the grid until now, and answers how long a job will wait."""
     energy = {"type": "QUERY", "data": {"requests": {"consumed_energy": {}}}}
     wait = {"estimate_waiting_time": {"job_id": "w0!1?", "estimated_waiting_time": 7.5}}
     script = scripted([execute(1, "0"), {"type": "ANSWER", "data": wait}], [energy, execute(2, "1")])
@@ -336,7 +338,7 @@ BEGIN = {"now": 0.0, "events": []}
 BAD_ANSWERS = {
     "death": ([3], ("exit status 3", "status 3")),
     "silence": ([None], ("0.5 s",)),
-    "no JSON": (["{"], ("no JSON",)),
+    "no JSON": (["{"], ("not JSON",)),
     "another object": (['{"a": 1}'], ("'now'",)),
     "no number": ([json.dumps({**BEGIN, "now": float("nan")})], ("now",)),
     "the past": ([json.dumps({**BEGIN, "now": -1.0})], ("now", "-1.0")),
@@ -344,7 +346,7 @@ BAD_ANSWERS = {
         [[{**execute(1, "0"), "timestamp": 5.0}, {**execute(2, "1"), "timestamp": 3.0}]],
         ("timestamp", "3.0"),
     ),
-    "deep": (["[" * 100_000], ("no JSON",)),
+    "deep": (["[" * 100_000], ("not JSON",)),
     "a strange request": ([[{"type": "REGISTER_JOB", "data": {}}]], ("REGISTER_JOB",)),
     "no such job": ([[execute(9, "0")]], ("w0!9",)),
     "no such host": ([[execute(1, "0-99999999")]], ("0-99999999", "0 to 1")),
@@ -360,7 +362,7 @@ BAD_ANSWERS = {
 
 @pytest.mark.parametrize(("answers", "facts"), BAD_ANSWERS.values(), ids=BAD_ANSWERS)
 def test_bad_answers_end_the_run_in_one_line(scripted, answers, facts):
-    """The line says what is wrong; nothing hangs, and no process is left."""
+    """The line explains what is wrong; nothing hangs, and no process is left."""
     timeout_s = 0.5 if answers == [None] else 60.0  # a busy machine starts what answers slowly
     parameters = {"answer_timeout_s": timeout_s}
     wrong = scenario(nodes(2), [(0, 1, 10), (0, 1, 10)], scripted(*answers), parameters=parameters)
@@ -374,7 +376,7 @@ def test_bad_answers_end_the_run_in_one_line(scripted, answers, facts):
 
 
 def test_a_scheduler_that_never_starts_a_job_leaves_the_run_unfinished(scripted, capfd):
-    """The command says so in one line and ends with status 1."""
+    """The command reports this in one line and ends with status 1."""
     command = ["run", "--workload", str(ROOT / "examples/four_nodes.swf"), "--scheduler", ADDRESS]
     assert main([*command, "--driver", "reference", "--batsim-start", scripted()]) == 1
     assert len([line for line in capfd.readouterr().err.splitlines() if "warning" not in line]) == 1
@@ -405,6 +407,18 @@ def test_a_command_says_for_whom_it_waits(command, capfd):
     assert len(capfd.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(("timeout_s", "limits"), [(None, ["7.5 s"]), (321.0, ["7.5 s", "321 s"])])
+def test_a_long_run_states_how_long_it_waits(scripted, monkeypatch, timeout_s, limits):
+    """For each answer as set, and for the whole run if it has a wall time; in one line."""
+    lines = []
+    monkeypatch.setattr(long_work, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(long_work, "reporters", [lines.append])
+    one = scenario(nodes(1), [(0, 1, 10)], scripted([execute(1, "0")]))
+    run(replace(one, parameters={**one.parameters, "answer_timeout_s": 7.5}, timeout_s=timeout_s))
+    (line,) = [each for each in lines if "another program" in each]
+    assert re.findall(r"[\d.]+ s\b", line) == limits
+
+
 @pytest.mark.parametrize("address", ["ipc://@gridsched-test-heard", "tcp://127.0.0.1:0"])
 def test_nobody_waits_for_a_scheduler_that_runs(address, scripted):
     """What listens at the address is noticed, and serves the run all the same."""
@@ -428,7 +442,7 @@ def test_nobody_waits_for_a_scheduler_that_runs(address, scripted):
 
 
 def test_a_scheduler_that_was_started_by_hand_may_go_away(scripted):
-    """Without a command the connection tells: nobody waits for the time-out."""
+    """Without a command the connection shows it: the run does not wait for the time-out."""
     start = shlex.split(scripted([execute(1, "0")], 0).replace("{address}", "ipc://@gridsched-test-batsim"))
     peer = subprocess.Popen(start)
     try:
@@ -456,7 +470,7 @@ def test_what_cannot_be_started_is_told(tmp_path):
     ],
 )
 def test_illegal_parameters_are_refused_before_anything_starts(parameters, named):
-    """So says the message."""
+    """The message states this."""
     with pytest.raises(InputError, match=named):
         run(scenario(nodes(1), [(0, 1, 10)], EASY, parameters=parameters))
 
@@ -469,7 +483,7 @@ def test_rules_that_batsim_does_not_know_are_refused():
 
 
 def test_the_extra_is_loaded_late_and_its_lack_told(monkeypatch):
-    """`import gridsched` does without pyzmq; a run says how to install it."""
+    """`import gridsched` does without pyzmq; a run explains how to install it."""
     code = "import gridsched, sys; sys.exit('zmq' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}).returncode == 0
     monkeypatch.setitem(sys.modules, "zmq", None)

@@ -127,7 +127,7 @@ def test_jobs_that_share_a_backbone_slow_each_other(tmp_path: Path):
 
 
 def test_without_network_jobs_are_what_they_compute(tmp_path: Path):
-    """As before there were profiles: bytes are left out, and the run says so."""
+    """As before there were profiles: bytes are left out, and the run reports this."""
     file = workload(tmp_path, {"each": PROFILES["each"][0]}, [("1", 0, 10, 2, "each")])
     result = run(Scenario(nodes(tmp_path, 2), file, "fcfs", network="none"))
     assert durations(result) == {"1": 1.0}

@@ -67,12 +67,12 @@ SCENARIOS = {"host": bag, "pstate": bag, "job": jobs}
 
 
 def least(observation, legal) -> int:
-    """Return the legal option with the least first column."""
+    """Return the allowed option with the least first column."""
     return int(np.argmin(np.where(legal, observation[:, 0], np.inf)))
 
 
 def sampled(observation, legal) -> int:
-    """Return a legal option that depends on all that is seen."""
+    """Return an allowed option that depends on all that is seen."""
     return int(np.random.default_rng(int(1e6 * observation.sum()) % 2**32).choice(np.flatnonzero(legal)))
 
 
@@ -99,7 +99,7 @@ def test_gymnasium_accepts_it(action, observation):
 
 
 def test_vectors_of_environments():
-    """Gymnasium's vectorised environments step several at once, and begin again by themselves."""
+    """Gymnasium's vectorized environments step several at once, and begin again by themselves."""
     env = gymnasium.vector.SyncVectorEnv([partial(learning.make, bag), partial(learning.make, bag)])
     observation, _ = env.reset(seed=3)
     assert observation.shape == (2, 4, 3)
@@ -109,7 +109,7 @@ def test_vectors_of_environments():
 
 
 def test_stable_baselines_vectors():
-    """Stable-Baselines3 takes it into its vectorised environments."""
+    """Stable-Baselines3 takes it into its vectorized environments."""
     pytest.importorskip("stable_baselines3", reason="Stable-Baselines3 (with PyTorch) is not installed")
     vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
     checker = pytest.importorskip("stable_baselines3.common.env_checker")
@@ -294,7 +294,7 @@ def test_columns_are_scaled_by_what_they_share():
 
 
 def test_who_never_starts_a_job_is_made_to():
-    """None is not legal where nothing runs and nothing comes: every run ends, by whatever actions."""
+    """None is not allowed where nothing runs and nothing comes: every run ends, by whatever actions."""
     for seed in range(3):
         env = learning.make(jobs(seed), action="job", jobs=3)
         env.reset(seed=seed)
@@ -396,7 +396,7 @@ def test_utility_comes_as_tasks_end():
     ],
 )
 def test_what_cannot_be_is_one_line(options, words):
-    """The message names what was given and what is legal."""
+    """The message names what was given and what is allowed."""
     with pytest.raises(InputError) as caught:
         learning.make(bag(1), **options).reset(seed=1)
     assert "\n" not in str(caught.value)
@@ -414,7 +414,7 @@ def test_the_platform_of_an_agent_keeps_its_size():
     "action", [float("nan"), float("inf"), "x", "1", None, 1.5, [0, 1], np.zeros(2, int), [], {}, object(), [[1], []]]
 )
 def test_what_is_no_number_of_an_option_is_refused(action):
-    """In one line that says what is legal; the episode goes on."""
+    """In one line that shows what is allowed; the episode goes on."""
     env = learning.make(partial(bag, n=4))
     env.reset(seed=1)
     with pytest.raises(InputError, match="0 to 3"):
@@ -436,7 +436,7 @@ def test_numbers_of_options_in_other_types_are_taken():
 
 @pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, pickle.dumps, cloudpickle.dumps])
 def test_an_environment_is_not_copied(again):
-    """It holds a run: the line says what to do, before an episode and in one."""
+    """It holds a run: the line names what to do, before an episode and in one."""
     env = learning.make(partial(bag, n=4))
     for _ in range(2):
         with pytest.raises(InputError, match="SchedulingEnvironment"):
@@ -464,7 +464,7 @@ def test_jobs_need_one_cluster():
 
 
 def test_a_missing_extra_is_one_line(monkeypatch):
-    """Without Gymnasium `make` says what to install; agents as schedulers do without it."""
+    """Without Gymnasium `make` names what to install; agents as schedulers do without it."""
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     monkeypatch.delitem(sys.modules, "gridsched.systems.learning.environment", raising=False)
     with pytest.raises(MissingDependency, match=r"pip install 'gridsched\[learning\]'"):
@@ -491,13 +491,13 @@ EX_A = (ROOT / "platforms/ex_a.xml", ROOT / "examples/ex_a.csv")
 
 
 def cheapest(observation, legal) -> int:
-    """Return the legal host that needs the least energy."""
+    """Return the allowed host that needs the least energy."""
     return int(np.argmin(np.where(legal, observation[:, 2], np.inf)))
 
 
 @parametrize_with_checks([AgentScheduler(), AgentScheduler(action="pstate"), AgentScheduler(action="job", jobs=3)])
 def test_common_checks(scheduler, check):
-    """Contract, legal places, bounds, no look-ahead, both drivers agree: as for every scheduler."""
+    """Contract, allowed places, bounds, no look-ahead, both drivers agree: as for every scheduler."""
     check(scheduler)
 
 

@@ -27,7 +27,7 @@ from gridsched.systems.profit.answers import front_answer, profit_answer
 from gridsched.systems.profit.profit_lp import most_profit, relative_decrease
 from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts
 
-# Programmes and runs count the same hosts, whose cores share wear, depreciation and power.
+# Programs and runs count the same hosts, whose cores share wear, depreciation and power.
 
 SLACK = 1e-9
 BAG_SCHEDULERS = [entry.id for entry in entries() if "bag" in entry.accepts]
@@ -150,7 +150,7 @@ def tariffs(draw) -> Tariff:
     st.sampled_from([1.0, 1.3, np.inf]),
 )
 def test_no_schedule_is_better_than_what_the_programmes_prove(platform, flops, tariff, scheduler, room):
-    """Every registered scheduler; with all hosts on, as the programmes have them."""
+    """Every registered scheduler; with all hosts on, as the programs have them."""
     if make_scheduler(scheduler).traits.powers_hosts:  # off is idle, so that it saves nothing
         rested = [dataclasses.replace(h, off_w=h.pstates[0].idle_w) for h in platform.hosts]
         platform = Platform(tuple(rested))

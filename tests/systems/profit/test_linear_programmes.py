@@ -1,4 +1,4 @@
-"""Schedulers by linear programmes, once and rolling."""
+"""Schedulers by linear programs, once and rolling."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gridsched.systems.profit.profit_lp import most_profit
 from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts, generate_profit_bag
 from gridsched.testing import trace_differences
 
-# Plans by linear programmes: E5 of the algorithms by hand, and SimGrid meters what was planned.
+# Plans by linear programs: E5 of the algorithms by hand, and SimGrid meters what was planned.
 
 DRIVERS = ("reference", "simgrid")
 #: Relative difference between the plan's numbers and a run's.
@@ -130,7 +130,7 @@ def test_a_promised_rate_runs_what_loses():
 
 
 def test_a_bag_with_a_task_unfinished_pays_nothing():
-    """A horizon ends the run: energy costs, and nobody pays."""
+    """A horizon ends the run: energy costs, and the bag pays nothing."""
     result = run(example("lp_pareto", tariff=Tariff(price=300), horizon_s=5.0))
     numbers = result.summary()
     assert numbers["tasks_finished"] < 12
@@ -247,7 +247,7 @@ def test_a_plan_without_unused_hosts_has_its_own_energy(driver):
 
 
 def test_only_with_the_option_hosts_are_switched():
-    """Bounds go by it: without it every schedule has the idle power of all hosts."""
+    """Bounds use it: without it every schedule has the idle power of all hosts."""
     plain, saving = LPPareto(), LPPareto(power_off_unused=True)
     assert (plain.traits.powers_hosts, saving.traits.powers_hosts) == (False, True)
     assert not LPPareto.traits.powers_hosts

@@ -158,7 +158,7 @@ def test_compare_as_json(capsys):
 
 
 def test_compare_as_table(capsys):
-    """Both bounds have a column and a line, and the line says whom auto_bag followed."""
+    """Both bounds have a column and a line, and the line names the scheduler that auto_bag followed."""
     shown = compare(capsys, "--schedulers", "wq,mct")
     assert "at least 30 s and 2,030 J (idle power of every host to the end counted)" in shown
     assert "at least 30 s and 1,050 J (idle power not counted" in shown
@@ -183,7 +183,7 @@ def test_parallel_jobs_have_no_bounds():
 
 
 def test_a_study_with_intensities_has_bounds_of_carbon(tmp_path):
-    """As compare tells: the work queue's 72.4 g lie 20.7 and 14.6 % above the bounds."""
+    """As in compare: the work queue's 72.4 g lie 20.7 and 14.6 % above the bounds."""
     text = f"""
         name = "green"
         driver = "reference"
@@ -283,7 +283,7 @@ def test_the_worked_example(tmp_path: Path):
 
 
 def test_execution_confirms_the_plan(tmp_path: Path):
-    """A driver that executes gives every metric that the plan has, as the plan says."""
+    """A driver that executes gives every metric of the plan, with the plan's value."""
     rows = rows_of(tmp_path)
     for (driver, scheduler), planned in rows.items():
         if driver == "optimize":
@@ -347,7 +347,7 @@ def test_what_means_nothing_without_execution_is_refused(old, new, problem, tmp_
 
 
 def test_others_may_be_executed(tmp_path: Path):
-    """A scheduler without a programme may stand beside planners, where it is not to be planned."""
+    """A scheduler without a program may stand beside planners, where it is not to be planned."""
     new = '"lp_pareto_profit", "mct",'
     text = "only = \"driver == 'reference' or scheduler != 'mct'\"\n" + TEXT
     study = Study.from_file(study_file(tmp_path, text.replace('"lp_pareto_profit",', new)))

@@ -74,7 +74,7 @@ def test_whole_tasks_and_worths(optimized):
 
 
 def test_a_bag_that_never_pays_is_not_run(gridsched, example):
-    """Exit status 1, and the first line says so."""
+    """Exit status 1, and the first line states this."""
     outcome = gridsched("optimize", "profit", *example, "--price", 108)
     assert (outcome.status, outcome.err) == (1, "")
     assert outcome.out.splitlines()[1].startswith("Do not run:")
@@ -130,7 +130,7 @@ def test_a_generator_is_taken_by_its_counts(gridsched, write):
 
 
 def test_files_are_written(gridsched, example, tmp_path):
-    """-o tells who executes what; the figure stands with its data."""
+    """-o lists which machine executes what; the figure has its data beside it."""
     table, figure = tmp_path / "plan.csv", tmp_path / "front.svg"
     outcome = gridsched("optimize", "profit", *example, "--price", 300, "-o", table, "--plot", figure)
     assert (outcome.status, outcome.err) == (0, "")
@@ -171,14 +171,14 @@ def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
         (("profit", "--price", 3, "--prices", "p.csv"), "know no time of day"),
         (("profit", "--price", 300, "--power-cap-w", 0), "power cap must be positive"),
         (("profit", "--price", 300, "--r-min", 1), "finish at most 0.0625"),
-        (("profit", "--price", 300, "--pstate", 1), "P-state 1 is wanted; allowed are 0 to 0"),
+        (("profit", "--price", 300, "--pstate", 1), "P-state 1 is requested; allowed: 0 to 0"),
         (("pareto", "--workload", "g.toml"), "--workload excludes --etc"),
         (("pareto", "--points", 1), "--points"),
         (("pareto", "-o", "front.txt"), "writes .json, .csv or .parquet"),
     ],
 )
 def test_bad_options_are_refused(refused, example, words, message):
-    """In one line that says what is allowed."""
+    """In one line that shows what is allowed."""
     command, *others = words
     assert message in refused("optimize", command, *example, *others)
 

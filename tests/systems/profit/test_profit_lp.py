@@ -1,4 +1,4 @@
-"""The profit programme: E5's table by hand, the programme as printed, every schedule, and laws."""
+"""The profit program: E5's table by hand, the program as printed, every schedule, and laws."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_worked_examples(price, cap, idle, makespan, x, profit_rate):
 
 
 def test_do_not_run():
-    """Price 108 for a bag that costs at least 120: no makespan, no profit, and it is said."""
+    """Price 108 for a bag that costs at least 120: no makespan, no profit, and a line reports this."""
     plan = most_profit(example(), Tariff(price=108))
     assert (plan.runs, plan.rate_per_s, plan.makespan_s) == (False, 0.0, np.inf)
     assert (plan.profit_rate, plan.bound) == (0.0, 0.0)
@@ -124,7 +124,7 @@ def test_worths_by_hand():
 
 
 def test_worth_of_a_machine_type_that_has_no_machine_yet():
-    """The second type's first machine adds 3.75 to 2.5, as the table of E5 says."""
+    """The second type's first machine adds 3.75 to 2.5, as in the table of E5."""
     plan = most_profit(example(machines=(1, 0)), Tariff(price=300))
     assert plan.profit_rate == pytest.approx(2.5)
     assert plan.machine_worth.tolist() == pytest.approx([2.5, 3.75])
@@ -157,7 +157,7 @@ def test_refused(cap, rate, idle, message):
 
 
 def as_printed(bag, tariff, cap, rate):
-    """Programme (10) as the paper prints it, in its own variables, solved by interior points."""
+    """Program (10) as the paper prints it, in its own variables, solved by interior points."""
     shape = bag.etc.shape
     n, (n_tasks, n_machines) = bag.etc.size, shape
     busy = bag.runnable
@@ -232,7 +232,7 @@ def test_no_schedule_of_whole_tasks_earns_more(seed, gamma):
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, GAMMAS)
 def test_the_bound_does_not_trust_the_solver(seed, gamma):
-    """The plan's own divided tasks, made legal in exact arithmetic, stay below the bound."""
+    """The plan's own divided tasks, made feasible in exact arithmetic, stay below the bound."""
     bag = random_bag(seed)
     tariff = priced(bag, gamma)
     plan = most_profit(bag, tariff)
@@ -388,7 +388,7 @@ def test_a_cap_equal_to_the_idle_power_leaves_nothing_to_run_with(idle):
 
 
 def test_a_plan_that_does_not_run_is_not_rounded():
-    """Nothing is placed: said, not invented."""
+    """Nothing is placed: reported, not invented."""
     plan = most_profit(example(), Tariff(price=108))
     with pytest.raises(InputError, match=r"12.*0"):
         recover(example(), plan.x)

@@ -24,7 +24,7 @@ def study() -> Study:
 
 
 def test_the_runs_of_the_study():
-    """Optimisations of every kind of bags, and two executions of a plan on each system."""
+    """Optimizations of every kind of bags, and two executions of a plan on each system."""
     runs = list(study().scenarios())
     kinds = Counter((run.axes["driver"], run.axes["bags"]) for run in runs)
     sizes = [f"{number} per machine" for number in (5, 10, 30)]

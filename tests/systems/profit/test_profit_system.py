@@ -153,7 +153,7 @@ def test_idle_power_may_be_left_out(write):
 
 
 def test_frequencies_are_drawn_where_counts_are_not_given(tmp_path, write):
-    """Measured machines, and as many tasks as the key says."""
+    """Measured machines, and as many tasks as the key sets."""
     toml = write(g=FILES["g.toml"].replace('counts_csv = "counts.csv"', "tasks = 40"))
     assert len(read_system_workload(toml).tasks) == 40
 
@@ -182,7 +182,7 @@ def test_contradictions_are_refused(write, changed, message):
 
 
 def test_a_bag_too_large_to_list_is_refused_and_its_counts_are_not():
-    """Runs list tasks; the linear programmes look at counts."""
+    """Runs list tasks; the linear programs look at counts."""
     spec = ProfitBag(tasks=10**9)
     assert draw_task_counts(spec, draw_or_read_profit_system(spec)).sum() == 10**9
     with pytest.raises(InputError, match="1,000,000,000"):
@@ -196,7 +196,7 @@ def test_what_tells_of_utility_refuses_a_bag_without(write, capsys):
 
 
 def test_bags_follow_each_other():
-    """The first bag is that of a single one; each is drawn anew, their gaps are exponential."""
+    """The first bag is that of a single one; each is drawn again, their gaps are exponential."""
     spec = ProfitBag(tasks=50, task_types=3, machine_types=2, machines_per_type=1)
     single = generate_profit_bag(spec).tasks
     many = generate_profit_bag(spec.model_copy(update={"bags": 400, "bag_interval_s": 60.0})).tasks
@@ -220,7 +220,7 @@ def test_bags_of_counted_tasks_are_equal(write):
 
 # Paper 002's system and trials.
 
-# The system and the trials of paper 002: what the paper says of them, and their seeds.
+# The system and the trials of paper 002: the paper's description, and their seeds.
 
 
 # The generator kind robust: hosts, rules and hidden run times of paper 002.

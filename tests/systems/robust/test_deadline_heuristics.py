@@ -48,7 +48,7 @@ def worked_example(budget_j: float = math.inf, deadline_s: float = 45.0) -> tupl
     )
     etc = listed.means((2, 2, 1))
     apc = np.broadcast_to(np.array([100.0, 60.0])[:, None] / 0.9, etc.shape).copy()
-    apc[0] = 1.0  # so that the energy filter lets a pass, whatever it says of z
+    apc[0] = 1.0  # so that the energy filter lets a pass, whatever it decides on z
     tasks = make_tasks(
         [1.0] * 7, [5.0, 18.0] + [1000.0] * 5, task_type=[0] + [1] * 6, deadline_s=[100.0, deadline_s] + [2000.0] * 5
     )
@@ -69,7 +69,7 @@ def place_of_z(scheduler: Scheduler, budget_j: float = math.inf, deadline_s: flo
 
 
 class Watching(LightestLoad):
-    """Lightest load that keeps what it was told at 18 s."""
+    """Lightest load that keeps what it received at 18 s."""
 
     def schedule(self, state):
         """Decide, and keep what is known of the ready times."""
@@ -146,7 +146,7 @@ def test_energy_multiplier_by_depth():
 
 
 def test_without_distributions_it_is_refused():
-    """A bag of tasks has no distributions: one line says what to do."""
+    """A bag of tasks has no distributions: one line names the remedy."""
     platform = Platform((Host("h", (PState(1.0, 0.0, 1.0, 1.0),)),))
     tasks = make_tasks([5.0])
     system = System(platform, FlopsEstimates(platform, tasks))
@@ -163,7 +163,7 @@ def test_robustness_out_of_range(value):
 
 
 def with_oracle(id: str):
-    """A heuristic that is watched: whole queues are convolved anew for each of its decisions."""
+    """A heuristic that is watched: whole queues are convolved again for each of its decisions."""
 
     class Watched(scheduler_class(id)):
         def prepare(self, system, rng):
@@ -252,7 +252,7 @@ def with_oracle(id: str):
 @settings(max_examples=12, deadline=None)
 @given(seed=st.integers(0, 10**6), both=st.booleans())
 def test_naive_convolution_decides_alike(id, seed, both):
-    """Whole queues convolved anew for every pair allow the same pairs, and the same are best."""
+    """Whole queues convolved again for every pair allow the same pairs, and the same are best."""
     rng = np.random.default_rng(seed)
     host_types = np.repeat([0, 1, 2], rng.integers(1, 3, 3)).tolist()
     means = rng.uniform(8.0, 30.0, (3, 3, 1)) * np.cumprod(rng.uniform(1.1, 1.3, (3, 3, 2)), 2)
@@ -308,7 +308,7 @@ def remapped(second_s: float, remap: bool = True) -> Trace:
 
 
 def test_an_unlikely_task_is_mapped_again():
-    """Core 2 is idle since 2 s: task 2 goes there, ends at 9 s, and its chance is noted anew."""
+    """Core 2 is idle since 2 s: task 2 goes there, ends at 9 s, and its chance is noted again."""
     trace = remapped(second_s=2.0)
     runs = {run["task"]: (run["host"], run["start"], run["end"]) for run in trace.executions}
     assert runs[2] == (1, 5.0, 9.0)

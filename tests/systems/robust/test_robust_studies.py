@@ -66,7 +66,7 @@ def test_the_least_chance_was_chosen_on_other_seeds():
 
 
 def test_the_system_is_the_first_with_the_papers_numbers():
-    """As the study's file says: no seed before it has them."""
+    """As the study's file states: no seed before it has them."""
     seed = Study.shipped("robust").document.content.workload["system_seed"]
     assert [has_the_papers_numbers(k) for k in range(seed + 1)] == [False] * seed + [True]
 

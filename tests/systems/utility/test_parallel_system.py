@@ -143,7 +143,7 @@ def test_reference_times_grow_with_priority():
 
 
 def test_the_load_factor_multiplies_all_times():
-    """Times and energies twice as large, nothing else drawn anew; log's jobs have their own."""
+    """Times and energies twice as large, nothing else drawn again; log's jobs have their own."""
     spec = ParallelDay(seed=2, **SMALL)
     default = generate_parallel_day(spec)
     loaded = generate_parallel_day(spec.model_copy(update={"load_factor": 2.0}))

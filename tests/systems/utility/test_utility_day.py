@@ -65,12 +65,12 @@ def test_special_machines_run_only_their_own_task_types():
     assert feasible[:, :4].any(axis=2).sum(axis=0).tolist() == [5, 4, 5, 3]
     assert feasible[:17, :4].any(axis=2).sum(axis=1).tolist() == [1] * 17
     assert not feasible[17:, :4].any()
-    # ten times faster there: 1 min against 10 min in the mean
+    # ten times faster there: 1 min against 10 min on average
     assert 5 < etc[:17, 4:, 0].mean() / etc[:, :4, 0][feasible[:, :4, 0]].mean() < 15
 
 
 def test_pstate_0_is_the_fastest_and_draws_the_most():
-    """Slower P-states never take less time; in the mean they save energy."""
+    """Slower P-states never take less time; on average they save energy."""
     for seed in range(20):
         types = draw_task_types(UtilityDay(seed=seed))
         feasible = np.isfinite(types.etc[..., 0])
@@ -221,7 +221,7 @@ def test_baselines_and_bursts_alternate():
 
 
 def test_arrivals_of_bursts_are_poisson_in_their_intervals():
-    """The intervals are drawn first: the same seed tells them."""
+    """The intervals are drawn first: the same seed gives the same ones."""
     rate = np.array([1.0])
     times, process = burst_arrivals(np.random.default_rng(12), rate, BURSTS, DAY_S)
     edges, factor, _ = draw_intervals(np.random.default_rng(12), BURSTS, DAY_S)

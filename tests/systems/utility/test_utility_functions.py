@@ -213,7 +213,7 @@ def test_each_class_of_a_set_is_as_alone(intervals, tau):
     ],
 )
 def test_bad_classes_are_refused(intervals, message):
-    """The message says what a class is made of."""
+    """The message lists the parts of a class."""
     with pytest.raises(InputError, match=message):
         UtilityClasses.from_intervals([intervals])
 

@@ -78,7 +78,7 @@ def test_a_bound_replaces_only_what_is_not_enough():
 
 
 def test_a_changed_source_makes_cached_kernels_stale(tmp_path):
-    """Only what was cached before the newest source goes; numba then compiles anew."""
+    """Only what was cached before the newest source goes; numba then compiles again."""
     times = {"first.py": 10, "changed.py": 20, "before.nbi": 19, "after.nbi": 21, "code.nbc": 5}
     for name, time in times.items():
         (tmp_path / name).touch()

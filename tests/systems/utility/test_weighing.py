@@ -58,7 +58,7 @@ def placed(result) -> list[tuple[int, int]]:
 
 
 def test_all_that_weigh_energy_can_weigh_grams():
-    """The schedulers of the bag, of utility, of programmes, and the one that tries others."""
+    """The schedulers of the bag, of utility, of programs, and the one that tries others."""
     assert set(WEIGHING) == {"lecsa", "max_max_upe", "max_upe", "arrival_aware", "lp_max_profit", "auto_bag"}
     assert all(make_scheduler(each).weigh == "energy" for each in WEIGHING)
 
@@ -181,7 +181,7 @@ def test_parallel_tasks_go_to_the_cleaner_cluster(scheduler):
     hosts = {}
     for weigh in ("energy", "carbon"):
         whole = parallel(scheduler, carbon, weigh=weigh)
-        if scheduler == "arrival_aware":  # with nothing left of a budget it goes by Max UPE
+        if scheduler == "arrival_aware":  # with nothing left of a budget it uses Max UPE
             budget = EnergyBudget(energy_j=2000.0, period_s=1e6, first_period_start_s=0.0)
             whole = Scenario(**{**vars(whole), "budget": budget})
         hosts[weigh] = placed(run(whole))
@@ -211,14 +211,14 @@ def test_a_signal_from_a_time_on():
     assert once.later(4.0).at(np.array([5.9, 6.0])).tolist() == [1.0, 2.0]
 
 
-# `arrival_aware` by hand: what it learns, its goal energy, and what an event goes by.
+# `arrival_aware` by hand: what it learns, its goal energy, and the objective of an event.
 
 DRIVERS = ("reference", "simgrid") if is_installed() else ("reference",)
 INF = math.inf
 
 
 def pattern(*tasks: tuple[float, float]) -> DemandPattern:
-    """Return a pattern that knows tasks of some times and demands, told one by one."""
+    """Return a pattern that knows tasks of some times and demands, added one by one."""
     found = DemandPattern()
     for submit_s, demand in tasks:
         found.add(np.array([submit_s]), np.array([demand]))

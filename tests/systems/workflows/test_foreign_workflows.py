@@ -88,7 +88,7 @@ b -> c; b -> c [size=20]; c -> end [size="3"];
 
 
 def imported(gridsched, path, *words, speed="10"):
-    """Return the tasks of an imported file, and what was said."""
+    """Return the tasks of an imported file, and the messages."""
     output = path.with_name("made.toml")
     speeds = [] if speed is None else ["--reference-speed", speed]
     done = gridsched("workflow", "import", path, "-o", output, *speeds, *words)
@@ -242,8 +242,8 @@ TASK = ("workflow", "specification", "tasks", 0)
         ("w.json", changed(("workflow", "execution", "tasks", 1, "runtimeInSeconds"), "nan"), ("'b'", "nan")),
         ("w.json", changed(("workflow", "specification", "tasks", 1, "parents"), ["b"]), ("w.json, line ", "a cycle")),
         ("w.json", changed((*TASK, "parents"), ["b"]), ("'b'", "itself")),
-        ("w.json", changed((*TASK, "inputFiles"), ["two\nlines"]), ("no name of a file",)),
-        ("w.json", json.dumps(OLD).replace('"c"', f'"{"x" * 1001}"'), ("'xxx", "no name of a task")),
+        ("w.json", changed((*TASK, "inputFiles"), ["two\nlines"]), ("not a name of a file",)),
+        ("w.json", json.dumps(OLD).replace('"c"', f'"{"x" * 1001}"'), ("'xxx", "not a name of a task")),
         ("w.json", changed(("workflow", "specification", "files", 0, "sizeInBytes"), -5), ("'x'", "'b'", "-5")),
         ("w.json", changed(("workflow", "execution", "tasks", 0, "coreCount"), 1e9), ("'a'", "coreCount")),
         ("w.dax", DAX.replace('runtime="4"', 'runtime="x"'), ("line 4", "'b'", "'x'")),

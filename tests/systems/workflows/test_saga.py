@@ -3,7 +3,7 @@
 HEFT and MET, whose choice does not depend on the hash seed. SAGA's ranks count transfers within a machine, which
 take no time, among those that they average; here they are asked for the average over machines that differ. Its CPOP
 counts a task's own time in the downward rank, its Min-Min and Max-Min send data when they are made, and its HBMCT
-balances otherwise: they are no oracles of ours.
+balances otherwise: they are not oracles of ours.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def test_long_names_keep_their_ends():
 
 
 def test_a_bag_has_no_graph(trace, tmp_path):
-    """One line says why."""
+    """One line explains why."""
     bag = replace(trace, tasks=replace(trace.tasks, dependencies=None), transfers=trace.transfers[:0])
     with pytest.raises(InputError, match="no task waits for another"):
         draw_figure("graph", "run", bag, tmp_path / "graph.png")
@@ -92,7 +92,7 @@ def test_data_are_arrows_in_the_gantt_chart(trace):
 
 
 def test_the_page_has_both(trace, monkeypatch):
-    """The transfers with their tasks, and the graph; too many are said."""
+    """The transfers with their tasks, and the graph; too many are reported."""
     run = ShownRun("heft", trace)
     sent = run.sent()
     pairs = {(one, other, size) for one, other, size in zip(sent["maker"], sent["taker"], sent["bytes"], strict=True)}

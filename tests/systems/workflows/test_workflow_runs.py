@@ -45,7 +45,7 @@ def test_without_network_data_take_no_time(gridsched, files):
 
 
 def test_a_comparison_is_of_schedulers_of_workflows(gridsched, files):
-    """Where nobody names any."""
+    """If none is named."""
     done = gridsched("compare", *files, "--driver", "reference", "--json")
     assert sorted(row["scheduler"] for row in done.json["results"]) == IDS
 

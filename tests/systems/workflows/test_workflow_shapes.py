@@ -44,7 +44,7 @@ def parents_of(tasks) -> dict[int, list[int]]:
         ({"shape": "out_tree", "branches": 1, "depth": 3}, 3, {(1, 2), (2, 3)}),
         # a matrix of 3: pivot 1, columns 2 and 3; pivot 4, column 5
         ({"shape": "gaussian", "size": 3}, 5, {(1, 2), (1, 3), (2, 4), (3, 5), (4, 5)}),
-        # 4 points: calls 1; 2, 3; 4 to 7; butterflies 8 to 11 of neighbours, 12 to 15 of points two apart
+        # 4 points: calls 1; 2, 3; 4 to 7; butterflies 8 to 11 of neighbors, 12 to 15 of points two apart
         (
             {"shape": "fft", "size": 4},
             15,

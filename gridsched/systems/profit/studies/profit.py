@@ -10,7 +10,7 @@ from gridsched.runs.claims_schema import Claim, Explanation, Ground, numbered
 
 PROBE = Ground("after", "written after a probe on another system had been seen")
 WRITTEN = Ground("before", "written with the list of claims, before any run")
-PROGRAMME = Ground("before", "follows from the programme; a tolerance for its rounding")
+PROGRAMME = Ground("before", "follows from the program; a tolerance for its rounding")
 CAP = Ground("before", "the paper's own cap")
 ROUNDING = Ground("before", "written with the list of claims: rounding to whole tasks may cost 1 %")
 DRIVERS = Ground("before", "the drivers execute what was planned, to rounding")
@@ -40,7 +40,7 @@ CLAIMS = [
     Claim(
         "F2-energy",
         "shape",
-        "Gamma 1.01 minimises energy: E over E_min, divided tasks",
+        "Gamma 1.01 minimizes energy: E over E_min, divided tasks",
         "section V-B",
         ratio("divided_energy_j", "lp_max_profit(gamma=1.01)", "lp_pareto(energy_weight=1.0)", where={"bags": "paper"}),
         (0.999999, 1.01),
@@ -50,7 +50,7 @@ CLAIMS = [
     Claim(
         "F2-makespan",
         "shape",
-        "Gamma 1.5 minimises makespan: MS over MS_min, divided tasks",
+        "Gamma 1.5 minimizes makespan: MS over MS_min, divided tasks",
         "section V-B",
         ratio(
             "divided_makespan_s", "lp_max_profit(gamma=1.5)", "lp_pareto(energy_weight=0.0)", where={"bags": "paper"}
@@ -127,7 +127,7 @@ CLAIMS = [
         Claim(
             f"F5-loss-{k}",
             "theorem",
-            "Gamma below 1: the front's best point loses more than the programme's plan",
+            "Gamma below 1: the front's best point loses more than the program's plan",
             "section V-C, figure 4",
             percent_more("divided_profit_rate", scheduler, against, where={"bags": "idle power"}),
             "order",
@@ -224,7 +224,7 @@ CLAIMS = [
         Claim(
             f"F8-{k}",
             "theorem",
-            "Without idle power a price below the least energy's cost says: do not run",
+            "Without idle power a price below the least energy's cost means: do not run",
             "section V-A: gamma > 1 implies that positive profit is achievable; V-C",
             mean("plan_runs", scheduler, where={"bags": "paper"}),
             0.0,

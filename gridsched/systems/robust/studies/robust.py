@@ -254,9 +254,9 @@ EXPLANATIONS = [
         (
             "Ties decide. In 430 of 664 mappings (mean of the first two trials) the least load is exactly 0: "
             "several pairs are certainly in time, and ours takes the one with the smaller energy. So the budget "
-            "lasts until 24,812 s in the mean of 50 trials, with SQ and MECT until 23,650 s, and its end kills 340 "
+            "lasts until 24,812 s on average over 50 trials, with SQ and MECT until 23,650 s, and its end kills 340 "
             "tasks instead of 363. With the first of these pairs (LL, first) it lasts until 23,591 s and kills "
-            "366, and LL misses 389 in the median: as many as SQ, and 3.2 [1.9, 4.6] more than MECT in the mean. "
+            "366, and LL misses 389 in the median: as many as SQ, and 3.2 [1.9, 4.6] more than MECT on average. "
             "The paper names no second criterion."
         ),
         (

@@ -56,7 +56,7 @@ EXPLANATIONS = [
         (
             "Where time or energy is short, a task without a pair in time with 0.98 gets the most likely pair, "
             "which is a fast and expensive one, however small its chance: with half the time the budget ends at "
-            "23,758 s in the mean and kills 361 tasks, with 0.8 of it at 28,525 s and 277. The robustness filter "
+            "23,758 s on average and kills 361 tasks, with 0.8 of it at 28,525 s and 277. The robustness filter "
             "drops such tasks (67 and 43 of them) and the budget lasts until 25,904 and 30,748 s. With 1.2 times "
             "the budget nothing is killed; the 175 late ones are those that the filter would drop, and those that "
             "wait behind them."

@@ -164,7 +164,7 @@ def _add_gaps(
 
 @kernel
 def first_starts(profile: NodeProfile, c: int, n_nodes: int) -> tuple[Floats, Integers]:
-    """Return what is easily told of starts in a cluster of `n_nodes` nodes.
+    """Return what is easily computed of starts in a cluster of `n_nodes` nodes.
 
     With i + 1 nodes a task can start no earlier than ``starts[i]``; exactly then, with
     ``spare[i]`` more nodes free from then on, where nothing is reserved (else ``spare`` is -1).

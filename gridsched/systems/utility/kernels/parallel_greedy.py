@@ -3,7 +3,7 @@
 The kernel makes exactly the choices of the plain loop ("each task's best option, then the best
 task, again and again"), but lazily. Nodes only fill up, so an option's start only moves later and
 its objective only falls: what was found before is a bound. A heap holds each task's best bound,
-and only the option at its top is searched anew, if it may have changed. It cannot have changed
+and only the option at its top is searched again, if it may have changed. It cannot have changed
 while fewer nodes of its cluster were taken than were free beyond the task's own.
 
 One exception: an option that crosses the day's end counts only its energy before it, and one that

@@ -243,7 +243,7 @@ class Options(NamedTuple):
 
 @kernel
 def list_options(profile: NodeProfile, nodes: ClusterNodes, rows: ParallelRows, limits: ParallelLimits) -> Options:
-    """Return all options that pass the filter, with the earliest starts that are easily told."""
+    """Return all options that pass the filter, with the earliest starts that are easily computed."""
     m, clusters, pstates = rows.time_s.shape
     shape = m, clusters * pstates
     options = Options(

@@ -2,11 +2,11 @@
 
 The greedy kernel makes exactly the choices of the plain loop ("each task's best option, then the
 best task, again and again"), but lazily: an option's objective can only fall while machines fill
-up, so it keeps a heap of stale bests, and evaluates only the task at its top anew.
+up, so it keeps a heap of stale bests, and evaluates only the task at its top again.
 
 One exception: an option that crosses the day's end counts only its energy before it, and one that
 starts later may meet a lower price: both can become admissible later. When one does, the stale
-bests of its task types are made anew.
+bests of its task types are made again.
 
 Times [s], energies [J]. Of equal bests the task with the lowest id is mapped.
 """
@@ -106,7 +106,7 @@ def followers(rows: Integers, n_rows: int) -> tuple[Integers, Integers]:
 
 @inner
 def earliest_ends(event: Event, ends: Floats) -> None:
-    """Write the earliest completion [s] of each row, whatever the energy budget says."""
+    """Write the earliest completion [s] of each row, whatever the energy budget allows."""
     ends[:] = _INF
     for row in range(len(ends)):
         for n in range(event.counts[row]):

@@ -6,8 +6,8 @@ completion time, so an option that neither completes earlier nor divides by less
 unless it could tie. An option is on the earliest-ready host of a type; each type has a heap of
 them. Times [s], energies [J]. Ties: lower machine id, lower P-state.
 
-numba's cache of a kernel does not notice a change of a function in another file: whoever changes
-this file must also touch the kernels that import it.
+numba's cache of a kernel does not notice a change of a function in another file: a change of
+this file must come with a touch of the kernels that import it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ ENDED = Ground(
     "before",
     (
         "written with the list of claims, before any run of these schedulers, and ended "
-        "since at what the paper says it is up to"
+        "since at what the paper states it is up to"
     ),
 )
 NODES = Ground("after", "the number of nodes was chosen with the paper's energies in view")

@@ -14,9 +14,9 @@ EXPLANATIONS = [
     Explanation(
         ("F5-order-1",),
         (
-            "Open. EASY lets a task that can start now pass one that cannot: in the mean its tasks wait 4,500 s, "
+            "Open. EASY lets a task that can start now pass one that cannot: on average its tasks wait 4,500 s, "
             "those of conservative backfilling 15,700 s. What the text leaves open does not turn the order: on "
-            "other seeds EASY earns 21.8 %; with the reservation made anew at every event 21.8 %; where nothing "
+            "other seeds EASY earns 21.8 %; with the reservation made again at every event 21.8 %; where nothing "
             "may start on its cluster that ends after it begins 22.9 %, with one reservation in each cluster 21.1 "
             "%, for the youngest task 22.5, for the widest 23.4 % (22.8 % in the same trial); on the cluster where "
             "a task ends first 18.1 against 17.3 % (study parallel_readings). docs/studies/parallel_10000.md has "

@@ -22,7 +22,7 @@ ARRIVALS_AND_ENERGY_BUDGET_JS = (
 
 CLAIMS = [
     # The goal was set before any run (issue 12, scope 6): in every environment the lower end of the paired
-    # 95 % interval lies above -1 % of the maximum utility, against both, and so against the better one.
+    # 95 % interval is above -1 % of the maximum utility, against both, and so against the better one.
     *(
         Claim(
             f"goal-{k}",

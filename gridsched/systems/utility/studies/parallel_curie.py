@@ -145,7 +145,7 @@ EXPLANATIONS = [
         ("F19-4", "F19-5"),
         (
             "8 GJ are scarce on a few of the eight days only: without a constraint that binds (26 GJ) Max UPR uses "
-            "5.8 GJ in the mean and 8.6 at most, Event-Based 5.4 and 8.3. Max UPE, which gives up utility for "
+            "5.8 GJ on average and 8.6 at most, Event-Based 5.4 and 8.3. Max UPE, which gives up utility for "
             "energy whether it is scarce or not, uses 3.0 GJ and earns the same 95.6 % with 8 and with 26 GJ; "
             "Event-Based earns 97.4 and 97.9 %. The paper takes 48 days of the whole log and does not name them."
         ),

@@ -42,10 +42,10 @@ EXPLANATIONS = [
         ),
         (
             "The load of a log is its own: no time is multiplied here, and with utilities that decay by a unit of "
-            "ten minutes long jobs are dropped as worth too little. 8 GJ bind nobody: every scheduler but "
+            "ten minutes long jobs are dropped as worth too little. 8 GJ limit no scheduler: every scheduler but "
             "Event-Based and Task-Based earns and uses with 8 GJ exactly what it does with 26 (Max UPR 97.9 %, 2.9 "
-            "GJ in the mean, 4.5 on the heaviest of the eight days). So heuristics that save energy only lose: Max "
-            "UPE uses 1.8 GJ and earns 94.7 %. The system that figure 8 implies says nothing of Curie's figures."
+            "GJ on average, 4.5 on the heaviest of the eight days). So heuristics that save energy only lose: Max "
+            "UPE uses 1.8 GJ and earns 94.7 %. The system that figure 8 implies does not describe Curie's figures."
         ),
         (
             (

@@ -50,9 +50,9 @@ EXPLANATIONS = [
         ("F12-4",),
         (
             "Random reserves for good what cannot start now, on the one cluster that it draws: without dropping "
-            "its tasks wait 12,600 s in the mean, those of conservative backfilling 4,400 s, so that it wins by "
-            'dropping as they do. The paper says that it "often skips over some of the tasks"; by which rule it '
-            "does is not said. Ours draws another pair where one is not admissible, and skips a task only without "
+            "its tasks wait 12,600 s on average, those of conservative backfilling 4,400 s, so that it wins by "
+            'dropping as they do. The paper states that it "often skips over some of the tasks"; by which rule it '
+            "does is not stated. Ours draws another pair where one is not admissible, and skips a task only without "
             "any."
         ),
         (

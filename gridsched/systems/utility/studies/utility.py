@@ -295,14 +295,14 @@ EXPLANATIONS = [
             "The optimum is flat: over 48 trials Max-Max UPT earns 99.3 % of its best mean at the paper's 0.75, "
             "99.8 % at 1.0, 100 % at 1.25 and 99.3 % at 2.0. At 1.25 the machines spend faster by day, and 4.2 % "
             "instead of 5 % of the budget are left for the last two hours; at 0.75 it is 8.6 %, and the energy is "
-            "used up at the day's end, as the paper says."
+            "used up at the day's end, as the paper states."
         ),
         ("f30263dd2b057d18808f48fe06e497c2", "df863faca53aacac3f67620f66ce0c13", "e4e9bfe396aef4e89a55affd48b5ff91"),
     ),
     Explanation(
         ("F5-4", "F11-4"),
         (
-            "From 1.5 on the curve is flat, as claim F8 says of the paper's, too: over 48 trials Max-Max UPE earns "
+            "From 1.5 on the curve is flat, as claim F8 states for the paper's, too: over 48 trials Max-Max UPE earns "
             "99.5 % of its best mean at the paper's 1.5, 99.7 % at 1.75, 99.8 % at 2.0, 100 % at 4.0. It takes "
             "what yields most per joule anyway, so a wide filter hardly ever decides. With 4.0 it spends faster by "
             "day, and 2.2 % of the budget are left for the last two hours; with 1.5 it is 4.1 %."
@@ -313,7 +313,7 @@ EXPLANATIONS = [
         ("F10",),
         (
             "Beyond the tolerance by a hair: 5.003 h where 5 were allowed, 3.0 to 6.4 h in single trials, 25 of 48 "
-            "within. Max-Max UPT runs dry at 16:54 in the mean, as a budget of 70 % of its own energy makes it. "
+            "within. Max-Max UPT runs dry at 16:54 on average, as a budget of 70 % of its own energy makes it. "
             "Max-Max UPE lasts until 21:54; in two trials the budget is never used up (87 and 98 % of it), which "
             "counts as midnight. So UPE draws 23 % less power than UPT until then, in the paper about 15 %: it "
             "saves more energy with our draws of times and powers."

@@ -38,7 +38,7 @@ SETTINGS_2 = (
 
 CLAIMS = [
     # The goals were set before any run (issue 4, item 9). The best fixed leniency is that with the
-    # largest mean utility of the setting's 12 trials, chosen by these same trials: in its favour.
+    # largest mean utility of the setting's 12 trials, chosen by these same trials: in its favor.
     *(
         Claim(
             f"best-{k}",
