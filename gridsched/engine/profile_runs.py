@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution
 from gridsched.engine.fair_shares import fair_rates
+from gridsched.engine.link_traffic import LinkTraffic
 from gridsched.model.job_profiles import Step
 from gridsched.model.platform import Platform
 from gridsched.model.routes import RouteSource
@@ -150,6 +152,8 @@ class ProfileRun:
         Of each host.
     deadline : float
         When it is killed [s]; inf: never.
+    traffic : LinkTraffic, optional
+        Where its bytes are added over time.
 
     Attributes
     ----------
@@ -165,6 +169,9 @@ class ProfileRun:
         What it has sent, and what of that left the switch of each level [byte].
     """
 
+    #: So many notes of a step are kept before they are added to the traffic.
+    MOST_NOTES = 1000
+
     def __init__(
         self,
         execution: Execution,
@@ -173,6 +180,7 @@ class ProfileRun:
         speeds: Floats,
         cores: Floats,
         deadline: float,
+        traffic: LinkTraffic | None = None,
     ) -> None:
         self.execution = execution
         self.names, self.speeds, self.deadline = names, speeds, deadline
@@ -182,6 +190,9 @@ class ProfileRun:
         self.began, self.is_over = execution.start, False
         self.link_bytes: dict[str, float] = {}
         self.sent_bytes = np.zeros(1)
+        self._traffic = traffic
+        #: times [s] from the begin of the step's messages on, and which share of it was done by then
+        self._done: list[tuple[float, float]] = []
         execution.computed = np.zeros((len(names), 2))
 
     def next_step(self, now: float, steps: PlacedSteps) -> PlacedStep | None:
@@ -195,15 +206,32 @@ class ProfileRun:
                     self._placed_steps.pop(next(iter(self._placed_steps)))
                 placed = self._placed_steps[id(step)] = steps.place(step, self.names)
             self.placed, self.began = placed, now
+            self._done = [(now + placed.latency_s, 0.0)]
             return placed
         self.is_over = True
         return None
+
+    def note(self, now: float, share: float) -> None:
+        """Note which share of its step is done by now [s], where its bytes are added over time.
+
+        Rates are constant between such notes if there is one whenever they change.
+        """
+        placed, done = self.placed, self._done
+        if self._traffic is None or placed is None or now <= done[-1][0] or share <= done[-1][1]:
+            return
+        done.append((now, share))
+        if len(done) > self.MOST_NOTES:
+            self._traffic.add(placed.link_bytes, done)
+            self._done = done[-1:]
 
     def end_step(self, now: float, share: float) -> None:
         """Note that the step, if it is at one, ends or is ended now [s], after a share of its work."""
         placed, self.placed = self.placed, None
         if placed is None:
             return
+        if self._traffic is not None:
+            begin, before = self._done[-1]
+            self._traffic.add(placed.link_bytes, [*self._done, (max(now, begin), max(share, before))])
         flops = placed.step.flops
         if len(flops):
             computed = self.execution.computed
@@ -226,6 +254,8 @@ class ProfileRuns:
     tasks : Tasks
     flops : callable
         What an execution of a task without profile computes on each of its hosts [flop].
+    traffic_step_s : float, optional
+        Length of the steps in which bytes over each link are added [s]; None: they are not.
 
     Attributes
     ----------
@@ -233,10 +263,19 @@ class ProfileRuns:
         What all executions that have ended have sent over each link [byte].
     sent_bytes : ndarray of float64, shape (1 + levels,)
         What they have sent, and what of that left the switch of each level [byte].
+    traffic : LinkTraffic or None
+        What all executions have sent over each link, over time.
     """
 
-    def __init__(self, system: System, tasks: Tasks, flops: Callable[[Execution], float]) -> None:
+    def __init__(
+        self,
+        system: System,
+        tasks: Tasks,
+        flops: Callable[[Execution], float],
+        traffic_step_s: float | None = None,
+    ) -> None:
         self._tasks, self._flops = tasks, flops
+        self.traffic = None if traffic_step_s is None else LinkTraffic(traffic_step_s)
         self._names = [host.name for host in system.platform.hosts]
         self._speed, self._cores = system.platform.speed, system.platform.cores
         self._estimates = system.estimates
@@ -258,13 +297,21 @@ class ProfileRuns:
             pstate = self._estimates.scheduler_pstate(task, execution.pstate)
             deadline = execution.start + self._estimates.run_time(task, execution.host, pstate)
         names = tuple(self._names[h] for h in hosts.tolist())
-        return ProfileRun(execution, steps, names, self._speed[hosts, execution.pstate], self._cores[hosts], deadline)
+        speeds, cores = self._speed[hosts, execution.pstate], self._cores[hosts]
+        return ProfileRun(execution, steps, names, speeds, cores, deadline, self.traffic)
 
     def end(self, run: ProfileRun) -> None:
         """Note what an execution has sent that ends."""
         self.sent_bytes += run.sent_bytes if len(run.sent_bytes) == len(self.sent_bytes) else 0.0
         for link, size in run.link_bytes.items():
             self.link_bytes[link] = self.link_bytes.get(link, 0.0) + size
+
+    def records(self) -> dict[str, Any]:
+        """Return what a `Trace` has of them."""
+        records: dict[str, Any] = {"link_bytes": self.link_bytes, "sent_bytes": tuple(self.sent_bytes.tolist())}
+        if self.traffic is not None:
+            records |= {"traffic_bytes": self.traffic.bytes_of(self.link_bytes), "traffic_step_s": self.traffic.step_s}
+        return records
 
 
 def rates_of(
