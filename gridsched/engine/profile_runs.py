@@ -268,11 +268,7 @@ class ProfileRuns:
     """
 
     def __init__(
-        self,
-        system: System,
-        tasks: Tasks,
-        flops: Callable[[Execution], float],
-        traffic_step_s: float | None = None,
+        self, system: System, tasks: Tasks, flops: Callable[[Execution], float], traffic_step_s: float | None = None
     ) -> None:
         self._tasks, self._flops = tasks, flops
         self.traffic = None if traffic_step_s is None else LinkTraffic(traffic_step_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -200,7 +201,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
 
 
-def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
+def _session(execution_mode: str, *, is_metered: bool) -> Callable[..., Session]:
     """Return the session of an execution mode; its module is imported where it is used."""
     kinds = {
         "network": "network:NetworkSession",
@@ -210,7 +211,7 @@ def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
         "maestro": "maestro:MaestroSession",
     }
     module, _, name = kinds[execution_mode].partition(":")
-    kind: type[Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
+    kind: Callable[..., Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
     return kind
 
 

@@ -154,7 +154,7 @@ class Scenario(Rules):
     traffic_step_s: Annotated[
         float | None,
         key_info(
-            "Record what jobs with profiles send over each link, in steps of this length, for 'gridsched plot traffic'.",
+            "Record what jobs with profiles send over each link in steps of this length: 'gridsched plot traffic'.",
             gt=0,
             le=LARGEST,
         ),
