@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil
 
 import numpy as np
@@ -35,26 +35,27 @@ class LinkTraffic:
         self._bytes = np.zeros((0, 0))
         self._n_steps = 0
 
-    def add(self, link_bytes: Mapping[str, float], done: Sequence[tuple[float, float]]) -> None:
+    def add(self, links: Sequence[str], link_bytes: Floats, done: Sequence[tuple[float, float]]) -> None:
         """Add what is sent while shares of it go over the links at constant rates.
 
         Parameters
         ----------
-        link_bytes : mapping of str to float
-            Over each link, if all of it is sent [byte].
+        links : sequence of str
+        link_bytes : ndarray of float64, shape (links,)
+            Over each of them, if all of it is sent [byte].
         done : sequence of (float, float)
             Times in ascending order [s], and the share that has been sent by each of them.
         """
         time, share = np.array(done).T
         sent = np.diff(share)
-        if not link_bytes or not sent.any():
+        if not links or not sent.any():
             return
-        rows = np.array([self._rows.setdefault(link, len(self._rows)) for link in link_bytes])
+        rows = np.array([self._rows.setdefault(link, len(self._rows)) for link in links])
         first, last = self._room(float(time[0]), float(time[-1]))
         edges = self.step_s * np.arange(first, last + 1)
         edges[0], edges[-1] = min(edges[0], time[0]), max(edges[-1], time[-1])  # a quotient may be rounded
         shares = spread_evenly(time[:-1], time[1:], sent, edges)
-        self._bytes[rows, first:last] += np.outer(list(link_bytes.values()), shares)
+        self._bytes[rows, first:last] += np.outer(link_bytes, shares)
 
     def bytes_of(self, links: Iterable[str]) -> Floats:
         """Return the bytes of some links in each step, shape (links, steps) [byte]."""

@@ -260,9 +260,9 @@ class ParallelTaskSession(ActorSession):
             flops.append(0.0)
         if not len(step.size_bytes):
             return self._exec_init(hosts, flops, [])
-        matrix = np.zeros((len(hosts), len(hosts)))
-        matrix[step.source, step.target] = step.size_bytes
-        return self._exec_init(hosts, flops, matrix.ravel().tolist())
+        matrix = np.zeros(len(hosts) * len(hosts))
+        matrix[step.source * len(hosts) + step.target] = step.size_bytes
+        return self._exec_init(hosts, flops, matrix.tolist())
 
     def _hosts_of(self, run: ProfileRun) -> list[Any]:
         return [self._hosts[h] for h in run.execution.all_hosts]

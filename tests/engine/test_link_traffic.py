@@ -55,7 +55,7 @@ def test_sums_are_the_bytes_and_steps_are_those_of_a_plain_loop(steps, step_s: f
             total = sum(share for _, share in parts) or 1.0
             for length, share in parts:
                 done.append((done[-1][0] + length, done[-1][1] + share / total))
-            traffic.add(link_bytes, done)
+            traffic.add(list(link_bytes), np.array(list(link_bytes.values())), done)
             for (start, before), (end, after) in pairwise(done):
                 stretches += [(link, start, end, (after - before) * size) for link, size in link_bytes.items()]
     links = sorted({link for link, *_ in stretches})
