@@ -52,7 +52,7 @@ class LinkTraffic:
             return
         rows = np.array([self._rows.setdefault(link, len(self._rows)) for link in links])
         first, last = self._room(float(time[0]), float(time[-1]))
-        edges = self.step_s * np.arange(first, last + 1)
+        edges: Floats = np.asarray(self.step_s * np.arange(first, last + 1), dtype=np.float64)
         edges[0], edges[-1] = min(edges[0], time[0]), max(edges[-1], time[-1])  # a quotient may be rounded
         shares = spread_evenly(time[:-1], time[1:], sent, edges)
         self._bytes[rows, first:last] += np.outer(link_bytes, shares)

@@ -66,7 +66,7 @@ class _MessageRoutes:
 
     def bytes_by_link(self, size_bytes: Floats) -> Floats:
         """Return what messages of these sizes send over each of `links`, shape (links,) [byte]."""
-        return np.bincount(self._crossed, size_bytes[self._message], len(self.links))
+        return np.asarray(np.bincount(self._crossed, size_bytes[self._message], len(self.links)), dtype=np.float64)
 
     def largest_on_unshared(self, size_bytes: Floats) -> dict[str, float]:
         """Return the largest of messages of these sizes on each link that is not shared [byte]."""
@@ -260,8 +260,8 @@ class ProfileRun:
         if placed is None:
             return
         if self._traffic is not None:
-            begin, before = self._done[-1]
-            self._traffic.add(placed.links, placed.link_bytes, [*self._done, (max(now, begin), max(share, before))])
+            begin, done = self._done[-1]
+            self._traffic.add(placed.links, placed.link_bytes, [*self._done, (max(now, begin), max(share, done))])
         flops = placed.step.flops
         if len(flops):
             computed = self.execution.computed
@@ -271,10 +271,13 @@ class ProfileRun:
         if placed.routes is None:
             return
         self.sent_bytes += share * placed.sent_bytes
-        if placed.routes is not self.routes:
-            self.before, self.routes = self.link_bytes, placed.routes
-            self.sums = np.array([self.before.get(link, 0.0) for link in placed.links])
-        self.sums += share * placed.link_bytes
+        if placed.routes is self.routes:
+            self.sums += share * placed.link_bytes
+            return
+        before = self.before = self.link_bytes
+        self.routes, self.sums = placed.routes, share * placed.link_bytes
+        if before:
+            self.sums += [before.get(link, 0.0) for link in placed.links]
 
     @property
     def link_bytes(self) -> dict[str, float]:

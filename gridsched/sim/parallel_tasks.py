@@ -40,7 +40,9 @@ class LiveRoutes:
 
     def __init__(self, simulated: SimulatedPlatform) -> None:
         self._simulated = simulated
-        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in simulated.engine.all_links}
+        links = simulated.engine.all_links
+        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in links}
+        self._name = {link: link.name for link in links}  # SimGrid makes each name anew
         self._routes: dict[tuple[str, str], RouteLinks] = {}
 
     def route(self, source: str, target: str) -> RouteLinks:
@@ -59,7 +61,7 @@ class LiveRoutes:
             except (ValueError, RuntimeError, IndexError) as error:
                 where = f"SimGrid on {Path(self._simulated.platform.name).name}"
                 raise without_route(where, first_line(str(error))) or error from None
-            route = self._routes[source, target] = RouteLinks(tuple(link.name for link in links), latency_s)
+            route = self._routes[source, target] = RouteLinks(tuple(self._name[link] for link in links), latency_s)
         return route
 
 
@@ -169,7 +171,7 @@ class ParallelTaskSession(ActorSession):
         left = due - self._engine.clock
         if self._over or left <= 0:
             return self._all_ended([])
-        if self._in_flight.empty():
+        if not self._run_of:
             if left < inf:
                 self._simgrid.this_actor.sleep_until(due)
             return []
@@ -181,7 +183,7 @@ class ParallelTaskSession(ActorSession):
 
     def _all_ended(self, ended: list[ProfileRun]) -> list[ProfileRun]:
         """Add whose step else has ended by now."""
-        while not self._in_flight.empty() and (other := self._in_flight.test_any()) is not None:
+        while self._run_of and (other := self._in_flight.test_any()) is not None:
             ended.append(self._run_of.pop(other))
         return ended
 
@@ -219,8 +221,10 @@ class ParallelTaskSession(ActorSession):
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Execution):
+            pstates, pstate = self._pstate, command.pstate
             for h in command.all_hosts:
-                self.set_pstate(h, command.pstate)
+                if pstates[h] != pstate:
+                    self.set_pstate(h, pstate)
             run = self._runs.begin(command)
             self._running[command] = run, None
             if run.deadline < inf:
