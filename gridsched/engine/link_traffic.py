@@ -66,14 +66,14 @@ class LinkTraffic:
     def _room(self, begin: float, end: float) -> tuple[int, int]:
         """Make room for all links until a time [s]; return the first step of a stretch, and the one after its last."""
         most = max(min(MOST_STEPS, MOST_NUMBERS // len(self._rows)), 1)
-        while ceil(max(end, begin) / self.step_s) > most:
+        while max(self._n_steps, ceil(end / self.step_s), int(begin / self.step_s) + 1) > most:
             self._double()
         first = int(begin / self.step_s)
         last = max(ceil(end / self.step_s), first + 1)
         self._n_steps = max(self._n_steps, last)
         rows, steps = self._bytes.shape
         if rows < len(self._rows) or steps < last:
-            more = np.zeros((max(rows, 2 * len(self._rows)), max(steps, 2 * last)))
+            more = np.zeros((max(rows, 2 * len(self._rows)), max(steps, min(2 * last, most))))
             more[:rows, :steps] = self._bytes
             self._bytes = more
         return first, last

@@ -367,7 +367,7 @@ class ProfileRuns:
     def records(self) -> dict[str, Any]:
         """Return what a `Trace` has of them."""
         records: dict[str, Any] = {"link_bytes": self.link_bytes, "sent_bytes": tuple(self.sent_bytes.tolist())}
-        if self.traffic is not None:
+        if self.traffic is not None and self._row:
             records |= {"traffic_bytes": self.traffic.bytes_of(self._row), "traffic_step_s": self.traffic.step_s}
         return records
 

@@ -86,7 +86,7 @@ def traffic(trace: Trace, *, beside: Sequence[Trace] = (), titles: Sequence[str]
 def _steps_together(trace: Trace) -> int:
     """Return how many steps are drawn as one."""
     if not trace.traffic_bytes.size:
-        raise InputError("This run has no record of the bytes over its links; run it with --traffic-step-s S.")
+        raise InputError("This run has no record of bytes over links; run jobs that send some with --traffic-step-s S.")
     return -(-trace.traffic_bytes.shape[1] // MOST_COLUMNS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gridsched import Cluster, Host, Platform, PState, make_tasks
-from gridsched.model.job_profiles import Delay, ParallelWork, Sequence
+from gridsched.model.job_profiles import Delay, ParallelWork, Profile, Sequence
 from gridsched.model.routes import RouteLinks, Routes
 from gridsched.model.trace import Trace
 from gridsched.policy.registry import make_scheduler
@@ -25,11 +25,11 @@ ROUTES = Routes(
 WORK = Sequence((Delay(1.0), ParallelWork(matrix=(0.0, 500.0, 100.0, *[0.0] * 6))))
 
 
-def sent(traffic_step_s: float | None = 2.0) -> Trace:
+def sent(traffic_step_s: float | None = 2.0, work: Profile = WORK) -> Trace:
     """Return the trace: two such jobs, one after the other, from 0 to 7 s and from 7 to 14 s."""
     hosts = tuple(Host(name, (PState(1.0, 1.0, 2.0, 2.0),)) for name in "abc")
     platform = Platform(hosts, (Cluster("z", (0, 1, 2)),), name="three nodes")
-    tasks = make_tasks([1.0, 1.0], width=3, requested_time_s=20.0, profile=[0, 0], profiles=[WORK])
+    tasks = make_tasks([1.0, 1.0], width=3, requested_time_s=20.0, profile=[0, 0], profiles=[work])
     scenario = LoadedScenario(platform, tasks, "fcfs", driver="reference", routes=ROUTES)
     return simulate_reference(replace(scenario, traffic_step_s=traffic_step_s), make_scheduler("fcfs"))
 

@@ -13,6 +13,7 @@ from sent_bytes import OVER_TIME, sent
 from gridsched.engine import link_traffic
 from gridsched.engine.link_traffic import LinkTraffic
 from gridsched.engine.profile_runs import ProfileRun
+from gridsched.model.job_profiles import Delay
 
 
 def test_two_jobs_by_hand():
@@ -25,6 +26,23 @@ def test_two_jobs_by_hand():
     without = sent(None)
     assert (without.traffic_bytes.size, without.traffic_step_s) == (0, 0.0)
     assert without.link_bytes == trace.link_bytes
+
+
+def test_jobs_that_send_nothing_leave_no_record():
+    """They have profiles, so the option is allowed."""
+    trace = sent(2.0, Delay(3.0))
+    assert (trace.link_bytes, trace.traffic_bytes.size, trace.traffic_step_s) == ({}, 0, 0.0)
+
+
+def test_numbers_of_all_links_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    """Of 12 numbers, one link has 12 steps and three have 4: a link that is new makes steps longer."""
+    monkeypatch.setattr(link_traffic, "MOST_NUMBERS", 12)
+    traffic = LinkTraffic(1.0)
+    traffic.add(["a"], np.array([12.0]), [(0.0, 0.0), (12.0, 1.0)])
+    assert traffic.bytes_of("a").shape == (1, 12)
+    traffic.add(["b", "c"], np.array([4.0, 8.0]), [(0.0, 0.0), (4.0, 1.0)])
+    assert traffic.step_s == 4.0
+    assert traffic.bytes_of("abc").tolist() == [[4.0, 4.0, 4.0], [4.0, 0.0, 0.0], [8.0, 0.0, 0.0]]
 
 
 def test_many_notes_are_added_in_parts(monkeypatch: pytest.MonkeyPatch):
