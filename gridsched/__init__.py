@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gridsched.figures.plots import plot_prices as plot_prices
     from gridsched.figures.plots import plot_study as plot_study
     from gridsched.figures.plots import plot_trace as plot_trace
+    from gridsched.figures.plots import plot_traffic as plot_traffic
     from gridsched.figures.plots import plot_workload as plot_workload
     from gridsched.metrics import Metric as Metric
     from gridsched.metrics import RunFacts as RunFacts
@@ -103,6 +104,7 @@ _HOME = {
         "plot_prices",
         "plot_study",
         "plot_trace",
+        "plot_traffic",
         "plot_workload",
     ),
     "metrics": ("Metric", "RunFacts", "register_metric"),

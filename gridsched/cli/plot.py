@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from gridsched.cli.options import command_group, with_options
 from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files, output_option
-from gridsched.errors import InputError
+from gridsched.errors import InputError, shorten
 from gridsched.export.archive import Export
 from gridsched.export.export import read_export
 from gridsched.model.tariff import Tariff
@@ -131,6 +132,29 @@ def carbon(options: FigureOptions) -> None:
     _draw("carbon", options)
 
 
+@plot_app.command()
+@with_options(FigureOptions, before=2)
+def traffic(
+    options: FigureOptions,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Another run, drawn on the right on the same scales; repeatable."),
+    ] = None,
+) -> None:
+    """Draw the bytes over all links together and over the busiest links, of a run with `--traffic-step-s`.
+
+    A message counts on each link that it crosses. The busiest link is at the top.
+
+    Examples
+    --------
+    gridsched run --workload examples/halo_jobs.toml --scheduler easy_backfilling --driver reference
+    --traffic-step-s 60 --export out
+
+    gridsched plot traffic out -o traffic.png
+    """
+    _draw("traffic", options, beside or ())
+
+
 def _add_command(kind: FigureKind) -> None:
     """Add the command of a kind of figures of runs that a plugin adds."""
 
@@ -141,20 +165,24 @@ def _add_command(kind: FigureKind) -> None:
     plot_app.command(kind.name, help=kind.sentence)(command)
 
 
-_OWN = {gantt, graph, power, trace, prices, carbon}
+_OWN = {gantt, graph, power, trace, prices, carbon, traffic}
 for _kind in figure_kinds("run").values():
     if _kind.name not in {each.__name__ for each in _OWN}:
         _add_command(_kind)
 
 
-def _draw(kind: str, options: FigureOptions, **others: Any) -> None:
+def _draw(kind: str, options: FigureOptions, beside: Sequence[Path] = (), **others: Any) -> None:
     from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
     files, folder = figure_files(options.output), options.export
-    inputs = sorted(folder.iterdir()) if folder.is_dir() else []
+    inputs = [file for each in (folder, *beside) if each.is_dir() for file in sorted(each.iterdir())]
     check_targets({"-o": files}, inputs, force=options.force)
     export = read_export(folder)
     title = title_of(export)
+    if beside:
+        exports = [export, *map(read_export, beside)]
+        others |= {"beside": [each.trace for each in exports[1:]], "titles": _told_apart(exports)}
+        title = title if len({title_of(each) for each in exports}) == 1 else ""
     if kind == "prices":
         others["tariff"] = _tariff_of(export, folder)
     draw_figure(kind, "run", export.trace, options.output, title=title, force=options.force, **others)
@@ -174,6 +202,22 @@ def title_of(export: Export) -> str:
     scheduler = export.provenance.get("scheduler")
     run = f"{export.workload_name} on {export.trace.platform.name}"
     return f"{scheduler}: {run}" if isinstance(scheduler, str) else run
+
+
+def _told_apart(exports: Sequence[Export]) -> list[str]:
+    """Return titles of runs: the settings in which they differ, or who was run on what where they differ in none."""
+    settings = [
+        {
+            key: value
+            for key, value in each.provenance.items()
+            if key != "command" and isinstance(value, str | int | float)
+        }
+        for each in exports
+    ]
+    keys = [key for key in settings[0] if len({str(each.get(key)) for each in settings}) > 1]
+    if not keys:
+        return [title_of(each) for each in exports]
+    return [shorten(", ".join(f"{key} {each.get(key)}" for key in keys)) for each in settings]
 
 
 def view(

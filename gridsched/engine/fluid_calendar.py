@@ -119,6 +119,8 @@ class FluidCalendar:
             left = self._left[execution] = 0.0 if rate == inf else max(self._left[execution] - rate * passed, 0.0)
             if left < _DONE or time + left / rate <= time:  # the clock cannot tell it apart
                 ended.append(execution)
+            else:
+                self._running[execution].note(time, 1.0 - left)
         for execution in ended:
             del self._left[execution]
             self._rates = None

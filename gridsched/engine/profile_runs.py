@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from math import inf
+from typing import Any
 
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution
 from gridsched.engine.fair_shares import fair_rates
+from gridsched.engine.link_traffic import LinkTraffic
 from gridsched.model.job_profiles import Step
 from gridsched.model.platform import Platform
 from gridsched.model.routes import RouteSource
@@ -28,7 +30,13 @@ class _MessageRoutes:
         That any message crosses.
     latency_s : ndarray of float64, shape (messages,)
         [s]
+    longest_s : float
+        The longest of these [s].
+    rows : ndarray of int64, shape (links,), or None
+        Of its links in the sums of `ProfileRuns`, once a run that used it has ended.
     """
+
+    rows: Integers | None = None
 
     def __init__(
         self, step: Step, hosts: Sequence[str], routes: RouteSource, switches: Mapping[str, Integers], n_levels: int
@@ -42,6 +50,7 @@ class _MessageRoutes:
             counts.append(len(links))
             latencies.append(latency_s)
         self.links, self.latency_s = list(numbers), np.array(latencies)
+        self.longest_s = float(self.latency_s.max())
         self._crossed = np.array(crossed, dtype=np.int64)
         self._message = np.repeat(np.arange(len(counts)), counts)
         self._unshared = [(k, link) for k, link in enumerate(self.links) if link in routes.unshared]
@@ -55,14 +64,14 @@ class _MessageRoutes:
         """Return `PlacedStep.sent_bytes` of messages of these sizes [byte]."""
         return np.asarray(self._leaves @ size_bytes)
 
-    def bytes_by_link(self, size_bytes: Floats) -> tuple[dict[str, float], dict[str, float]]:
-        """Return `PlacedStep.link_bytes` and `takes` of messages of these sizes [byte]."""
+    def bytes_by_link(self, size_bytes: Floats) -> Floats:
+        """Return what messages of these sizes send over each of `links`, shape (links,) [byte]."""
+        return np.asarray(np.bincount(self._crossed, size_bytes[self._message], len(self.links)), dtype=np.float64)
+
+    def largest_on_unshared(self, size_bytes: Floats) -> dict[str, float]:
+        """Return the largest of messages of these sizes on each link that is not shared [byte]."""
         sizes = size_bytes[self._message]
-        sums = np.bincount(self._crossed, sizes, len(self.links)).tolist()
-        link_bytes = dict(zip(self.links, sums, strict=True))
-        if not self._unshared:
-            return link_bytes, link_bytes
-        return link_bytes, link_bytes | {link: float(sizes[self._crossed == k].max()) for k, link in self._unshared}
+        return {link: float(sizes[self._crossed == k].max()) for k, link in self._unshared}
 
 
 class PlacedStep:
@@ -73,30 +82,44 @@ class PlacedStep:
     step : Step
     latency_s : float
         Until it begins: the longest of the routes that its messages take [s].
-    link_bytes, takes : dict of str to float
-        What it sends over each link, and what of that counts for its rate: of links that are not shared the
-        largest message [byte].
-    sent_bytes : ndarray of float64, shape (1 + levels,) or (1,)
+    routes : object or None
+        Of its messages: those of two steps with the same links in the same order are one. None: it has no messages.
+    link_bytes : ndarray of float64, shape (links,)
+        What it sends over each link of its routes [byte].
+    sent_bytes : ndarray of float64, shape (1 + levels,)
         What it sends from one host to another, and what of that leaves the switch of each level [byte].
     bound : float
         The rate that it does not exceed for what is under way unacknowledged [1/s].
     """
 
-    __slots__ = ("bound", "latency_s", "link_bytes", "sent_bytes", "step", "takes")
+    __slots__ = ("_takes", "bound", "latency_s", "link_bytes", "routes", "sent_bytes", "step")
 
-    def __init__(self, step: Step, routes: _MessageRoutes | None, gamma_bytes: float) -> None:
-        self.step = step
+    def __init__(self, step: Step, routes: _MessageRoutes | None, gamma_bytes: float, n_levels: int) -> None:
+        self.step, self.routes = step, routes
         self.latency_s, self.bound = 0.0, inf
-        self.link_bytes: dict[str, float] = {}
-        self.takes = self.link_bytes
-        self.sent_bytes = np.zeros(1)
-        if routes is not None:
-            self.sent_bytes = routes.bytes_by_level(step.size_bytes)
-            self.latency_s = float(routes.latency_s.max())
-            self.link_bytes, self.takes = routes.bytes_by_link(step.size_bytes)
-            slowest = float((routes.latency_s * step.size_bytes).max())
-            if slowest > 0 and gamma_bytes:
-                self.bound = gamma_bytes / (2.0 * slowest)
+        self._takes: dict[str, float] | None = None
+        if routes is None:
+            self.link_bytes, self.sent_bytes = np.zeros(0), np.zeros(1 + n_levels)
+            return
+        self.sent_bytes = routes.bytes_by_level(step.size_bytes)
+        self.latency_s = routes.longest_s
+        self.link_bytes = routes.bytes_by_link(step.size_bytes)
+        if gamma_bytes and (slowest := float((routes.latency_s * step.size_bytes).max())) > 0:
+            self.bound = gamma_bytes / (2.0 * slowest)
+
+    @property
+    def links(self) -> list[str]:
+        """The links that its messages cross."""
+        return [] if self.routes is None else self.routes.links
+
+    @property
+    def takes(self) -> dict[str, float]:
+        """What counts for its rate of what it sends over each link: of those not shared the largest message [byte]."""
+        if self._takes is None:
+            self._takes = dict(zip(self.links, self.link_bytes.tolist(), strict=True))
+            if self.routes is not None:
+                self._takes |= self.routes.largest_on_unshared(self.step.size_bytes)
+        return self._takes
 
 
 class PlacedSteps:
@@ -123,7 +146,7 @@ class PlacedSteps:
     def place(self, step: Step, names: tuple[str, ...]) -> PlacedStep:
         """Return a step on hosts of these names, one for each part."""
         if not len(step.size_bytes):
-            return PlacedStep(step, None, 0.0)
+            return PlacedStep(step, None, 0.0, self._n_levels)
         key = names, step.storage, id(step.source), id(step.target)
         routes = self._kept.get(key)
         if routes is None:
@@ -132,7 +155,7 @@ class PlacedSteps:
             routes = self._kept[key] = _MessageRoutes(
                 step, [*names, step.storage], self._routes, self._switches, self._n_levels
             )
-        return PlacedStep(step, routes, self._routes.gamma_bytes)
+        return PlacedStep(step, routes, self._routes.gamma_bytes, self._n_levels)
 
 
 class ProfileRun:
@@ -150,6 +173,10 @@ class ProfileRun:
         Of each host.
     deadline : float
         When it is killed [s]; inf: never.
+    n_levels : int
+        Of switches that are known.
+    traffic : LinkTraffic, optional
+        Where its bytes are added over time.
 
     Attributes
     ----------
@@ -159,11 +186,18 @@ class ProfileRun:
         When that began [s].
     is_over : bool
         Whether no step is left.
-    link_bytes : dict of str to float
-        What it has sent over each link [byte].
-    sent_bytes : ndarray of float64, shape (1 + levels,) or (1,)
+    sent_bytes : ndarray of float64, shape (1 + levels,)
         What it has sent, and what of that left the switch of each level [byte].
+    routes : object or None
+        Of the last messages that it has sent; None: it has sent none.
+    sums : ndarray of float64, shape (links,)
+        What it has sent over each of the links of these routes [byte].
+    before : dict of str to float
+        What it had sent over each link before it took these routes [byte]; empty if it has taken no others.
     """
+
+    #: So many notes of a step are kept before they are added to the traffic.
+    MOST_NOTES = 1000
 
     def __init__(
         self,
@@ -173,6 +207,8 @@ class ProfileRun:
         speeds: Floats,
         cores: Floats,
         deadline: float,
+        n_levels: int = 0,
+        traffic: LinkTraffic | None = None,
     ) -> None:
         self.execution = execution
         self.names, self.speeds, self.deadline = names, speeds, deadline
@@ -180,8 +216,13 @@ class ProfileRun:
         self._placed_steps: dict[int, PlacedStep] = {}
         self.placed: PlacedStep | None = None
         self.began, self.is_over = execution.start, False
-        self.link_bytes: dict[str, float] = {}
-        self.sent_bytes = np.zeros(1)
+        self.sent_bytes = np.zeros(1 + n_levels)
+        self.routes: _MessageRoutes | None = None
+        self.sums = np.zeros(0)
+        self.before: dict[str, float] = {}
+        self._traffic = traffic
+        #: times [s] from the begin of the step's messages on, and which share of it was done by then
+        self._done: list[tuple[float, float]] = []
         execution.computed = np.zeros((len(names), 2))
 
     def next_step(self, now: float, steps: PlacedSteps) -> PlacedStep | None:
@@ -195,26 +236,55 @@ class ProfileRun:
                     self._placed_steps.pop(next(iter(self._placed_steps)))
                 placed = self._placed_steps[id(step)] = steps.place(step, self.names)
             self.placed, self.began = placed, now
+            self._done = [(now + placed.latency_s, 0.0)]
             return placed
         self.is_over = True
         return None
+
+    def note(self, now: float, share: float) -> None:
+        """Note which share of its step is done by now [s], where its bytes are added over time.
+
+        Rates are constant between such notes if there is one whenever they change.
+        """
+        placed, done = self.placed, self._done
+        if self._traffic is None or placed is None or now <= done[-1][0] or share <= done[-1][1]:
+            return
+        done.append((now, share))
+        if len(done) > self.MOST_NOTES:
+            self._traffic.add(placed.links, placed.link_bytes, done)
+            self._done = done[-1:]
 
     def end_step(self, now: float, share: float) -> None:
         """Note that the step, if it is at one, ends or is ended now [s], after a share of its work."""
         placed, self.placed = self.placed, None
         if placed is None:
             return
+        if self._traffic is not None:
+            begin, done = self._done[-1]
+            self._traffic.add(placed.links, placed.link_bytes, [*self._done, (max(now, begin), max(share, done))])
         flops = placed.step.flops
         if len(flops):
             computed = self.execution.computed
             assert computed is not None
             computed[flops > 0, 0] += max(now - self.began - placed.latency_s, 0.0)
             computed[:, 1] += share * flops / self._full_speed
-        if placed.link_bytes:
-            self.sent_bytes = self.sent_bytes + share * placed.sent_bytes
-        before = self.link_bytes
-        for link, size in placed.link_bytes.items():
-            before[link] = before.get(link, 0.0) + share * size
+        if placed.routes is None:
+            return
+        self.sent_bytes += share * placed.sent_bytes
+        if placed.routes is self.routes:
+            self.sums += share * placed.link_bytes
+            return
+        before = self.before = self.link_bytes
+        self.routes, self.sums = placed.routes, share * placed.link_bytes
+        if before:
+            self.sums += [before.get(link, 0.0) for link in placed.links]
+
+    @property
+    def link_bytes(self) -> dict[str, float]:
+        """What it has sent over each link [byte]."""
+        if self.routes is None:
+            return self.before
+        return self.before | dict(zip(self.routes.links, self.sums.tolist(), strict=True))
 
 
 class ProfileRuns:
@@ -226,23 +296,30 @@ class ProfileRuns:
     tasks : Tasks
     flops : callable
         What an execution of a task without profile computes on each of its hosts [flop].
+    traffic_step_s : float, optional
+        Length of the steps in which bytes over each link are added [s]; None: they are not.
 
     Attributes
     ----------
-    link_bytes : dict of str to float
-        What all executions that have ended have sent over each link [byte].
     sent_bytes : ndarray of float64, shape (1 + levels,)
-        What they have sent, and what of that left the switch of each level [byte].
+        What all executions that have ended have sent, and what of that left the switch of each level [byte].
+    traffic : LinkTraffic or None
+        What all executions have sent over each link, over time.
     """
 
-    def __init__(self, system: System, tasks: Tasks, flops: Callable[[Execution], float]) -> None:
+    def __init__(
+        self, system: System, tasks: Tasks, flops: Callable[[Execution], float], traffic_step_s: float | None = None
+    ) -> None:
         self._tasks, self._flops = tasks, flops
+        self.traffic = None if traffic_step_s is None else LinkTraffic(traffic_step_s)
         self._names = [host.name for host in system.platform.hosts]
         self._speed, self._cores = system.platform.speed, system.platform.cores
         self._estimates = system.estimates
         self._kills = system.rules.walltime == "kill"
-        self.link_bytes: dict[str, float] = {}
-        self.sent_bytes = np.zeros(1 + len(system.platform.switch_of))
+        self._n_levels = len(system.platform.switch_of)
+        self._row: dict[str, int] = {}
+        self._sums = np.zeros(0)
+        self.sent_bytes = np.zeros(1 + self._n_levels)
 
     def begin(self, execution: Execution) -> ProfileRun:
         """Return the run of an execution that starts."""
@@ -258,13 +335,41 @@ class ProfileRuns:
             pstate = self._estimates.scheduler_pstate(task, execution.pstate)
             deadline = execution.start + self._estimates.run_time(task, execution.host, pstate)
         names = tuple(self._names[h] for h in hosts.tolist())
-        return ProfileRun(execution, steps, names, self._speed[hosts, execution.pstate], self._cores[hosts], deadline)
+        speeds, cores = self._speed[hosts, execution.pstate], self._cores[hosts]
+        return ProfileRun(execution, steps, names, speeds, cores, deadline, self._n_levels, self.traffic)
 
     def end(self, run: ProfileRun) -> None:
         """Note what an execution has sent that ends."""
-        self.sent_bytes += run.sent_bytes if len(run.sent_bytes) == len(self.sent_bytes) else 0.0
-        for link, size in run.link_bytes.items():
-            self.link_bytes[link] = self.link_bytes.get(link, 0.0) + size
+        self.sent_bytes += run.sent_bytes
+        if run.routes is None:
+            return
+        if run.before:
+            sent = run.link_bytes
+            rows = self._rows(sent)  # which may make room first
+            self._sums[rows] += list(sent.values())
+            return
+        if run.routes.rows is None:
+            run.routes.rows = self._rows(run.routes.links)
+        self._sums[run.routes.rows] += run.sums
+
+    def _rows(self, links: Collection[str]) -> Integers:
+        """Return the places of links among the sums, with room for all of them."""
+        rows = np.array([self._row.setdefault(link, len(self._row)) for link in links], dtype=np.int64)
+        if len(self._row) > len(self._sums):
+            self._sums = np.append(self._sums, np.zeros(2 * len(self._row) - len(self._sums)))
+        return rows
+
+    @property
+    def link_bytes(self) -> dict[str, float]:
+        """What all executions that have ended have sent over each link [byte]."""
+        return dict(zip(self._row, self._sums.tolist(), strict=False))
+
+    def records(self) -> dict[str, Any]:
+        """Return what a `Trace` has of them."""
+        records: dict[str, Any] = {"link_bytes": self.link_bytes, "sent_bytes": tuple(self.sent_bytes.tolist())}
+        if self.traffic is not None and self._row:
+            records |= {"traffic_bytes": self.traffic.bytes_of(self._row), "traffic_step_s": self.traffic.step_s}
+        return records
 
 
 def rates_of(

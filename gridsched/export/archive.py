@@ -121,11 +121,14 @@ class _Description:
     resources: tuple[str, ...] = ()
     link_bytes: dict[str, Annotated[float, Field(ge=0, le=LARGEST_RESULT)]] = field(default_factory=dict)
     sent_bytes: tuple[Annotated[float, Field(ge=0, le=LARGEST_RESULT)], ...] = ()
+    traffic_step_s: Annotated[float, Field(ge=0, le=LARGEST_RESULT)] = 0.0
     staged_on: str = ""
 
 
 #: The columns of `Trace.computed`.
 _COMPUTED = ("computing_s", "full_speed_s")
+#: `Trace.traffic_bytes`, link after link.
+_TRAFFIC = "traffic_bytes"
 #: What metrics of workflows are measured by; only in their archives.
 _BESIDE = ("shortest_s", "host_times_s")
 #: Records of parallel tasks; the last where they share nodes.
@@ -141,6 +144,7 @@ _NAMES = {
     "description",
     "load",
     *_COMPUTED,
+    _TRAFFIC,
     "transfers",
     *_BESIDE,
     *_RECORDS,
@@ -252,6 +256,9 @@ def archive_bytes(export: Export) -> bytes:
     if trace.link_bytes:
         description["link_bytes"] = trace.link_bytes
         description["sent_bytes"] = trace.sent_bytes
+    if trace.traffic_bytes.size:
+        description["traffic_step_s"] = trace.traffic_step_s
+        arrays[_TRAFFIC] = trace.traffic_bytes.ravel()
     stream = io.BytesIO()
     text = as_bytes(json_text(description, exact=True))
     np.savez_compressed(stream, description=np.frombuffer(text, np.uint8), **arrays)
@@ -350,6 +357,11 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     records["computed"] = np.zeros((0, 2))
     if _COMPUTED[0] in arrays:
         records["computed"] = np.stack(list(_cast(arrays, "", dict.fromkeys(_COMPUTED, np.float64)).values()), axis=1)
+    if _TRAFFIC in arrays:
+        sent, n_links = arrays[_TRAFFIC].astype(np.float64), len(description.link_bytes)
+        if not n_links or len(sent) % n_links:
+            raise InputError(f"{_TRAFFIC}: {len(sent)} numbers are no rows of {n_links} links.")
+        records[_TRAFFIC] = sent.reshape(n_links, -1)
     trace = Trace(
         platform,
         _tasks(description, arrays),
@@ -357,6 +369,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
         notes=_cast(arrays, _NOTES, notes),
         link_bytes=description.link_bytes,
         sent_bytes=description.sent_bytes,
+        traffic_step_s=description.traffic_step_s,
     )
     check_trace(trace)
     hosts = {host.name for host in platform.everyone}

@@ -133,6 +133,25 @@ def plot_carbon(result: RunResult | Trace, ax: Place | None = None, *, title: st
     return _plotted("carbon", "run", result, ax, title)
 
 
+def plot_traffic(result: RunResult | Trace, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
+    """Draw the bytes over all links together and over the busiest links [byte/s], of a run with `traffic_step_s`.
+
+    Parameters
+    ----------
+    result : RunResult or Trace
+    ax : Axes, SubFigure or Figure, optional
+        Where it is drawn; by default in a figure of its own.
+    title : str
+        A line above.
+
+    Raises
+    ------
+    InputError
+        If the run has no record of this.
+    """
+    return _plotted("traffic", "run", result, ax, title)
+
+
 def plot_comparison(comparison: Comparison, ax: Place | None = None, *, title: str = "") -> Figure | SubFigure:
     """Draw energy [J] and makespan [s], or utility, of several schedulers.
 

@@ -144,6 +144,11 @@ class Trace:
     sent_bytes : tuple of float
         Bytes that parts of tasks with profiles sent, and how many of these left the switch of each level
         (`Platform.switch_of`), the lowest first; empty where none have any.
+    traffic_bytes : ndarray of float64, shape (links, steps)
+        What of `link_bytes` crossed each of these links in each step of `traffic_step_s`, the first from 0 s on; empty
+        where it was not recorded.
+    traffic_step_s : float
+        Length of these steps [s]; 0 where there are none.
     transfers : ndarray of `TRANSFER`
         Data between tasks that have arrived, in order of their begin.
     shortest_s : ndarray of float64, shape (tasks,)
@@ -182,6 +187,8 @@ class Trace:
     host_times_s: Floats = field(default_factory=lambda: np.zeros(0))
     sent_bytes: tuple[float, ...] = ()
     limited_by_budget: bool = True
+    traffic_bytes: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    traffic_step_s: float = 0.0
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
@@ -331,6 +338,7 @@ def check_trace(trace: Trace) -> None:
         _check_computed(trace)
     _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
     _check_transfers(trace)
+    _check_traffic(trace)
     legal = trace.times_postponed >= 0
     _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
     legal = trace.periods["end"] > trace.periods["start"]
@@ -363,6 +371,22 @@ def _check_transfers(trace: Trace) -> None:
     _check("transfers", "size_bytes", legal, sent, "finite and at least 0 bytes")
     legal = (sent["begin"] >= 0) & (sent["end"] >= sent["begin"]) & (sent["end"] <= LARGEST_RESULT)
     _check("transfers", "end", legal, sent, "finite and not before the begin")
+
+
+def _check_traffic(trace: Trace) -> None:
+    """Raise `InputError` unless what crossed each link over time is what crossed it in all."""
+    sent, step_s = trace.traffic_bytes, trace.traffic_step_s
+    if not 0 <= step_s <= LARGEST_RESULT or (step_s == 0) != (sent.size == 0):
+        raise InputError(f"traffic_step_s is {step_s!r} for {sent.size} numbers; steps need a length greater than 0 s.")
+    if not sent.size:
+        return
+    if sent.ndim != 2 or len(sent) != len(trace.link_bytes):
+        raise InputError(f"traffic_bytes has the shape {sent.shape}; {len(trace.link_bytes)} rows are needed.")
+    if (sent.shape[1] - 1) * step_s > trace.horizon_s * (1 + 1e-9):
+        raise InputError(f"traffic_bytes has {sent.shape[1]} steps of {step_s:g} s; the run ends before.")
+    whole = np.array(list(trace.link_bytes.values()))
+    legal = (sent >= 0).all(axis=1) & (np.abs(sent.sum(axis=1) - whole) <= 1e-6 * whole)
+    _check("traffic_bytes", "sum", legal, {"sum": sent.sum(axis=1)}, "that of link_bytes, of numbers of at least 0")
 
 
 def _check_node_sets(trace: Trace) -> None:

@@ -202,6 +202,26 @@ class ShownRun:
         )
         return np.linspace(0.0, end, STEPS + 1)
 
+    def traffic(self) -> Columns:
+        """Return rates over links from each ``time`` [s] on: ``links`` together, and the ``busiest`` one [byte/s].
+
+        Nothing where the run has no record of them.
+        """
+        sent, step_s = self.trace.traffic_bytes, self.trace.traffic_step_s
+        if not sent.size:
+            return {}
+        several = -(-sent.shape[1] // STEPS)
+        first = np.arange(0, sent.shape[1], several)
+        edges = np.minimum(
+            step_s * np.append(first, sent.shape[1]), max(self.trace.horizon_s, step_s * (first[-1] + 1))
+        )
+        busiest = int(np.argmax(sent.sum(axis=1)))
+        columns = {"time": edges}
+        for name, each in (("links", sent.sum(axis=0)), ("busiest", sent[busiest])):
+            rates = np.add.reduceat(each, first) / np.diff(edges)
+            columns[name] = np.append(rates, rates[-1])
+        return columns
+
     def signals(self) -> dict[str, list[Columns]]:
         """Return by its unit what joules weigh at each site: ``time`` [s], ``value``."""
         signals: dict[str, Signal] = {}

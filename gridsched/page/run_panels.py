@@ -92,7 +92,7 @@ class Panels:
     Attributes
     ----------
     figures : list
-        The Gantt charts, then power, energy, jobs and signals.
+        The Gantt charts, then power, energy, jobs, traffic and signals.
     graphs : list
         What waits for what, a figure for each run in which anything does; they share no time.
     of_run : list of list
@@ -343,12 +343,22 @@ class Panels:
                     each[name] = each[name] / factor
                 self._draw_panel(f"{label} [{prefix}]", curves, {name: "solid"}, "" if name == "energy" else "after")
         self._draw_panel("Jobs", curves, {"waiting": "solid", "running": "dotted"}, "after")
+        self._draw_traffic()
         signals = [run.signals() for run in self.runs]
         for unit in dict.fromkeys(unit for of_run in signals for unit in of_run):
             panel = self._figure(unit, _CURVES_PX)
             for k, of_run in enumerate(signals):
                 for place, columns in enumerate(of_run.get(unit, [])):
                     self._draw_curve(panel, k, self._scaled(columns, "time"), "value", "after", k + place, "solid")
+
+    def _draw_traffic(self) -> None:
+        """Draw the rates over all links together and over the busiest one, where any run has a record of them."""
+        traffic = [self._scaled(run.traffic(), "time") for run in self.runs]
+        if any(traffic):
+            factor, unit = prefixed("byte", max(float(each["links"].max()) for each in traffic if each))
+            for each in filter(None, traffic):
+                each |= {name: each[name] / factor for name in ("links", "busiest")}
+            self._draw_panel(f"Links [{unit}/s]", traffic, {"links": "solid", "busiest": "dotted"}, "after")
 
     def _draw_panel(self, label: str, curves: list[Columns], names: dict[str, str], mode: str) -> None:
         """Draw some columns of all runs into a panel from 0; `mode` is that of steps, empty for a line."""

@@ -168,9 +168,14 @@ _MOST_PARTS = 4_000
 
 def _check_job_profiles(scenario: LoadedScenario) -> None:
     """Refuse what does not go with jobs whose parts compute and send as their profiles say."""
-    if not scenario.runs_profiles:
-        return
     tasks, platform = scenario.tasks, scenario.platform
+    if not scenario.runs_profiles:
+        if scenario.traffic_step_s is not None:
+            raise InputError(
+                f"{tasks.name}: --traffic-step-s {scenario.traffic_step_s:g} has no effect: no job has a profile that "
+                "is simulated, so none is known to send anything. Leave it out."
+            )
+        return
     for item in scenario.cfg:
         key, _, value = item.partition(":")
         if key in _MODELS and (key, value) != ("host/model", "ptask_L07"):

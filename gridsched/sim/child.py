@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -125,10 +127,11 @@ def _simulate_profiles(scenario: LoadedScenario, controller: Controller) -> Trac
     from gridsched.engine.profile_runs import ProfileRuns
 
     assert scenario.routes is not None  # as `run` has found
-    runs = ProfileRuns(scenario.system, scenario.tasks, flops_of(scenario.system, scenario.tasks, scenario.run_times))
+    flops = flops_of(scenario.system, scenario.tasks, scenario.run_times)
+    runs = ProfileRuns(scenario.system, scenario.tasks, flops, scenario.traffic_step_s)
     calendar = FluidCalendar(runs, scenario.platform, scenario.routes)
     trace = reference.simulate(controller, scenario.run_times, calendar)
-    return replace(trace, link_bytes=runs.link_bytes, sent_bytes=tuple(runs.sent_bytes.tolist()), as_estimated=False)
+    return replace(trace, **runs.records(), as_estimated=False)
 
 
 def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> Records:
@@ -175,29 +178,30 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         routes = LiveRoutes(simulated)
     controller = make_controller(scenario, scheduler, routes)  # a policy that ends its process is not the platform's
     reference.validate_if_asked(controller)
-    link_bytes: dict[str, float] = {}
-    sent_bytes: tuple[float, ...] = ()
+    sent: dict[str, Any] = {}
     if controller.done:
         plugin_j, links_j, horizon = simulated.metered_energy(), simulated.metered_link_energy(), 0.0
     else:
-        session = _session(execution_mode, is_metered=is_metered)(simulated, controller, run_times)
+        kind = _session(execution_mode, is_metered=is_metered)
+        kept = {"traffic_step_s": scenario.traffic_step_s} if scenario.runs_profiles else {}
+        session = kind(simulated, controller, run_times, **kept)
         session.run(None if scenario.deployment is None else Path(scenario.deployment))
         controller.finish()
         plugin_j, links_j, horizon = session.energy_j, session.links_j, None
-        link_bytes, sent_bytes = session.link_bytes, session.sent_bytes
+        sent = session.records()
     trace = controller.trace(horizon, as_estimated=run_times is None and not scenario.runs_profiles)
     trace.timing["simulate_s"] = time.perf_counter() - began
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:
         fields["load"] = run_times.load
-    fields["link_bytes"], fields["sent_bytes"] = link_bytes, sent_bytes
+    fields |= sent
     if reference.validates() and execution_mode not in ("network", "parallel tasks"):  # there messages take time, too
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = simulated.carbon_meter
     return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
 
 
-def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
+def _session(execution_mode: str, *, is_metered: bool) -> Callable[..., Session]:
     """Return the session of an execution mode; its module is imported where it is used."""
     kinds = {
         "network": "network:NetworkSession",
@@ -207,7 +211,7 @@ def _session(execution_mode: str, *, is_metered: bool) -> type[Session]:
         "maestro": "maestro:MaestroSession",
     }
     module, _, name = kinds[execution_mode].partition(":")
-    kind: type[Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
+    kind: Callable[..., Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
     return kind
 
 

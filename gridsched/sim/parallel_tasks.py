@@ -40,7 +40,9 @@ class LiveRoutes:
 
     def __init__(self, simulated: SimulatedPlatform) -> None:
         self._simulated = simulated
-        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in simulated.engine.all_links}
+        links = simulated.engine.all_links
+        self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in links}
+        self._name = {link: link.name for link in links}  # SimGrid makes each name anew
         self._routes: dict[tuple[str, str], RouteLinks] = {}
 
     def route(self, source: str, target: str) -> RouteLinks:
@@ -59,7 +61,7 @@ class LiveRoutes:
             except (ValueError, RuntimeError, IndexError) as error:
                 where = f"SimGrid on {Path(self._simulated.platform.name).name}"
                 raise without_route(where, first_line(str(error))) or error from None
-            route = self._routes[source, target] = RouteLinks(tuple(link.name for link in links), latency_s)
+            route = self._routes[source, target] = RouteLinks(tuple(self._name[link] for link in links), latency_s)
         return route
 
 
@@ -72,12 +74,20 @@ class ParallelTaskSession(ActorSession):
     controller : Controller
     run_times : RunTimes, optional
         True durations of tasks without profile; default the estimates.
+    traffic_step_s : float, optional
+        As of `ProfileRuns` [s].
     """
 
-    def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
+    def __init__(
+        self,
+        simulated: SimulatedPlatform,
+        controller: Controller,
+        run_times: RunTimes | None = None,
+        traffic_step_s: float | None = None,
+    ) -> None:
         super().__init__(simulated, controller, run_times)
         self._steps = PlacedSteps(LiveRoutes(simulated), simulated.platform)
-        self._runs = ProfileRuns(controller.system, controller.tasks, self._flops)
+        self._runs = ProfileRuns(controller.system, controller.tasks, self._flops, traffic_step_s)
         self._in_flight = self._simgrid.ActivitySet()
         #: the run of each of SimGrid's activities, by its address; kept, since a lost one is cancelled
         self._run_of: dict[Any, ProfileRun] = {}
@@ -86,15 +96,15 @@ class ParallelTaskSession(ActorSession):
         #: when delays end, and when jobs are killed [s]; a number keeps runs from being compared
         self._delays: list[tuple[float, int, ProfileRun]] = []
         self._deadlines: list[tuple[float, int, ProfileRun]] = []
-        #: when the latency of a step ends, from which on hosts draw more [s]
+        #: when the latency of a step ends, from which on hosts draw more, and others send at other rates [s]
         self._latencies: list[float] = []
         self._number = count()
         self._has_energy = simulated.platform.has_energy
+        self._awaits_latencies = self._has_energy or traffic_step_s is not None
 
-    @property
-    def sent_bytes(self) -> tuple[float, ...]:
-        """Bytes that were sent, and how many left the switch of each level."""
-        return tuple(self._runs.sent_bytes.tolist())
+    def records(self) -> dict[str, Any]:
+        """Return what a `Trace` has of the jobs' profiles."""
+        return self._runs.records()
 
     def finish(self) -> None:
         """Meter hosts, and links by what they carried: SimGrid's plugin does not see what parallel tasks send."""
@@ -104,12 +114,7 @@ class ParallelTaskSession(ActorSession):
         wattage = link_wattages(texts, self.simulated.platform.link_wattage, self.simulated.platform.name)
         if wattage:
             bandwidth = {name: link.bandwidth for name, link in links.items()}
-            self.links_j = link_energy(wattage, bandwidth, self.link_bytes, self._engine.clock)
-
-    @property
-    def link_bytes(self) -> dict[str, float]:
-        """Bytes that have crossed each link."""
-        return self._runs.link_bytes
+            self.links_j = link_energy(wattage, bandwidth, self._runs.link_bytes, self._engine.clock)
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor; a deployment's actors have no part in it."""
@@ -141,6 +146,9 @@ class ParallelTaskSession(ActorSession):
             self._meter()
             while self._latencies and self._latencies[0] <= now:
                 heapq.heappop(self._latencies)
+            if self._runs.traffic is not None:
+                for activity, run in self._run_of.items():
+                    run.note(now, 1.0 - activity.remaining)
             for run in ended:
                 run.end_step(now, 1.0)
                 self._go_on(run)
@@ -163,7 +171,7 @@ class ParallelTaskSession(ActorSession):
         left = due - self._engine.clock
         if self._over or left <= 0:
             return self._all_ended([])
-        if self._in_flight.empty():
+        if not self._run_of:
             if left < inf:
                 self._simgrid.this_actor.sleep_until(due)
             return []
@@ -175,7 +183,7 @@ class ParallelTaskSession(ActorSession):
 
     def _all_ended(self, ended: list[ProfileRun]) -> list[ProfileRun]:
         """Add whose step else has ended by now."""
-        while not self._in_flight.empty() and (other := self._in_flight.test_any()) is not None:
+        while self._run_of and (other := self._in_flight.test_any()) is not None:
             ended.append(self._run_of.pop(other))
         return ended
 
@@ -213,8 +221,10 @@ class ParallelTaskSession(ActorSession):
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Execution):
+            pstates, pstate = self._pstate, command.pstate
             for h in command.all_hosts:
-                self.set_pstate(h, command.pstate)
+                if pstates[h] != pstate:
+                    self.set_pstate(h, pstate)
             run = self._runs.begin(command)
             self._running[command] = run, None
             if run.deadline < inf:
@@ -241,7 +251,7 @@ class ParallelTaskSession(ActorSession):
             activity = self._activity(run, placed).start()
             self._in_flight.push(activity)
             self._run_of[activity] = run
-            if placed.latency_s and self._has_energy:
+            if placed.latency_s and self._awaits_latencies:
                 heapq.heappush(self._latencies, now + placed.latency_s)
         self._running[run.execution] = run, activity
 
@@ -254,9 +264,9 @@ class ParallelTaskSession(ActorSession):
             flops.append(0.0)
         if not len(step.size_bytes):
             return self._exec_init(hosts, flops, [])
-        matrix = np.zeros((len(hosts), len(hosts)))
-        matrix[step.source, step.target] = step.size_bytes
-        return self._exec_init(hosts, flops, matrix.ravel().tolist())
+        matrix = np.zeros(len(hosts) * len(hosts))
+        matrix[step.source * len(hosts) + step.target] = step.size_bytes
+        return self._exec_init(hosts, flops, matrix.tolist())
 
     def _hosts_of(self, run: ProfileRun) -> list[Any]:
         return [self._hosts[h] for h in run.execution.all_hosts]

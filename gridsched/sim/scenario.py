@@ -16,6 +16,7 @@ from gridsched.model.calendar import Calendar
 from gridsched.model.carbon import Carbon, carbon_signal, forecast_signal, with_signal
 from gridsched.model.estimates import Estimates, FlopsEstimates, RequestedTimes
 from gridsched.model.host_times import HostTimesEstimates
+from gridsched.model.limits import LARGEST
 from gridsched.model.network import Network
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_record, key_info
@@ -88,6 +89,9 @@ class Scenario(Rules):
     network : {"platform", "none"} or None
         Whether inputs and results, or data that tasks make for others, cross the platform's network; None: if
         any task has bytes. The reference driver knows of data between tasks alone, without contention.
+    traffic_step_s : float, optional
+        Length of the steps in which bytes over each link are recorded where jobs have profiles [s]; None: they are
+        not. Steps of long runs become longer (`Trace.traffic_step_s`).
     deployment : path, optional
         SimGrid deployment file: which actor runs on which host (SimGrid driver).
     pstate : int or str, optional
@@ -146,6 +150,14 @@ class Scenario(Rules):
     network: Annotated[
         Literal["platform", "none"] | None,
         key_info("platform: bytes cross its links; or none. Default: platform if a task has bytes.", of=_SIMGRID),
+    ] = None
+    traffic_step_s: Annotated[
+        float | None,
+        key_info(
+            "Record what jobs with profiles send over each link in steps of this length: 'gridsched plot traffic'.",
+            gt=0,
+            le=LARGEST,
+        ),
     ] = None
     deployment: Annotated[
         str | Path | None, key_info("SimGrid deployment (.xml): assigns actors to hosts.", "FILE", of=OF_HOSTS)

@@ -68,15 +68,9 @@ class Session(ABC):
             What the controller or SimGrid objects to.
         """
 
-    @property
-    def link_bytes(self) -> dict[str, float]:
-        """Bytes that jobs with profiles sent over each link."""
+    def records(self) -> dict[str, Any]:
+        """Return what else a `Trace` has of the run: what jobs with profiles sent."""
         return {}
-
-    @property
-    def sent_bytes(self) -> tuple[float, ...]:
-        """Bytes that jobs sent, and how many left the switch of each level; see `Trace.sent_bytes`."""
-        return ()
 
     def set_pstate(self, host: int, pstate: int) -> None:
         """Bring a host into a P-state."""

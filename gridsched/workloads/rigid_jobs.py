@@ -25,6 +25,7 @@ from gridsched.workloads.drawn_profiles import DrawnProfiles, check_shares, draw
 from gridsched.workloads.generator_keys import MAX_TASKS, SystemKeys
 from gridsched.workloads.traces.formats import NODE_SPEED, check_written, write_jobs
 from gridsched.workloads.traces.job_table import JobTable
+from gridsched.workloads.traces.tables import files_of_table
 from gridsched.workloads.traces.trace_options import NODE_POWER_W
 from gridsched.workloads.traces.trace_system import rigid_system, speed_of
 
@@ -90,16 +91,26 @@ class RigidJobs(SystemKeys):
         return Rules()
 
     def written(self, output: Path) -> list[Path]:
-        """Return the log that is written; `InputError` if its name is of no format."""
+        """Return the log that is written, and its profiles; `InputError` if its name is of no format."""
         check_written(output)
-        return [output]
+        return list(files_of_table(output)) if self._keeps_profiles(output) else [output]
+
+    def _keeps_profiles(self, output: Path) -> bool:
+        """Whether there are profiles, and a log of this name can name them."""
+        return bool(self.profiles) and output.name.lower().endswith(".jobs.csv")
 
     def write(self, output: Path, *, force: bool) -> list[str]:
         """Draw the jobs and write them as a log."""
-        jobs = replace(draw_rigid_jobs(self), profile=np.zeros(0, dtype=np.int64), profiles=())
+        jobs, lines = draw_rigid_jobs(self), []
+        if self._keeps_profiles(output):
+            lines = [f"Wrote {files_of_table(output)[1]}: what they compute and send (--profiles)."]
+        elif self.profiles:
+            jobs = replace(jobs, profile=np.zeros(0, dtype=np.int64), profiles=())
+            lines = [
+                "What jobs send is not written, only their run times without contention; a file *.jobs.csv keeps it."
+            ]
         write_jobs(jobs, output, force=force)
-        lost = ["What jobs send is not written: a log holds their run times without contention."] * bool(self.profiles)
-        return [f"Wrote {output}: {counted(len(jobs), 'job')}.", *lost]
+        return [f"Wrote {output}: {counted(len(jobs), 'job')}.", *lines]
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure, SubFigure
+from sent_bytes import sent
 from small_study import TEXT
 
 import gridsched
@@ -83,6 +84,7 @@ CASES: dict[tuple[str, str], tuple[str, Callable[[], Any]]] = {
     ("run", "trace"): ("plot_trace", ex_a),
     ("run", "prices"): ("plot_prices", ex_a),
     ("run", "carbon"): ("plot_carbon", ex_a),
+    ("run", "traffic"): ("plot_traffic", sent),
     ("comparison", "bars"): ("plot_comparison", lambda: Comparison({"wq": ex_a()}, [ex_a().summary()], {})),
     ("tasks", "sizes"): ("plot_workload", lambda: make_tasks([1000, 500, 250])),
     ("system", "overview"): ("plot_workload", lambda: read_system_workload(ROOT / "examples/utility_small.toml")),

@@ -12,6 +12,7 @@ import matplotlib
 import numpy as np
 import pytest
 import traces_by_hand as by_hand
+from sent_bytes import OVER_TIME, sent
 from typer.testing import CliRunner
 
 from gridsched.analysis.texts import prefixed, read_unit
@@ -412,6 +413,29 @@ def test_prices_come_from_the_export(folder, tmp_path):
     worse = export_of(tmp_path / "worse", "dear")
     with pytest.raises(InputError, match=r"worse.*tariff.*'dear'"):
         run("prices", worse, "-o", tmp_path / "none.png")
+
+
+def test_traffic_of_runs_side_by_side(tmp_path: Path):
+    """All links together, then each, the busiest first; too many runs, and one without a record, are refused."""
+    folders = [tmp_path / "pack", tmp_path / "locality", tmp_path / "without"]
+    for folder, step_s in zip(folders, (2.0, 4.0, None), strict=True):
+        provenance = {"scheduler": "fcfs", "placement": folder.name, "command": f"... --export {folder}"}
+        write_export(sent(step_s), None, provenance, folder, workload_name="jobs")
+    first, second, without = folders
+    assert run("traffic", first, "-o", tmp_path / "one.png").exit_code == 0
+    rows = rows_of(tmp_path / "one.csv")
+    assert [row["link"] for row in rows] == ["all links"] * 7 + ["near"] * 7 + ["far"] * 7
+    expected = [*np.add(OVER_TIME["near"], OVER_TIME["far"]), *OVER_TIME["near"], *OVER_TIME["far"]]
+    assert [2 * float(row["bytes_per_s"]) for row in rows] == pytest.approx(expected)
+    assert [float(row["until_s"]) for row in rows[:7]] == [2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+    assert run("traffic", first, "--beside", second, "-o", tmp_path / "two.svg").exit_code == 0
+    rows = rows_of(tmp_path / "two.csv")
+    assert [row["run"] for row in rows] == ["placement pack"] * 21 + ["placement locality"] * 12
+    assert rows[24]["until_s"] == "14.0"  # the last step ends with the run
+    with pytest.raises(InputError, match="--traffic-step-s"):
+        run("traffic", first, "--beside", without, "-o", tmp_path / "none.png")
+    with pytest.raises(InputError, match="at most 4"):
+        run("traffic", first, *["--beside", second] * 4, "-o", tmp_path / "none.png")
 
 
 def test_help_shows_examples():

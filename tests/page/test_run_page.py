@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sent_bytes import OVER_TIME, sent
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from gridsched import Scenario, run
@@ -211,6 +212,16 @@ def test_curves_add_up():
     assert curves["waiting"].tolist() == [0, 1, 0, 0]
     assert curves["running"].tolist() == [2, 2, 1, 0]
     assert curves["energy"][-1] == pytest.approx(trace_energy(result.trace).total_j.sum(), rel=1e-12)
+
+
+def test_traffic_adds_up():
+    """Rates over both links together and over the busier one; a run without a record has none."""
+    columns = ShownRun("sent", sent()).traffic()
+    assert columns["time"].tolist() == [2.0 * k for k in range(8)]
+    assert (2 * columns["busiest"]).tolist() == pytest.approx([*OVER_TIME["near"], OVER_TIME["near"][-1]])
+    assert columns["links"].tolist() == pytest.approx((7 / 6 * columns["busiest"]).tolist())
+    assert ShownRun("not recorded", sent(None)).traffic() == {}
+    assert "Links [byte/s]" in run_page([ShownRun("sent", sent())]).html
 
 
 def test_what_is_too_much_is_left_out_and_told(monkeypatch):

@@ -257,11 +257,18 @@ def mixed_tasks(n: int, seed: int):
 @pytest.mark.parametrize("walltime", ["ignore", "kill"])
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling", "conservative_backfilling"])
 def test_drivers_agree_on_jobs_of_all_kinds(clusters: Path, scheduler: str, walltime: str):
-    """Same records and joules; the plugin's joules are the model's, whatever shares links, ends or is killed."""
+    """Same records, joules and bytes over time; the plugin's joules are the model's, whatever shares links or ends."""
     made = [
-        run(Scenario(clusters, mixed_tasks(60, 3), scheduler, driver=driver, walltime=walltime))
-        for driver in ("simgrid", "reference")
+        run(Scenario(clusters, mixed_tasks(60, 3), scheduler, driver=driver, walltime=walltime, traffic_step_s=step_s))
+        for driver, step_s in (("simgrid", 7.0), ("reference", 7.0), ("simgrid", None))
     ]
+    assert made[0].trace.executions.tolist() == made[2].trace.executions.tolist()  # to look changes nothing
+    for each in made[:2]:
+        sent = list(each.trace.link_bytes.values())
+        np.testing.assert_allclose(each.trace.traffic_bytes.sum(axis=1), sent, rtol=1e-12)
+    traffic, other = (dict(zip(each.trace.link_bytes, each.trace.traffic_bytes, strict=True)) for each in made[:2])
+    for link, sent_bytes in traffic.items():
+        np.testing.assert_allclose(sent_bytes, other[link], rtol=1e-9, atol=1.0)
     assert trace_differences(made[1].trace, made[0].trace) == []
     assert largest_difference(made[0]) < 1e-9
     assert made[0].trace.link_bytes == pytest.approx(made[1].trace.link_bytes, rel=1e-9)

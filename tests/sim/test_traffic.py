@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,32 @@ def test_bytes_and_joules_by_hand(tmp_path: Path, driver: str, nodes, sent, cros
     assert summary["sent_over_core_bytes"] == pytest.approx(sent[1])
     write_export(result.trace, None, {}, tmp_path / "out", workload_name="jobs")
     assert read_archive(tmp_path / "out" / "trace.npz").trace.sent_bytes == result.trace.sent_bytes
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+def test_bytes_over_time_by_hand(tmp_path: Path, driver: str):
+    """Links are full for 10 s: in steps of 4 s 400, 400 and 200 bytes; an archive keeps them, and no other ones."""
+    trace = run(replace(scenario(tmp_path, (0, 1), driver), traffic_step_s=4.0)).trace
+    np.testing.assert_allclose(trace.traffic_bytes, np.full((4, 3), [400.0, 400.0, 200.0]), rtol=1e-9)
+    write_export(trace, None, {}, tmp_path / "out", workload_name="jobs")
+    again = read_archive(tmp_path / "out" / "trace.npz").trace
+    assert again.traffic_step_s == 4.0
+    assert again.traffic_bytes.tolist() == trace.traffic_bytes.tolist()
+    for change, message in (
+        ({"traffic_bytes": 2 * trace.traffic_bytes}, r"traffic_bytes: row 0: sum is 2000\.0"),
+        ({"traffic_bytes": trace.traffic_bytes[:3]}, r"9 numbers are no rows of 4 links"),
+        ({"traffic_step_s": 8.0}, r"3 steps of 8 s; the run ends before"),
+        ({"traffic_step_s": 0.0}, r"traffic_step_s is 0\.0 for 12 numbers"),
+    ):
+        write_export(replace(trace, **change), None, {}, tmp_path / "out", workload_name="jobs", force=True)
+        with pytest.raises(InputError, match=message):
+            read_archive(tmp_path / "out" / "trace.npz")
+
+
+def test_without_profiles_there_is_no_traffic_to_record(tmp_path: Path):
+    """One line."""
+    with pytest.raises(InputError, match=r"--traffic-step-s 4 has no effect: no job has a profile"):
+        run(replace(scenario(tmp_path, (0, 1), "reference"), traffic_step_s=4.0, network="none"))
 
 
 def test_without_a_range_links_have_no_energy(tmp_path: Path):

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from gridsched import Scenario, run
+from gridsched.cli.workload import workload_app
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import PATTERNS
 from gridsched.sim.library import is_installed
 from gridsched.workloads.load import read_system_workload
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -92,6 +95,36 @@ def test_computing_and_bytes_add_up(tmp_path: Path):
         share = 0.4 if width > 1 else 0.0
         assert flops == pytest.approx((1 - share) * time_s * 2e9)
         assert sent == pytest.approx(share * time_s * 1e9)
+
+
+@pytest.mark.skipif(not is_installed(), reason="SimGrid finds the ways between hosts")
+@pytest.mark.parametrize("pattern", ["ring", "all_to_all"])
+def test_written_jobs_are_read_back(tmp_path: Path, pattern: str):
+    """A table of jobs and one of profiles give the generator's run bit by bit; others have no profiles."""
+    path, table, profiles = (
+        written(tmp_path, share=0.6, pattern=pattern),
+        tmp_path / "out.jobs.csv",
+        "out.profiles.toml",
+    )
+    run_command = CliRunner().invoke
+    made = run_command(workload_app, ["generate", str(path), "-o", str(table)])
+    assert made.exit_code == 0, made.output
+    assert profiles in made.output.replace("\n", "")
+    options = TraceOptions(profiles=tmp_path / profiles)
+    ours, other = (
+        run(each).trace
+        for each in (
+            Scenario(None, path, scheduler="easy_backfilling", driver="reference"),
+            Scenario(tmp_path / "nodes.xml", table, "easy_backfilling", driver="reference", trace=options),
+        )
+    )
+    assert other.tasks.have_profiles
+    assert ours.executions.tolist() == other.executions.tolist()
+    assert ours.link_bytes == other.link_bytes
+    with pytest.raises(InputError, match="exists already"):
+        run_command(workload_app, ["generate", str(path), "-o", str(table)], catch_exceptions=False)
+    made = run_command(workload_app, ["generate", str(path), "-o", str(tmp_path / "out.swf")])
+    assert "*.jobs.csv keeps it" in made.output.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

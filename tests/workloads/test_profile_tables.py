@@ -12,7 +12,7 @@ from gridsched.errors import InputError
 from gridsched.model.job_profiles import PATTERNS, Delay, ParallelWork, Sequence, grid_of, messages_of
 from gridsched.sim.library import is_installed
 from gridsched.workloads.traces.formats import read_jobs
-from gridsched.workloads.traces.profile_table import read_profiles
+from gridsched.workloads.traces.profile_table import read_profiles, write_profiles
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 TABLE = """
@@ -155,3 +155,17 @@ def test_messages_of_patterns(pattern: str):
     }
     assert len(source) == expected[pattern]
     assert not len(messages_of(pattern, 1)[0])
+
+
+def test_profiles_are_written_and_read_back(tmp_path: Path):
+    """Any kind of profile; equal ones, and those within sequences, are written once."""
+    ring = ParallelWork(flops=(2e9,), pattern="ring", message_bytes=1e6 / 3, iterations=7)
+    matrix = ParallelWork(flops=(1.0, 2.0), matrix=(0.0, 1.5, 2.5, 0.0), read_bytes=1.0, write_bytes=2.0, storage="n1")
+    shared = ParallelWork(total_flops=1e9, pattern="all_to_all", total_bytes=8.0, shared_bytes=9.0)
+    made = [ring, Delay(0.0), Sequence((ring, Sequence((matrix, shared), 3), Delay(1.25)), 2), ring, matrix]
+    names = write_profiles(made, tmp_path / "profiles.toml")
+    again = read_profiles(tmp_path / "profiles.toml")
+    assert [again[name] for name in names] == made
+    assert len(again) == 7
+    with pytest.raises(InputError, match="exists already"):
+        write_profiles(made, tmp_path / "profiles.toml")

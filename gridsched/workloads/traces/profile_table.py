@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
+import tomli_w
 from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
 from gridsched.files.input_files import parse_toml, read_text
+from gridsched.files.output_files import write_whole
 from gridsched.model.job_profiles import MOST_MESSAGES, Delay, ParallelWork, Pattern, Profile, Sequence
 from gridsched.model.limits import AtLeastZero
 from gridsched.model.records import checked
@@ -20,12 +23,17 @@ _WORK = (
     "pattern",
     "message_bytes",
     "total_bytes",
+    "shared_bytes",
     "matrix",
     "iterations",
     "read_bytes",
     "write_bytes",
     "storage",
 )
+
+
+#: What keys mean that are left out.
+_NO_WORK = ParallelWork()
 
 
 class ProfileKeys(BaseModel):
@@ -42,7 +50,7 @@ class ProfileKeys(BaseModel):
         Number of times that the sequence runs.
     flops : float or list of float
         Work of each part [flop].
-    total_flops, pattern, message_bytes, total_bytes, matrix, iterations, read_bytes, write_bytes, storage
+    total_flops, pattern, message_bytes, total_bytes, shared_bytes, matrix, iterations, read_bytes, write_bytes, storage
         As in `gridsched.model.job_profiles.ParallelWork`.
     """
 
@@ -57,6 +65,7 @@ class ProfileKeys(BaseModel):
     pattern: Pattern | None = None
     message_bytes: AtLeastZero = 0.0
     total_bytes: AtLeastZero = 0.0
+    shared_bytes: AtLeastZero = 0.0
     matrix: Annotated[list[AtLeastZero], Field(max_length=MOST_MESSAGES)] = []
     iterations: Annotated[int, Field(ge=1, le=10**9)] = 1
     read_bytes: AtLeastZero = 0.0
@@ -97,6 +106,52 @@ def read_profiles(path: str | Path) -> dict[str, Profile]:
             raise InputError(f"{owner}an earlier profile has the name {keys.name!r}, too; give each its own name.")
         profiles[keys.name] = _profile(keys, profiles, owner)
     return profiles
+
+
+def write_profiles(profiles: Iterable[Profile], path: str | Path, *, force: bool = False) -> list[str]:
+    """Write profiles as a table that `read_profiles` reads back; return their names.
+
+    Parameters
+    ----------
+    profiles : iterable of Profile
+        Those that are equal are written once, and so are those within sequences.
+    path : path
+    force : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    InputError
+        If there are more than a table may have, or the file exists already or cannot be written.
+    """
+    rows: dict[Profile, dict[str, Any]] = {}
+    names = [_written(each, rows) for each in profiles]
+    text = tomli_w.dumps({"profile": list(rows.values())})
+    if len(rows) > MOST_PROFILES or len(text) > MAX_BYTES:
+        raise InputError(
+            f"{path}: a table of profiles has at most {MOST_PROFILES:,} and {MAX_BYTES >> 20} MB; these are "
+            f"{len(rows):,} and {len(text) / 2**20:,.0f} MB. Generate fewer jobs."
+        )
+    write_whole(path, text, force=force)
+    return names
+
+
+def _written(profile: Profile, rows: dict[Profile, dict[str, Any]]) -> str:
+    """Add the row of a profile behind those of the ones that it names, unless it is there; return its name."""
+    if profile in rows:
+        return str(rows[profile]["name"])
+    keys: dict[str, Any] = {}
+    if isinstance(profile, Delay):
+        keys["delay_s"] = profile.seconds
+    elif isinstance(profile, Sequence):
+        keys["sequence"] = [_written(each, rows) for each in profile.profiles]
+        keys["repeat"] = profile.repeat
+    else:
+        values = {name: getattr(profile, name) for name in ("flops", *_WORK)}
+        values = {name: value for name, value in values.items() if value != getattr(_NO_WORK, name)}
+        keys = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    rows[profile] = {"name": f"p{len(rows) + 1}", **keys}
+    return str(rows[profile]["name"])
 
 
 def _profile(keys: ProfileKeys, before: dict[str, Profile], owner: str) -> Profile:

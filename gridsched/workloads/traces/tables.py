@@ -20,7 +20,7 @@ from gridsched.model.job_profiles import Profile
 from gridsched.workloads.traces.dependencies import KINDS
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.log_lines import MAX_BYTES, numbered_lines
-from gridsched.workloads.traces.profile_table import read_profiles
+from gridsched.workloads.traces.profile_table import read_profiles, write_profiles
 
 #: Columns that name things, and what they are called in `JobTable.attributes`.
 NAMED = ("user", "group", "account", "queue", "partition", "qos", "constraint")
@@ -155,6 +155,8 @@ def read_table(
 def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
     """Write jobs as ``.jobs.csv``, with all that is known of them, so that `read_table` reads them back.
 
+    Their profiles, if they have any, go to the file that `files_of_table` names.
+
     Raises
     ------
     InputError
@@ -171,6 +173,9 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
     columns |= {name: jobs.attributes[name] for name in NAMED if name in jobs.attributes}
     if len(jobs.power_w):
         columns["power_w"] = jobs.power_w
+    if len(jobs.profile):
+        names = write_profiles(jobs.profiles, files_of_table(path)[1], force=force)
+        columns["profile"] = [names[k] if k >= 0 else "" for k in jobs.profile.tolist()]
     place = {line: k for k, line in enumerate(jobs.lines.tolist())}
     for line, on, kind, delay_s in jobs.after.tolist():
         if line in place and on in place:
@@ -178,6 +183,12 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
             delay = f"+{delay_s / _MINUTE!r}" if delay_s else ""
             cells[place[line]] += f"{' ' * bool(cells[place[line]])}{jobs.ids[place[on]]}{delay}"
     write_whole(path, csv_text(columns), force=force)
+
+
+def files_of_table(path: str | Path) -> tuple[Path, Path]:
+    """Return a table ``NAME.jobs.csv`` and that of the profiles that it names, ``NAME.profiles.toml`` beside it."""
+    path = Path(path)
+    return path, path.with_name(f"{path.name[: -len('.jobs.csv')]}.profiles.toml")
 
 
 class _NoProfile(Exception):
