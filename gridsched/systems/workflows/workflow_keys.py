@@ -47,7 +47,8 @@ class WorkflowKeys(WrittenKeys):
     Attributes
     ----------
     tasks_csv : str
-        ``id,flops[,submit_time_s][,workflow]``.
+        ``id,flops[,cores][,submit_time_s][,workflow]``: a task does `flops` on each of its cores, all
+        of one host.
     times_csv : str
         Replaces `tasks_csv`. ``id,HOST,...[,submit_time_s][,workflow]``: time of a task on each host of the platform,
         in P-state 0 [s]; an empty cell if the task cannot run there.
@@ -233,6 +234,7 @@ def _rescaled(tasks: Tasks, keys: WorkflowKeys) -> Tasks:
         flops,
         tasks.submit_time_s,
         labels=tasks.labels,
+        demand=None if tasks.are_serial else tasks.demand,
         attributes=attributes,
         dependencies=edges,
         staged=staged,

@@ -13,6 +13,8 @@ import pytest
 from workflow_examples import dependencies
 
 from gridsched import Host, Platform, PState, make_tasks
+from gridsched.energy import trace_energy
+from gridsched.errors import InputError
 from gridsched.model.network import Network
 from gridsched.model.rules import EnergyBudget
 from gridsched.policy.base import Scheduler
@@ -33,17 +35,24 @@ IDS = [
 ENERGY = ["heft", "ecs", "heft_slack", "ees", "ready_min_min"]
 
 
-def diamond(folder, id: str, **rules) -> tuple[LoadedScenario, Path]:
-    """Return a run of six tasks of two ways on three hosts, each two with a link of their own, and its platform."""
+def diamond(folder, id: str, cores=None, **rules) -> tuple[LoadedScenario, Path]:
+    """Return a run of six tasks of two ways on three hosts, each two with a link of their own, and its platform.
+
+    With `cores` tasks take so many, and hosts have four, three and four.
+    """
     speeds = (4.0, 2.0, 1.0), (3.0, 1.5), (1.7, 1.1)
+    of_host = (1, 1, 1) if cores is None else (4, 3, 4)
     hosts = tuple(
-        Host(f"h{k}", tuple(PState(s, 1.0, 2.0 + s**2, 2.0 + s**2) for s in each)) for k, each in enumerate(speeds)
+        Host(f"h{k}", tuple(PState(s, 1.0, 2.0 + s**2 / 2, 2.0 + s**2) for s in each), cores=n)
+        for k, (each, n) in enumerate(zip(speeds, of_host, strict=True))
     )
     pairs = dependencies([(0, 1, 7.0), (0, 2, 5.0), (1, 3, 3.0), (2, 4, 11.0), (3, 5, 6.0), (4, 5, 2.0)])
-    tasks = make_tasks([8.0, 31.0, 23.0, 17.0, 13.0, 5.0], dependencies=pairs)
+    demand = None if cores is None else [[n] for n in cores]
+    tasks = make_tasks([8.0, 31.0, 23.0, 17.0, 13.0, 5.0], dependencies=pairs, demand=demand)
     network = Network(np.zeros((3, 3)), np.full((3, 3), 2.0))
     named = "".join(
-        f'<host id="{h.name}" speed="{",".join(f"{p.speed!r}f" for p in h.pstates)}"><prop id="wattage_per_state" '
+        f'<host id="{h.name}" core="{h.cores}" speed="{",".join(f"{p.speed!r}f" for p in h.pstates)}">'
+        '<prop id="wattage_per_state" '
         f'value="{",".join(f"{p.idle_w}:{p.epsilon_w}:{p.busy_w}" for p in h.pstates)}"/></host>'
         for h in hosts
     )
@@ -64,11 +73,14 @@ def diamond(folder, id: str, **rules) -> tuple[LoadedScenario, Path]:
     return LoadedScenario(Platform(hosts), tasks, id, network="platform", between_hosts=network, **rules), file
 
 
-def check_both(folder, id: str, scheduler: Scheduler | None = None, **rules):
-    """Return the reference driver's trace of a diamond, which is SimGrid's, and keeps precedence and data."""
-    scenario, file = diamond(folder, id, **rules)
+def check_both(folder, id: str, scheduler: Scheduler | None = None, cores=None, **rules):
+    """Return the reference driver's trace of a diamond, which is SimGrid's, and keeps precedence, data and joules."""
+    scenario, file = diamond(folder, id, cores, **rules)
     scheduler = scheduler or make_scheduler(id)
-    trace, simgrid = simulate_reference(scenario, scheduler), simulate(scenario, scheduler, file).trace
+    trace, outcome = simulate_reference(scenario, scheduler), simulate(scenario, scheduler, file)
+    simgrid = outcome.trace
+    if "budget" not in rules:
+        assert list(outcome.plugin_j.values()) == pytest.approx(trace_energy(trace).total_j, rel=1e-9)
     done, other = np.sort(trace.executions, order="task"), np.sort(simgrid.executions, order="task")
     for column in ("task", "host", "pstate", "outcome"):
         assert done[column].tolist() == other[column].tolist()
@@ -87,6 +99,27 @@ def check_both(folder, id: str, scheduler: Scheduler | None = None, **rules):
 def test_every_scheduler_plays_a_diamond_with_data(tmp_path, id):
     """Those of workflows and those of bags end all tasks, wait for data, and do the same on both drivers."""
     check_both(tmp_path, id, **({"carbon": CARBON} if scheduler_class(id).traits.needs_carbon else {}))
+
+
+@pytest.mark.parametrize("id", [id for id in IDS if not scheduler_class(id).traits.one_core])
+def test_every_scheduler_plays_tasks_of_several_cores(tmp_path, id):
+    """Cores of one host begin and end together, no host has more than its own, and both drivers do the same."""
+    cores = (1, 4, 2, 3, 1, 2)
+    trace = check_both(
+        tmp_path, id, cores=cores, **({"carbon": CARBON} if scheduler_class(id).traits.needs_carbon else {})
+    )
+    runs = trace.executions
+    for at in runs["start"]:
+        here = (runs["start"] <= at) & (at < runs["end"])
+        used = np.bincount(runs["host"][here], np.array(cores)[runs["task"][here]], minlength=3)
+        assert (used <= [4, 3, 4]).all()
+
+
+def test_tasks_of_several_cores_are_refused_by_those_of_one(tmp_path):
+    """By the trait `one_core`, in a line that says how many cores there are."""
+    scenario, _ = diamond(tmp_path, "hbmct", (1, 4, 2, 3, 1, 2))
+    with pytest.raises(InputError, match=r"accepts tasks of one core.* of up to 4"):
+        simulate_reference(scenario, make_scheduler("hbmct"))
 
 
 @pytest.mark.parametrize("id", ENERGY)
