@@ -16,10 +16,7 @@ from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.optimize.task_paths import task_paths
 
 WORKFLOW = Condition(
-    "tasks of one host that wait for each other",
-    lambda run: run.trace.tasks.are_workflow,
-    "bag",
-    default=False,
+    "tasks of one host that wait for each other", lambda run: run.trace.tasks.are_workflow, "bag", default=False
 )
 
 
