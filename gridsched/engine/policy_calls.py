@@ -219,6 +219,10 @@ def check_policy(scheduler: Scheduler, system: System, tasks: Tasks) -> None:
         )
     if not traits.parallel:
         check_lie_alone(scheduler, tasks)
+    if traits.one_core and (most := int(tasks.size.max(initial=1))) > 1:
+        raise InputError(
+            f"{scheduler!r} accepts tasks of one core; {tasks.name} has tasks of up to {most}. Use another scheduler."
+        )
     if tasks.take_whole_nodes:
         check_nodes(system, tasks)
     elif traits.parallel or not tasks.are_serial:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,14 +124,16 @@ class Number(Column):
 
 @dataclass(frozen=True)
 class Whole(Column):
-    """A column of whole numbers from `least` to `most`."""
+    """A column of whole numbers from `least` to `most`; `default` as of `Number`."""
 
     least: int = -(2**63)
     most: int = _INT64
-    default: ClassVar[None] = None
+    default: int | None = None
 
     def read(self, text: str) -> int:
         """Return the value of a cell; `ValueError` states what is allowed."""
+        if not text and self.default is not None:
+            return self.default
         value = _parsed(int, text)
         if value is None:
             raise ValueError("it must be a whole number")

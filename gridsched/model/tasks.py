@@ -245,6 +245,17 @@ class Tasks:
         return any(bool(each.any()) for each in sizes)
 
     @property
+    def lie_on_one_host(self) -> bool:
+        """Whether every task is one part, of one core or more, of one host."""
+        return not self.take_whole_nodes and bool((self.width == 1).all())
+
+    @property
+    def are_workflow(self) -> bool:
+        """Whether tasks wait for each other, each on one host: of one core, or of several where data are sent."""
+        on_one_host = self.are_serial or (self.send_data and self.lie_on_one_host)
+        return self.dependencies is not None and on_one_host
+
+    @property
     def have_profiles(self) -> bool:
         """Whether any task has a profile."""
         return self.profile is not None and bool((self.profile >= 0).any())

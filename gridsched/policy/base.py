@@ -55,6 +55,8 @@ class Traits:
         Places rigid parallel tasks by `Allocate`, and those alone.
     shares : bool
         Lays the parts of parallel tasks on nodes that they share, too (`State.nodes`).
+    one_core : bool
+        Places tasks of one core alone; workloads with others are refused.
     reserves : bool
         Gives parallel tasks starts to come, which hold only as long as nodes keep their speed.
     respects_budget : bool
@@ -94,6 +96,7 @@ class Traits:
     needs_distributions: bool = False
     parallel: bool = False
     shares: bool = False
+    one_core: bool = False
     reserves: bool = False
     respects_budget: bool = False
     respects_power_cap: bool = False

@@ -100,6 +100,11 @@ def _check_network(scenario: LoadedScenario) -> None:
             f"{scenario.tasks.name}: tasks have input or output bytes, and make data for others, too; one network "
             "run has one of them. Leave the input and output bytes out, or use --network none."
         )
+    if scenario.sends_data and (scenario.tasks.width > 1).any():
+        raise InputError(
+            f"{scenario.tasks.name}: tasks that make data for others lie on one host, and some have up to "
+            f"{scenario.tasks.width.max()} parts. Give a task cores instead, or use --network none."
+        )
     knows_routes = scenario.tasks.send_data or scenario.tasks.have_profiles
     if scenario.driver == "reference" and scenario.network == "platform" and not knows_routes:
         raise InputError("The reference driver has no network; use --driver simgrid.")

@@ -255,12 +255,13 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
                 routes = prepared.routes
                 links_j = link_energy(routes.wattage, routes.bandwidth, trace.link_bytes, trace.horizon_s)
         else:
-            has_sets = takes_sets(prepared.tasks, scheduler.traits) or prepared.runs_profiles
+            has_sets = takes_sets(prepared.tasks, scheduler.traits) and not prepared.sends_data
+            has_sets |= prepared.runs_profiles
             with _platform_file(prepared, has_sets=has_sets) as platform_file:
                 outcome = simulate(prepared, scheduler, platform_file.resolve())
             trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
             links_j, grams = outcome.links_j, outcome.grams
-    if prepared.tasks.dependencies is not None and prepared.tasks.are_serial:
+    if prepared.tasks.are_workflow:
         estimates = prepared.system.estimates
         times = estimates.host_times(prepared.platform, len(prepared.tasks))
         trace = replace(trace, shortest_s=estimates.shortest_times(), host_times_s=times)

@@ -386,7 +386,7 @@ def refuse_beside(whole: SystemWorkload, **named: object) -> None:
 def workload_kinds(scenario: LoadedScenario) -> set[str]:
     """Return the kinds of workload that a scenario has; see `registry.Entry.accepts`."""
     tasks = scenario.tasks
-    if not tasks.are_serial:
+    if not tasks.are_serial and not (tasks.send_data and tasks.lie_on_one_host):
         return {"parallel"} if tasks.utility is None else {"parallel", "parallel_utility"}
     is_bag = not len(tasks) or tasks.submit_time_s[0] == tasks.submit_time_s[-1]
     kinds = {"bag", "arrivals"} if is_bag else {"arrivals"}

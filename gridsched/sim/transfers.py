@@ -1,6 +1,8 @@
 """Tasks that send data to each other over the platform's links.
 
-SimGrid's clock counts here: how long data take that share links, only SimGrid knows.
+SimGrid's clock counts here: how long data take that share links, only SimGrid knows. A task of several cores of its
+host is as many executions, one a core, which begin and end together: SimGrid's model of parallel tasks, which has
+executions on several cores, has other models of links.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ class TransferSession(ActorSession):
         self._in_flight = self._simgrid.ActivitySet()
         #: what each of SimGrid's activities is, by its address; kept, since a lost one is cancelled
         self._named: dict[Any, tuple[Any, Execution | Transfer]] = {}
-        self._activities: dict[Execution, Any] = {}
+        #: of each execution, those that have not ended
+        self._activities: dict[Execution, list[Any]] = {}
 
     def deploy(self, deployment_file: Path | None) -> None:
         """Make the leading actor."""
@@ -69,46 +72,47 @@ class TransferSession(ActorSession):
             first = self._in_flight.wait_any() if left == inf else self._in_flight.wait_any_for(left)
         except self._simgrid.TimeoutException:
             return self._all_ended([])
-        return self._all_ended([self._what(first)])
+        return self._all_ended(self._what(first))
 
     def _all_ended(self, ended: list[Execution | Transfer]) -> list[Execution | Transfer]:
         """Add what else has ended by now."""
         test_any = self._in_flight.test_any
         while self._named and (other := test_any()) is not None:  # each look costs a change of threads
-            ended.append(self._what(other))
+            ended += self._what(other)
         return ended
 
-    def _what(self, activity: Any) -> Execution | Transfer:
-        """Return what an activity was that has ended."""
+    def _what(self, activity: Any) -> list[Execution | Transfer]:
+        """Return what has ended with an activity: nothing while other cores of the task compute."""
         _, what = self._named.pop(activity)
         if isinstance(what, Execution):
+            if len(left := self._activities[what]) > 1:
+                left.remove(activity)
+                return []
             del self._activities[what]
             what.end = self._engine.clock
-            self.was_metered(what)
-        return what
+        return [what]
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Execution):
-            self._watch(self._execution(command).start(), command)
+            self.set_pstate(command.host, command.pstate)
+            for _ in range(1 if command.hosts is None else command.cores.item(0)):
+                self._watch(self._core_of(command).start(), command)
         elif isinstance(command, Transfer):
             hosts = self._hosts
             message = self._simgrid.Comm.sendto_init(hosts[command.source], hosts[command.target])
             self._watch(message.set_payload_size(round(command.size_bytes)).start(), command)
         elif isinstance(command, Stop):
-            activity = self._activities.pop(command.execution)
-            self._in_flight.erase(activity)
-            del self._named[activity]
-            activity.cancel()
+            for activity in self._activities.pop(command.execution):
+                self._in_flight.erase(activity)
+                del self._named[activity]
+                activity.cancel()
         elif isinstance(command, SetPState):
             self.set_pstate(command.host, command.pstate)
         else:
             self.switch(command)
 
-    def _execution(self, execution: Execution) -> Any:
-        """Return SimGrid's activity of an execution."""
-        if execution.hosts is not None:
-            return self.on_nodes(execution, execution.hosts.tolist())
-        self.set_pstate(execution.host, execution.pstate)
+    def _core_of(self, execution: Execution) -> Any:
+        """Return SimGrid's activity of one core of an execution."""
         activity = self._exec_init(self._flops(execution))
         activity.host = self._hosts[execution.host]
         return activity
@@ -116,5 +120,5 @@ class TransferSession(ActorSession):
     def _watch(self, activity: Any, what: Execution | Transfer) -> None:
         self._named[activity] = activity, what
         if isinstance(what, Execution):
-            self._activities[what] = activity
+            self._activities.setdefault(what, []).append(activity)
         self._in_flight.push(activity)

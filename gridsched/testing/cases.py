@@ -366,7 +366,7 @@ def _cases_for(traits: Traits) -> tuple[Case, ...]:
     if traits.needs_utility:
         cases = UTILITY_CASES + DEPENDENT_UTILITY_CASES
     elif not traits.by_types:
-        cases += ONE_HOST_CASES
+        cases += tuple(case for case in ONE_HOST_CASES if not traits.one_core or case.tasks.size.max() == 1)
     if traits.by_types:
         cases += TYPED_CASES
     if traits.respects_power_cap:

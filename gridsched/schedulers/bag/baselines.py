@@ -42,12 +42,13 @@ class RoundRobin(Scheduler):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Assign the submitted task to the next host that can run it."""
-        is_on = state.is_on
+        is_on, are_serial = state.is_on, state.tasks.are_serial
         n = len(is_on)
         for task in state.waiting():
+            fits = None if are_serial else np.isfinite(state.estimates.etc([task], np.arange(n)))[0]
             for host in chain(range(self.next_, n), range(self.next_)):
                 run_time = state.estimates.run_time(task, host, self.pstates_[host])
-                if is_on[host] and run_time < np.inf:
+                if is_on[host] and run_time < np.inf and (fits is None or fits[host]):
                     self.next_ = (host + 1) % n
                     return [Assign(task, host)]
         return []

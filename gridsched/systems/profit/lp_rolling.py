@@ -54,7 +54,9 @@ class LPRolling(Scheduler):
     """
 
     #: Among equal optima the solver's choice depends on the order of the machine types.
-    traits: ClassVar[Traits] = Traits(trigger="event", may_drop=True, platform_order_matters=True, by_types=True)
+    traits: ClassVar[Traits] = Traits(
+        trigger="event", may_drop=True, platform_order_matters=True, by_types=True, one_core=True
+    )
 
     def __init__(self, replan: bool = True, prices: str = "now") -> None:
         self.replan = replan

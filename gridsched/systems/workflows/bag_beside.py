@@ -39,6 +39,7 @@ def with_bag(workflow: Tasks, bag: Tasks) -> Tasks:
         np.concatenate([each.flops for each in both])[order],
         submit_s[order],
         labels=[labels[k] for k in order.tolist()],
+        demand=None if workflow.are_serial else np.concatenate([each.size for each in both])[order][:, None],
         attributes={"workflow": [names[k] for k in order.tolist()]},
         dependencies=_moved(both, places),
         staged=None if workflow.staged is None else _staged(workflow.staged, places[0]),

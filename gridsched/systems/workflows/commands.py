@@ -45,7 +45,7 @@ def import_workflow(
         SeveralCores,
         typer.Option(
             help="How to import a task that ran on several cores. work: one core does the work of all; time: one "
-            "core takes its run time; refuse: an error."
+            "core takes its run time; parallel: it takes as many cores of one host; refuse: an error."
         ),
     ] = "work",
     force: ForceOption = False,

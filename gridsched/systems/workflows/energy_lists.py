@@ -16,7 +16,7 @@ from gridsched.model.system import System
 from gridsched.policy.base import Traits
 from gridsched.systems.workflows.static_lists import StaticList
 from gridsched.systems.workflows.task_graph import TaskGraph, in_order
-from gridsched.systems.workflows.timetable import Timetable
+from gridsched.systems.workflows.timetable import Place, Timetable, each_core
 
 #: Energies that differ by less, relatively, are equal.
 _EQUAL = 1e-9
@@ -90,10 +90,10 @@ class ECS(PStateList):
         ready = self._ready(graph, task, now)
         if ready is None:
             return
-        best: tuple[tuple[int, int, float], Option] | None = None
-        for host in np.flatnonzero(np.isfinite(ready)).tolist():
+        best: tuple[Place, Option] | None = None
+        for host in np.flatnonzero(np.isfinite(ready + graph.times_of(task))).tolist():
             for option in self._options(task, host):
-                place = self.table_.place_on(host, ready.item(host), option.time_s)
+                place = self.table_.place_on(host, ready.item(host), option.time_s, graph.cores[task])
                 if best is None or superiority(place[2], option, best[0][2], best[1]) > 0:
                     best = place, option
         if best is not None:
@@ -117,10 +117,11 @@ class ECS(PStateList):
                 sent = [graph.sent(edge, source).item(there) for source in range(len(latest))]
                 np.minimum(latest, table.start_s[edge.other] - np.array(sent), out=latest)
         best = (least, np.inf, host, pstate), kept, time
-        for host in np.flatnonzero(ready < latest).tolist():
+        can_run = np.isfinite(graph.times_of(task))
+        for host in np.flatnonzero((ready < latest) & can_run).tolist():
             for option in self._options(task, host):
                 if option.energy_j <= best[0][0]:
-                    place = table.place_on(host, ready.item(host), option.time_s)
+                    place = table.place_on(host, ready.item(host), option.time_s, graph.cores[task])
                     end = place[2] + option.time_s
                     if end <= latest[host]:
                         best = min(best, ((option.energy_j, end, host, option.pstate), place, option.time_s))
@@ -223,11 +224,15 @@ class SlackPlan:
         self._makespan = max(self._end_s.values())
         cores: dict[tuple[int, int], list[int]] = {}
         for task in sorted(table.host, key=lambda task: (table.start_s[task], task)):
-            cores.setdefault((table.host[task], table.core[task]), []).append(task)
-        self._behind_on_core: dict[int, int] = {}
+            for core in each_core(table.core[task]):
+                cores.setdefault((table.host[task], core), []).append(task)
+        #: tasks that are next on the task's cores, and that were last there
+        self._behind_on_cores: dict[int, list[int]] = {}
+        self._before_on_cores: dict[int, list[int]] = {}
         for row in cores.values():
-            self._behind_on_core.update(pairwise(row))
-        self._before_on_core = {task: before for before, task in self._behind_on_core.items()}
+            for before, behind in pairwise(row):
+                self._behind_on_cores.setdefault(before, []).append(behind)
+                self._before_on_cores.setdefault(behind, []).append(before)
         host = table.host
         #: when the files that a task reads are at its host, or the present time [s]
         self._earliest_s = {
@@ -250,8 +255,7 @@ class SlackPlan:
             end = self._makespan
             for other, sent in self._behind[task]:
                 end = min(end, latest[other] - self.time_s[other] - sent)
-            behind = self._behind_on_core.get(task)
-            if behind is not None:
+            for behind in self._behind_on_cores.get(task, ()):
                 start = latest[behind] - self.time_s[behind] if behind in latest else self._table.start_s[behind]
                 end = min(end, start)
             latest[task] = end
@@ -260,8 +264,7 @@ class SlackPlan:
     def start(self, task: int) -> float:
         """Return when a task can start by the ends of those before it [s]."""
         ends = [self._earliest_s[task], *(self._end(other) + sent for other, sent in self._before[task])]
-        if task in self._before_on_core:
-            ends.append(self._end(self._before_on_core[task]))
+        ends += map(self._end, self._before_on_cores.get(task, ()))
         return max(ends)
 
     def take(self, task: int, start_s: float, time_s: float) -> None:

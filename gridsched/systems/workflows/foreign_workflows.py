@@ -36,9 +36,9 @@ def read_foreign(
         task's machine, one flop a cycle.
     inputs_from : str, optional
         Host from which files are sent that no task makes; default they are not.
-    several_cores : {"work", "time", "refuse"}
-        What becomes of a task that ran on several cores: one core does the work of all, or takes the run time, or
-        the file is refused.
+    several_cores : {"work", "time", "parallel", "refuse"}
+        What becomes of a task that ran on several cores: one core does the work of all, or takes the run time, or it
+        has as many cores, or the file is refused.
 
     Raises
     ------

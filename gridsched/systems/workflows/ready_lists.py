@@ -1,7 +1,8 @@
 """Dynamic lists: tasks are placed as they get ready, by when their data could be there.
 
 The rules are those of bags, with a ready time of data: the end of task i on host j is
-``max(core_j, data_ij) + w_ij``. Equal ends: the lowest host id; equal tasks: the lowest task id.
+``max(core_j, data_ij) + w_ij``, where n cores are free at `core_j` for a task of n. Equal ends: the lowest host id;
+equal tasks: the lowest task id.
 """
 
 from __future__ import annotations
@@ -40,19 +41,21 @@ class ReadyList(Scheduler):
         time_s = np.array(state.estimates.etc(tasks, hosts, self.system_.pstates[hosts]), dtype=np.float64)
         data_s = np.array([state.data_ready(task) for task in tasks.tolist()])
         cores = np.array(state.core_ready_time, dtype=np.float64)
-        ends = np.maximum(cores[:, 0], data_s) + time_s
+        n_cores = state.estimates.numbers_of_cores(tasks, np.zeros(len(tasks), dtype=np.int64))
+        last = np.minimum(n_cores, cores.shape[1]) - 1  # a task of more cores than any host has can run nowhere
+        ends = np.maximum(cores[:, last].T, data_s) + time_s
         left = np.isfinite(ends).any(axis=1)  # no host that is on can run the others
         decisions: list[Decision] = []
         while left.any():
             k = self._choose(np.where(left[:, None], ends, np.inf), left)
-            host = self._host(ends[k], time_s[k], cores[:, 0])
+            host = self._host(ends[k], time_s[k], cores[:, last[k]])
             decisions.append(Assign(int(tasks[k]), host))
             left[k] = False
             if not left.any():
                 break
-            cores[host, 0] = ends[k, host]
+            cores[host, : last[k] + 1] = ends[k, host]
             cores[host].sort()
-            ends[:, host] = np.maximum(cores[host, 0], data_s[:, host]) + time_s[:, host]
+            ends[:, host] = np.maximum(cores[host, last], data_s[:, host]) + time_s[:, host]
         return decisions
 
     @abstractmethod
@@ -75,7 +78,7 @@ class ReadyList(Scheduler):
         ends : ndarray of float64, shape (hosts,)
             When the task would end [s]; infinite where it cannot run, or the host is off.
         time_s, free_s : ndarray of float64, shape (hosts,)
-            How long it takes, and from when on a core is free [s].
+            How long it takes, and from when on as many cores are free as it takes [s].
         """
         return int(np.argmin(ends))
 

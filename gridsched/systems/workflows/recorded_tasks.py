@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from gridsched.errors import InputError, counted
 from gridsched.model.limits import LARGEST, MAX_NAME
@@ -13,9 +13,9 @@ from gridsched.systems.workflows.workflow_csv import Workflow, ordered
 
 #: Tasks that took no time that was measured take so long [s], at this speed where none is known [flop/s].
 SHORTEST_S, _SOME_SPEED = 1e-6, 1e9
-#: What becomes of a task that ran on several cores, as a task of a workflow has one: it does the work of all of them,
-#: it takes as long as it did, or it is refused.
-SeveralCores = Literal["work", "time", "refuse"]
+#: What becomes of a task that ran on several cores: it has one core that does the work of all of them or takes as long
+#: as it did, it has as many cores, or it is refused.
+SeveralCores = Literal["work", "time", "parallel", "refuse"]
 
 
 @dataclass
@@ -99,7 +99,7 @@ def joined(
         Host from which files are sent that no task makes; None: they are not.
     notes : sequence of str
         What the reader has to report.
-    several_cores : {"work", "time", "refuse"}
+    several_cores : {"work", "time", "parallel", "refuse"}
         What becomes of tasks that ran on several cores.
 
     Raises
@@ -145,7 +145,10 @@ def joined(
         f"file {file!r} is made by {len(makers[file])} tasks: a reader gets it only from its parents"
         for file in several
     ]
-    return Workflow({"id": list(named), "flops": flops}, edges, said, inputs_from if staged else None)
+    columns: dict[str, Sequence[Any]] = {"id": list(named), "flops": flops}
+    if several_cores == "parallel" and any(task.cores > 1 for task in tasks):
+        columns["cores"] = [task.cores for task in named.values()]
+    return Workflow(columns, edges, said, inputs_from if staged else None)
 
 
 def _check_name(where: str, what: str, name: str) -> None:
@@ -200,8 +203,8 @@ def _work(task: Recorded, reference_speed: float | None, several_cores: SeveralC
     """Return the work of a task [flop]."""
     if several_cores == "refuse" and task.cores > 1:
         raise InputError(
-            f"{task.where}: task {task.name!r} ran on {task.cores} cores, and tasks of workflows have one. "
-            "--several-cores work puts the work of all cores on one, --several-cores time keeps the run time."
+            f"{task.where}: task {task.name!r} ran on {task.cores} cores. --several-cores parallel gives it as many, "
+            "--several-cores work puts the work of all on one, --several-cores time keeps the run time on one."
         )
     speed = _speed(task, reference_speed)
     if math.isnan(task.time_s):
@@ -236,6 +239,7 @@ def _work_notes(tasks: Sequence[Recorded], reference_speed: float | None, severa
         becomes = {
             "work": "one core gets the work of all (--several-cores time keeps the run time)",
             "time": "one core takes the run time, and the power of one core counts",
+            "parallel": "they take as many cores of one host",
         }
         notes.append(f"{counted(several, 'task')} ran on several cores, at most {widest}: {becomes[several_cores]}")
     if short := sum(not (task.time_s >= SHORTEST_S or task.flops > 0) for task in tasks):

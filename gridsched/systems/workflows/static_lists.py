@@ -19,7 +19,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Decision
 from gridsched.policy.state import State
 from gridsched.systems.workflows.task_graph import Edge, TaskGraph, in_order
-from gridsched.systems.workflows.timetable import Timetable
+from gridsched.systems.workflows.timetable import Place, Timetable
 
 #: Ranks that differ by less, relatively, are one: sums of the same numbers in another order.
 _EQUAL = 1e-9
@@ -95,7 +95,7 @@ class StaticList(Scheduler):
         ready, time = self._ready(graph, task, now), graph.times_of(task)
         if ready is None:
             return
-        place = self.table_.best_place(ready, time, weight_s)
+        place = self.table_.best_place(ready, time, weight_s, graph.cores[task])
         if place[0] >= 0:
             self.table_.place(task, place, time.item(place[0]))
 
@@ -233,15 +233,15 @@ class LookaheadHEFT(StaticList):
         if ready is None:
             return
         others = [self._ready_by_those_placed(graph, child.other, now) for child in children]
-        best = (np.inf, np.inf, -1), (-1, -1, np.inf)
+        best: tuple[tuple[float, float, int], Place] = (np.inf, np.inf, -1), (-1, -1, np.inf)
         for host in np.flatnonzero(np.isfinite(ready + time)).tolist():
-            place = table.place_on(host, ready.item(host), time.item(host))
+            place = table.place_on(host, ready.item(host), time.item(host), graph.cores[task])
             table.place(task, place, time.item(host))
             end, latest, placed = table.end_s[task], -np.inf, []
             for child, known in zip(children, others, strict=True):
                 child_ready = np.maximum(known, end + graph.sent(child, host))
                 child_time = graph.times_of(child.other)
-                at = table.best_place(child_ready, child_time)
+                at = table.best_place(child_ready, child_time, None, graph.cores[child.other])
                 if at[0] >= 0:
                     table.place(child.other, at, child_time.item(at[0]))
                     placed.append(child.other)
@@ -262,7 +262,8 @@ class DLS(StaticList):
     over hosts (the greatest finite one where the median is not), and the static level SL is the greatest sum of E* on
     a way from the task to an end, without transfers. `data_ij` is when the task's data are at the host, `free_j` when
     what is planned there has ended: there is no insertion into gaps. Of equal pairs it is the lowest task id, then the
-    lowest host id. On hosts of several cores, `free_j` is of the core that is free first.
+    lowest host id. On hosts of several cores, `free_j` is
+    when as many cores are free as the task takes.
 
     References
     ----------
@@ -282,14 +283,15 @@ class DLS(StaticList):
             for row in new:
                 data = self._ready(graph, graph.tasks[row], now)
                 data_s[row] = np.inf if data is None else data
-            level = worth[ready] - np.maximum(data_s[ready], self.table_.free_s())
+            free_s = {n: self.table_.free_s(n) for n in {graph.cores[graph.tasks[row]] for row in ready}}
+            free = np.array([free_s[graph.cores[graph.tasks[row]]] for row in ready])
+            level = worth[ready] - np.maximum(data_s[ready], free)
             k, host = divmod(int(level.argmax()), level.shape[1])
             row = ready.pop(k)
             task = graph.tasks[row]
             if level[k, host] > -np.inf:  # else no host that is on can run it
-                self.table_.place(
-                    task, self.table_.place_behind(host, data_s.item(row, host)), graph.time_s.item(row, host)
-                )
+                place = self.table_.place_behind(host, data_s.item(row, host), graph.cores[task])
+                self.table_.place(task, place, graph.time_s.item(row, host))
             new = []
             for edge in graph.behind[task]:
                 child = graph.row[edge.other]
@@ -310,13 +312,16 @@ class HBMCT(StaticList):
     latest gives away the task, to the core, by which the group's end becomes least, as long as it becomes less. The
     tasks of a group on one core go in the order in which their data come; there is no insertion into gaps. Of equal
     moves it is that by which the core that takes ends earliest, then the lowest task id, then the lowest host id; a
-    change of less than 1e-9 of the group's end is none.
+    change of less than 1e-9 of the group's end is none. Tasks of several cores are refused: a group is balanced core
+    by core.
 
     References
     ----------
     .. [1] R. Sakellariou, H. Zhao, "A hybrid heuristic for DAG scheduling on heterogeneous systems", HCW in IPDPS
        2004 (not read: by descriptions of others). https://doi.org/10.1109/IPDPS.2004.1303065
     """
+
+    traits: ClassVar[Traits] = Traits(trigger="event", one_core=True)
 
     def _place_all(self, graph: TaskGraph, now: float) -> None:
         for group in independent_groups(graph, in_order(graph.tasks, graph.upward_ranks())):

@@ -49,6 +49,8 @@ class TaskGraph:
         Estimated run times [s]; infinite where a task cannot run.
     mean_s : dict of int to float
         Their mean over the hosts that can run the task.
+    cores : dict of int to int
+        How many each task takes at once, on one host.
     before, behind : dict of int to list of Edge
         What each task waits for, of all tasks; which of `tasks` wait for it.
     staged_s : dict of int to ndarray of float64, shape (hosts,)
@@ -63,6 +65,8 @@ class TaskGraph:
         can_run = np.isfinite(self.time_s)
         sums = np.where(can_run, self.time_s, 0.0).sum(axis=1) / np.maximum(can_run.sum(axis=1), 1)
         self.mean_s: dict[int, float] = dict(zip(self.tasks, sums.tolist(), strict=True))
+        numbers = system.estimates.numbers_of_cores(tasks, np.zeros(len(tasks), dtype=np.int64))
+        self.cores: dict[int, int] = dict(zip(self.tasks, numbers.tolist(), strict=True))
         self.row = {task: k for k, task in enumerate(self.tasks)}
         self.before: dict[int, list[Edge]] = {task: [] for task in self.tasks}
         self.behind: dict[int, list[Edge]] = {task: [] for task in self.tasks}

@@ -11,6 +11,8 @@ import numpy as np
 from gridsched.arrays import Floats
 from gridsched.model.system import System
 
+#: Host, core and start [s] of a task; several cores if it takes several.
+Place = tuple[int, int | tuple[int, ...], float]
 #: A gap counts as longer by so much of its time [1]: its length is a difference of sums.
 _ROUNDING = 1e-9
 
@@ -67,8 +69,10 @@ class Timetable:
     ----------
     cores : list of list of Core
         Of each host.
-    host, core : dict of int to int
-        Place of each task that is planned.
+    host : dict of int to int
+        Of each task that is planned.
+    core : dict of int to int or tuple of int
+        Its core, or its cores, ascending.
     start_s, end_s : dict of int to float
         When it starts and ends [s].
     """
@@ -84,11 +88,11 @@ class Timetable:
         self._gaps_until_s = np.full(shape, -np.inf)
         self._longest_s = np.full(shape, -np.inf)
         self.host: dict[int, int] = {}
-        self.core: dict[int, int] = {}
+        self.core: dict[int, int | tuple[int, ...]] = {}
         self.start_s: dict[int, float] = {}
         self.end_s: dict[int, float] = {}
 
-    def best_place(self, ready_s: Floats, time_s: Floats, weight_s: Floats | None = None) -> tuple[int, int, float]:
+    def best_place(self, ready_s: Floats, time_s: Floats, weight_s: Floats | None = None, cores: int = 1) -> Place:
         """Return host, core and start [s] of the least end of a task, or of the least end plus a host's weight.
 
         Of equals it is the lowest host, and there the earliest start on the lowest core. Only gaps are looked at
@@ -99,7 +103,11 @@ class Timetable:
         ready_s, time_s : ndarray of float64, shape (hosts,)
             When the task's data are there, and how long it takes; infinite: not there.
         weight_s : ndarray of float64, shape (hosts,), optional
+        cores : int
+            How many the task takes at once on its host.
         """
+        if cores > 1:
+            return self._best_of_hosts(ready_s, time_s, weight_s, cores)
         least_s = ready_s + time_s
         core = self._last_s.argmin(axis=1)
         behind_s = np.maximum(ready_s, self._last_s[np.arange(len(core)), core])
@@ -115,9 +123,9 @@ class Timetable:
         if weight_s is not None:
             least_s = least_s + weight_s
         may &= least_s[:, None] <= best_s
-        hosts, cores = may.nonzero()
+        hosts, places = may.nonzero()
         for place in least_s[hosts].argsort(kind="stable").tolist():
-            host, k = hosts.item(place), cores.item(place)
+            host, k = hosts.item(place), places.item(place)
             if least_s.item(host) > best[0]:
                 break
             start = self.cores[host][k].gap(ready_s.item(host), time_s.item(host))
@@ -127,39 +135,64 @@ class Timetable:
             best = min(best, (key, host, start, k))
         return best[1], best[3], best[2]
 
+    def _best_of_hosts(self, ready_s: Floats, time_s: Floats, weight_s: Floats | None, cores: int) -> Place:
+        """Return the best place of a task of several cores, host by host."""
+        best: tuple[tuple[float, int], Place] = (np.inf, -1), (-1, -1, np.inf)
+        for host in np.flatnonzero(np.isfinite(ready_s + time_s)).tolist():
+            place = self.place_on(host, ready_s.item(host), time_s.item(host), cores)
+            key = place[2] + time_s.item(host) + (0.0 if weight_s is None else weight_s.item(host))
+            if key < np.inf:
+                best = min(best, ((key, host), place), key=lambda each: each[0])
+        return best[1]
+
     def _core_behind(self, host: int, core: int, start_s: float) -> int:
         """Return the lowest core of a host on which a task can start behind all that is planned there."""
         row = self._last_s[host]
         return core if len(row) == 1 else int((row <= start_s).argmax())
 
-    def place_on(self, host: int, ready_s: float, time_s: float) -> tuple[int, int, float]:
-        """Return where a task starts earliest on a host, in gaps or behind all: host, core and start [s]."""
-        start, core = min((core.gap(ready_s, time_s), k) for k, core in enumerate(self.cores[host]))
-        return host, core, start
+    def place_on(self, host: int, ready_s: float, time_s: float, cores: int = 1) -> Place:
+        """Return where a task starts earliest on a host, in gaps or behind all; without room it starts never."""
+        if cores == 1:
+            start, core = min((core.gap(ready_s, time_s), k) for k, core in enumerate(self.cores[host]))
+            return host, core, start
+        # several cores are free together from when the data are there, or from the begin of a gap on
+        begins = {start for core in self.cores[host] for start in core.starts if start > ready_s}
+        for start in [ready_s, *sorted(begins)]:
+            free = [k for k, core in enumerate(self.cores[host]) if core.gap(start, time_s) == start]
+            if len(free) >= cores:
+                return host, tuple(free[:cores]), start
+        return host, -1, math.inf
 
-    def place_behind(self, host: int, ready_s: float) -> tuple[int, int, float]:
+    def place_behind(self, host: int, ready_s: float, cores: int = 1) -> Place:
         """Return where a task starts earliest on a host behind all that is planned there: host, core and start [s]."""
+        if cores > 1:
+            start = max(ready_s, self.free_s(cores).item(host))
+            return host, tuple(np.flatnonzero(self._last_s[host] <= start)[:cores].tolist()), start
         start = max(ready_s, self._last_s[host].min().item())
         return host, self._core_behind(host, 0, start), start
 
-    def free_s(self) -> Floats:
-        """Return from when on each host has a core that is free for good [s], shape (hosts,)."""
-        least: Floats = self._last_s.min(axis=1)
+    def free_s(self, cores: int = 1) -> Floats:
+        """Return from when on each host has so many cores that are free for good [s], shape (hosts,)."""
+        if cores > self._last_s.shape[1]:
+            return np.full(len(self._last_s), np.inf)
+        least: Floats = np.partition(self._last_s, cores - 1, axis=1)[:, cores - 1]
         return least
 
-    def place(self, task: int, place: tuple[int, int, float], time_s: float) -> None:
+    def place(self, task: int, place: Place, time_s: float) -> None:
         """Plan a task at a place that was found for it."""
         host, core, start = place
         end = start + time_s
-        self.cores[host][core].take(start, end)
-        self._look_at(host, core)
+        for each in each_core(core):
+            self.cores[host][each].take(start, end)
+            self._look_at(host, each)
         self.host[task], self.core[task], self.start_s[task], self.end_s[task] = host, core, start, end
 
     def remove(self, task: int) -> None:
         """Free the place of a task."""
-        host, core = self.host.pop(task), self.core.pop(task)
-        self.cores[host][core].give_back(self.start_s.pop(task), self.end_s.pop(task))
-        self._look_at(host, core)
+        host, start, end = self.host.pop(task), self.start_s.pop(task), self.end_s.pop(task)
+        for core in each_core(self.core.pop(task)):
+            self.cores[host][core].give_back(start, end)
+            self._look_at(host, core)
 
     def _look_at(self, host: int, core: int) -> None:
         """Keep what is known of the gaps of a core that has changed."""
@@ -170,3 +203,8 @@ class Timetable:
             self._longest_s[host, core] = max(map(sub, changed.ends[:-1], changed.starts)) + _ROUNDING * until
         else:
             self._gaps_until_s[host, core] = self._longest_s[host, core] = -np.inf
+
+
+def each_core(core: int | tuple[int, ...]) -> tuple[int, ...]:
+    """Return the cores of a place."""
+    return (core,) if isinstance(core, int) else core

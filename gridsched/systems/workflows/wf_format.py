@@ -12,13 +12,12 @@ from typing import Any
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.systems.workflows.recorded_tasks import Recorded, number
+from gridsched.systems.workflows.workflow_csv import MOST_CORES
 
 _VERSIONS = ("1.4", "1.5", "1.6")
 #: Work of a cycle of a core's clock [flop]: it turns a clock rate into a speed.
 _FLOP_A_CYCLE = 1.0
 _MHZ = 1e6
-#: No task has more cores.
-_MOST_CORES = 1e6
 _NAMED = re.compile(r'"(?:id|name)"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
@@ -129,7 +128,7 @@ def _speeds(owner: Any, path: Path) -> dict[str, float]:
 
 def _add_machine(task: Recorded, entry: Any, speeds: Mapping[str, float], where: str) -> None:
     """Note how many cores a task had, and how fast they are; of several machines the speed must be one."""
-    cores = number(_either(entry, "coreCount", "cores", default=1), where, "coreCount", _MOST_CORES)
+    cores = number(_either(entry, "coreCount", "cores", default=1), where, "coreCount", MOST_CORES)
     task.cores = max(1, round(cores))
     single = entry.get("machine")
     names = [single] if isinstance(single, str) else _names(entry, "machines", where)

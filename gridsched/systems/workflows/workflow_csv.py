@@ -14,7 +14,7 @@ import numpy as np
 import tomli_w
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.csv_files import Format, Number, Table, Text, csv_text
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.dependencies import After, Dependencies
@@ -24,7 +24,10 @@ from gridsched.model.staged_files import StagedFiles
 from gridsched.model.tasks import Tasks, make_tasks
 
 _BY_ID = {"id": Text(is_name=True), "submit_time_s": Number(default=0.0), "workflow": Text(default="")}
-TASKS = Format({**_BY_ID, "flops": Number(above=True)}, key=("id",), rows="tasks")
+#: No task has more cores.
+MOST_CORES = 1_000_000
+_CORES = Whole(least=1, most=MOST_CORES, default=1)
+TASKS = Format({**_BY_ID, "flops": Number(above=True), "cores": _CORES}, key=("id",), rows="tasks")
 #: Tasks whose other columns are hosts, with the time that a task takes there; nothing where it cannot run.
 TIMES = Format(_BY_ID, key=("id",), rows="tasks")
 _TIME = Number(above=True, default=math.inf)
@@ -80,10 +83,12 @@ def read_workflow(
     place = np.empty(len(names), dtype=np.int64)
     place[order] = np.arange(len(names))
     flops = table.array("flops") if times is None else times.time_s.min(axis=1)
+    cores = np.ones(len(names), dtype=np.int64) if times is not None else table.array("cores")
     return make_tasks(
         flops[order],
         np.array(submit_s)[order],
         labels=[names[k] for k in order],
+        demand=cores[order][:, None] if (cores > 1).any() else None,
         attributes=_attributes([table["workflow"][k] for k in order]),
         dependencies=_dependencies(edges, np.array(rows, int), place[np.array(task, int)], place[np.array(on, int)]),
         staged=_staged(edges, place[np.array(task, int)], on, inputs_from),
@@ -246,6 +251,8 @@ class Workflow:
         else:
             times = np.where(np.isposinf(tasks.host_times.time_s), np.nan, tasks.host_times.time_s)
             columns |= dict(zip(tasks.host_times.hosts, times.T.tolist(), strict=True))
+        if not tasks.are_serial:
+            columns["cores"] = tasks.size.tolist()
         if tasks.submit_time_s.any():
             columns["submit_time_s"] = tasks.submit_time_s.tolist()
         if "workflow" in tasks.attributes:

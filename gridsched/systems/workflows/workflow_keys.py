@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -46,7 +47,8 @@ class WorkflowKeys(WrittenKeys):
     Attributes
     ----------
     tasks_csv : str
-        ``id,flops[,submit_time_s][,workflow]``.
+        ``id,flops[,cores][,submit_time_s][,workflow]``: a task does `flops` on each of its cores, all
+        of one host.
     times_csv : str
         Replaces `tasks_csv`. ``id,HOST,...[,submit_time_s][,workflow]``: time of a task on each host of the platform,
         in P-state 0 [s]; an empty cell if the task cannot run there.
@@ -58,6 +60,9 @@ class WorkflowKeys(WrittenKeys):
         Host of the platform that sends such files.
     bag_csv : str
         A bag of tasks that runs beside the workflow; see `gridsched.workloads.bag.read_bag`.
+    rescaled : bool
+        Whether the work and the data of the tables are scaled to the mean values of the keys from `mean_flops` on,
+        and sampled around their own values by `heterogeneity` and `data_heterogeneity`.
     shape : str
         Structure of a generated workflow, if there are no tables; see
         `gridsched.systems.workflows.workflow_shapes`.
@@ -92,6 +97,7 @@ class WorkflowKeys(WrittenKeys):
     edges_csv: str | None = None
     inputs_from: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = None
     bag_csv: str | None = None
+    rescaled: bool = False
     shape: Literal["chains", "fork_join", "out_tree", "in_tree", "gaussian", "fft", "layered"] | None = None
     branches: Count = 4
     depth: Annotated[int, Field(ge=1, le=_MOST_DEPTH)] = 3
@@ -122,10 +128,15 @@ class WorkflowKeys(WrittenKeys):
         table = "tasks_csv" if self.times_csv is None else "times_csv"
         self.check_files(
             together=(table, "edges_csv"),
-            needed={"edges_csv": {"inputs_from"}},
-            replaced={"times_csv": {"tasks_csv", "bag_csv", *_SAMPLED}}
-            | dict.fromkeys(("tasks_csv", "edges_csv"), _SAMPLED),
+            needed={"edges_csv": {"inputs_from", "rescaled"}},
+            replaced={"times_csv": {"tasks_csv", "bag_csv", "rescaled", *_SAMPLED}}
+            | dict.fromkeys(("tasks_csv", "edges_csv"), _SAMPLED - (_RESCALED if self.rescaled else set())),
         )
+        if self.mean_bytes > LARGEST / 2 or self.mean_flops > LARGEST / 2:
+            raise InputError(
+                f"mean_flops, {self.mean_flops:g}, and ccr give data of {self.mean_bytes:g} bytes; at most "
+                f"{LARGEST / 2:g} flop and bytes are allowed."
+            )
         if self.edges_csv is not None:
             return self
         if self.shape is None:
@@ -141,11 +152,6 @@ class WorkflowKeys(WrittenKeys):
             raise InputError(
                 f"submit_times_s has {len(self.submit_times_s)} times; it needs one for each of {self.workflows} "
                 "workflows, without mean_interarrival_s."
-            )
-        if self.mean_bytes > LARGEST / 2 or self.mean_flops > LARGEST / 2:
-            raise InputError(
-                f"mean_flops, {self.mean_flops:g}, and ccr give data of {self.mean_bytes:g} bytes; at most "
-                f"{LARGEST / 2:g} flop and bytes are allowed."
             )
         tasks, edges = _numbers(self)
         keys = f"workflows and {', '.join(own)}"
@@ -166,8 +172,9 @@ class WorkflowKeys(WrittenKeys):
         return [f"Wrote {output}: {len(made.tasks['id']):,} tasks, {len(made.edges):,} edges; beside it {names}."]
 
 
-#: Keys that tables take the place of.
+#: Keys that tables take the place of, and those of them by which tables are rescaled.
 _SAMPLED = keys_between(WorkflowKeys, "shape", "submit_times_s")
+_RESCALED = keys_between(WorkflowKeys, "mean_flops", "reference_bandwidth")
 
 
 def _numbers(keys: WorkflowKeys) -> tuple[int, int]:
@@ -197,9 +204,42 @@ def make_workflow(keys: WorkflowKeys) -> Tasks:
     """
     if keys.edges_csv is not None:
         made = read_workflow(keys.edges_csv, keys.tasks_csv, keys.times_csv, keys.inputs_from)
+        if keys.rescaled:
+            made = _rescaled(made, keys)
     else:
         made = _sampled_workflows(keys)
     return made if keys.bag_csv is None else with_bag(made, read_bag(keys.bag_csv))
+
+
+def _rescaled(tasks: Tasks, keys: WorkflowKeys) -> Tasks:
+    """Return tasks of tables with the mean work and data of the keys, sampled around their own values."""
+    rng = random_stream(keys.seed, "tasks", keys.replicate)
+    scale = keys.mean_flops / tasks.flops.mean()
+    flops = tasks.flops * _uniform(rng, scale, keys.heterogeneity, len(tasks))
+    edges, staged = tasks.dependencies, tasks.staged
+    mean_bytes = 0.0 if edges is None else float(edges.size_bytes.mean())
+    if not mean_bytes and keys.mean_bytes:
+        raise InputError(f"{tasks.name}: no task makes data for another, so ccr must be 0, not {keys.ccr:g}.")
+    by_size = keys.mean_bytes / mean_bytes if mean_bytes else 0.0
+    if edges is not None:  # edges that share data of a task have one size
+        alone = np.where(edges.item < 0, np.arange(len(edges)), -1)
+        _, data = np.unique([edges.on, edges.item, alone], axis=1, return_inverse=True)
+        sizes = edges.size_bytes * _uniform(rng, by_size, keys.data_heterogeneity, len(edges))[data.reshape(-1)]
+        edges = replace(edges, size_bytes=np.rint(sizes))
+    if staged is not None:
+        factors = _uniform(rng, by_size, keys.data_heterogeneity, int(staged.file.max()) + 1)
+        staged = replace(staged, size_bytes=np.rint(staged.size_bytes * factors[staged.file]))
+    attributes = {name: each.texts for name, each in tasks.attributes.items()}
+    return make_tasks(
+        flops,
+        tasks.submit_time_s,
+        labels=tasks.labels,
+        demand=None if tasks.are_serial else tasks.demand,
+        attributes=attributes,
+        dependencies=edges,
+        staged=staged,
+        name=tasks.name,
+    )
 
 
 def _sampled_workflows(keys: WorkflowKeys) -> Tasks:

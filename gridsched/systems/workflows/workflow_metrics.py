@@ -16,10 +16,7 @@ from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.optimize.task_paths import task_paths
 
 WORKFLOW = Condition(
-    "tasks of one core that wait for each other",
-    lambda run: run.trace.tasks.dependencies is not None and run.trace.tasks.are_serial,
-    "bag",
-    default=False,
+    "tasks of one host that wait for each other", lambda run: run.trace.tasks.are_workflow, "bag", default=False
 )
 
 
@@ -58,8 +55,9 @@ def slack_s(trace: Trace) -> Floats:
     if not len(done):
         return slack
     placement, core = core_lanes(trace)
-    lane = np.zeros(len(runs), dtype=np.int64)
-    lane[trace.placed()[0][placement]] = core
+    lanes: dict[int, list[int]] = {}
+    for k, lane in zip(trace.placed()[0][placement].tolist(), core.tolist(), strict=True):
+        lanes.setdefault(k, []).append(lane)
     run_of = {int(runs["task"][k]): k for k in done.tolist()}
     latest = np.full(len(tasks), float(runs["end"][done].max()))
     sent_s = data_times_s(trace).tolist()
@@ -73,12 +71,12 @@ def slack_s(trace: Trace) -> Floats:
                 begin = latest[other] - float(runs["end"][run_of[other]] - runs["start"][run_of[other]])
                 until = begin - delay - sent_s[pair]
                 latest[task] = min(latest[task], until + (end - start if kind == After.START else 0.0))
-        place = int(runs["host"][k]), int(lane[k])
-        if place in next_on:
-            behind = next_on[place]
-            begin = latest[runs["task"][behind]] - float(runs["end"][behind] - runs["start"][behind])
-            latest[task] = min(latest[task], begin)
-        next_on[place] = k
+        for place in ((int(runs["host"][k]), lane) for lane in lanes[k]):
+            if place in next_on:
+                behind = next_on[place]
+                begin = latest[runs["task"][behind]] - float(runs["end"][behind] - runs["start"][behind])
+                latest[task] = min(latest[task], begin)
+            next_on[place] = k
         slack[task] = max(latest[task] - end, 0.0)
     return slack
 

@@ -144,12 +144,16 @@ def test_wf_format_1_4(gridsched, tmp_path):
 
 
 def test_several_cores_of_a_task(gridsched, refused, tmp_path):
-    """b had four cores for 4 s: 4 s at 10 flop/s are 40 flop, where its time is kept; else the file is refused."""
+    """b had four cores for 4 s: 4 s at 10 flop/s are 40 flop, on one core or each of four; else the file is refused."""
     path = tmp_path / "w.json"
     path.write_text(json.dumps(OLD))
     tasks, said = imported(gridsched, path, "--several-cores", "time")
     assert flops_of(tasks) == pytest.approx({"a": 25.0, "b": 40.0, "c": 1e-5})
     assert "1 task ran on several cores, at most 4" in said
+    tasks, said = imported(gridsched, path, "--several-cores", "parallel", "--force")
+    assert flops_of(tasks) == pytest.approx({"a": 25.0, "b": 40.0, "c": 1e-5})
+    assert dict(zip(tasks.labels.tolist(), tasks.size.tolist(), strict=True)) == {"a": 1, "b": 4, "c": 1}
+    assert "at most 4: they take as many cores of one host" in said
     words = ("--reference-speed", "10", "-o", tmp_path / "none.toml", "--several-cores", "refuse")
     message = refused("workflow", "import", path, *words)
     assert all(part in message for part in ("w.json, line 1", "'b'", "4 cores", "--several-cores"))

@@ -34,6 +34,18 @@ def test_tasks_stand_behind_those_they_wait_for(tmp_path):
     assert rows[0][3] == rows[1][3] >= 0 > rows[2][3]
 
 
+def test_cores_of_tasks_read_back(gridsched, tmp_path):
+    """They go with their task, an empty cell is one core, and what is written again has them, beside a bag of ones."""
+    path = written(tmp_path, "id,flops,cores\nend,3,2\nbegin,1,\nmiddle,2,4\n")
+    tasks = read_workload(path)
+    assert dict(zip(tasks.labels.tolist(), tasks.size.tolist(), strict=True)) == {"begin": 1, "middle": 4, "end": 2}
+    (tmp_path / "bag.csv").write_text("id,flops\n1,9\n")
+    path.write_text(path.read_text() + 'bag_csv = "bag.csv"\n')
+    assert gridsched("workload", "generate", path, "-o", tmp_path / "again.toml").status == 0
+    again = read_workload(tmp_path / "again.toml")
+    assert sorted(zip(again.flops.tolist(), again.size.tolist(), strict=True)) == [(1, 1), (2, 4), (3, 2), (9, 1)]
+
+
 def test_workflows_come_one_after_the_other(tmp_path):
     """The order is that of the submissions, whatever the file's."""
     tasks = read_workload(written(tmp_path, "id,flops,submit_time_s\nb,1,9\na,1,9\nc,2,0\n", "task,on\nb,a\n"))
@@ -52,6 +64,7 @@ def test_workflows_come_one_after_the_other(tmp_path):
         (TASKS + "end,4\n", EDGES, ("t.csv, line 5", "line 2")),
         ("id,flops\n", "task,on\n", ("no tasks",)),
         ("id,flops,submit_time_s\na,1,5\nb,1,0\n", "task,on\nb,a\n", ("line 2", "5 s", "'b'")),
+        ("id,flops,cores\na,1,2\nb,1,0\n", "task,on\nb,a\n", ("t.csv, line 3", "cores", "0")),
     ],
 )
 def test_bad_tables_are_refused_in_a_line(tmp_path, tasks, edges, parts):

@@ -105,6 +105,6 @@ def test_tasks_without_edges_have_no_such_metric():
     bag = scenario.tasks.__class__(**{**vars(scenario.tasks), "dependencies": None})
     alone = scenario.__class__(scenario.platform, bag, "mct", driver="reference")
     trace = simulate_reference(alone, make_scheduler("mct"))
-    names = {each.id for each in METRICS.values() if each.condition.words.startswith("tasks of one core that wait")}
+    names = {each.id for each in METRICS.values() if each.condition.words.startswith("tasks of one host that wait")}
     assert len(names) == 6
     assert not names & set(metrics_of(RunFacts(trace, trace_energy(trace))))

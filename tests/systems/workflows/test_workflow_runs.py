@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import pytest
 
 from gridsched.workloads.load import read_workload
@@ -152,3 +154,38 @@ def test_bad_bags_beside_are_refused_in_a_line(refused, files, tmp_path, bag, mo
         stream.write(f'bag_csv = "b.csv"\n{more}')
     message = refused("run", *files, "--scheduler", "heft", "--driver", "reference")
     assert all(part in message for part in parts), message
+
+
+CORES = """<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">
+<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>
+<zone id="z" routing="Full">
+<host id="big" core="4" speed="10f"><prop id="wattage_per_state" value="8:8:20"/></host>
+<host id="small" core="1" speed="1f"><prop id="wattage_per_state" value="1:1:2"/></host>
+<link id="l" bandwidth="1Bps" latency="0s"/><route src="big" dst="small"><link_ctn id="l"/></route></zone></platform>"""
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+@pytest.mark.parametrize(
+    ("id", "second"), [("heft", "c"), ("dls", "c"), ("ready_min_min", "b"), ("ready_max_min", "c")]
+)
+def test_tasks_of_several_cores_by_hand(gridsched, tmp_path, driver, id, second):
+    """Behind a (0 to 2 s) b of three cores and c of two have no room beside each other on four; d takes all of them.
+
+    Whichever is second, b and c end at 12 s and d at 13 s. 30 core-seconds of 3 W each above 8 W are 194 J, and the
+    small host draws 13 J. The longest path, a, c, d, takes 9 s.
+    """
+    (tmp_path / "p.xml").write_text(CORES)
+    (tmp_path / "t.csv").write_text("id,flops,cores\na,20,\nb,40,3\nc,60,2\nd,10,4\n")
+    (tmp_path / "e.csv").write_text("task,on,bytes\nb,a,1\nc,a,1\nd,b,1\nd,c,1\n")
+    (tmp_path / "w.toml").write_text('kind = "workflow"\ntasks_csv = "t.csv"\nedges_csv = "e.csv"\n')
+    files = "--platform", tmp_path / "p.xml", "--workload", tmp_path / "w.toml", "--driver", driver
+    done = gridsched("run", *files, "--scheduler", id, "--export", tmp_path / "x", "--json")
+    assert done.json["makespan_s"] == pytest.approx(13.0, rel=1e-9)
+    energies = [done.json["energy_model_j"]] + [done.json["energy_j"]] * (driver == "simgrid")
+    assert energies == pytest.approx([207.0] * len(energies), rel=1e-9)
+    assert done.json["schedule_length_ratio"] == pytest.approx(13 / 9)
+    assert done.json["mean_slack_s"] == 0.0
+    with (tmp_path / "x/executions.csv").open() as file:
+        start = {row["job_id"]: float(row["starting_time"]) for row in csv.DictReader(file)}
+    first = 2.0, 2.0 + (6.0 if second == "c" else 4.0)
+    assert start == pytest.approx({"a": 0.0, "b": first[second == "c"], "c": first[second == "b"], "d": 12.0})

@@ -196,6 +196,60 @@ def test_a_study_is_refused_before_it_runs(refused, tmp_path):
     assert "jump has no effect" in refused("study", "check", tmp_path / "s.toml")
 
 
+TABLES = """id,flops
+a,100
+b,300
+c,200
+"""
+EDGES = """task,on,bytes,file
+a,,80,given
+b,a,10,shared
+c,a,10,shared
+c,b,20,
+"""
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Return the keys of three tasks: two read one file of the first, one more file lies on a host."""
+    (tmp_path / "t.csv").write_text(TABLES)
+    (tmp_path / "e.csv").write_text(EDGES)
+    files = {"tasks_csv": str(tmp_path / "t.csv"), "edges_csv": str(tmp_path / "e.csv"), "inputs_from": "h"}
+    return {**files, "rescaled": True, "mean_flops": 1e6, "ccr": 0.5, "reference_speed": 1e3}
+
+
+def test_tables_are_rescaled_by_hand(tables):
+    """Mean work 200 becomes 1e6 flop; three edges of 40/3 bytes on average become 0.5 x 1e6 / 1e3 x 100 bytes."""
+    tasks = sampled(**tables, reference_bandwidth=100)
+    assert tasks.flops == pytest.approx([0.5e6, 1.5e6, 1e6])
+    assert tasks.dependencies.size_bytes.tolist() == [37_500, 37_500, 75_000]
+    assert tasks.staged.size_bytes.tolist() == [300_000]
+
+
+def test_rescaled_tables_are_sampled_around_their_values(tables):
+    """By half a spread at most, data that are shared alike, other replicates otherwise."""
+    keys = {**tables, "heterogeneity": 1.0, "data_heterogeneity": 1.0, "reference_bandwidth": 100}
+    draws = [sampled(**keys, replicate=k) for k in range(300)]
+    work = np.array([tasks.flops for tasks in draws]) / [0.5e6, 1.5e6, 1e6]
+    data = np.array([tasks.dependencies.size_bytes for tasks in draws]) / [37_500, 37_500, 75_000]
+    assert ((work > 0.5) & (work <= 1.5)).all()
+    assert work.mean(axis=0) == pytest.approx([1, 1, 1], abs=0.06)
+    assert (data[:, 0] == data[:, 1]).all()
+    assert (data[:, 0] != data[:, 2]).any()
+    assert data.mean(axis=0) == pytest.approx([1, 1, 1], abs=0.06)
+    again = sampled(**keys, replicate=7)
+    assert (again.flops == draws[7].flops).all()
+
+
+def test_no_data_cannot_be_rescaled(tables, tmp_path):
+    """Zero times any factor is not the mean that is asked for."""
+    (tmp_path / "e.csv").write_text("task,on\nb,a\n")
+    del tables["inputs_from"]
+    assert sampled(**tables | {"ccr": 0.0}).flops == pytest.approx([0.5e6, 1.5e6, 1e6])
+    with pytest.raises(InputError, match=r"e\.csv|t\.csv.*ccr must be 0"):
+        sampled(**tables)
+
+
 @pytest.mark.parametrize(
     ("keys", "parts"),
     [
@@ -218,6 +272,9 @@ def test_a_study_is_refused_before_it_runs(refused, tmp_path):
         ({"times_csv": "t.csv", "edges_csv": "e.csv", "bag_csv": "b.csv"}, ("bag_csv has no effect", "times_csv")),
         ({"shape": "fft", "inputs_from": "h"}, ("inputs_from has no effect", "edges_csv")),
         ({"tasks_csv": "t.csv", "edges_csv": "e.csv", "ccr": 2}, ("ccr has no effect", "tasks_csv")),
+        ({"shape": "fft", "rescaled": True}, ("rescaled has no effect", "edges_csv")),
+        ({"times_csv": "t.csv", "edges_csv": "e.csv", "rescaled": True}, ("rescaled has no effect", "times_csv")),
+        ({"tasks_csv": "t.csv", "edges_csv": "e.csv", "rescaled": True, "size": 4}, ("size has no effect",)),
     ],
 )
 def test_bad_keys_are_refused_in_a_line(keys, parts):
