@@ -174,7 +174,7 @@ class EachNode(CountedNodes):
 
     def learn(self, state: State) -> None:
         """Take over what is known of the jobs that have been submitted so far."""
-        self._jobs = state.tasks.parts
+        self._jobs = state.parts
 
     def job(self, task: int, state: State) -> tuple[float, int]:
         """Return estimated run time [s] and size of a job."""
