@@ -833,6 +833,35 @@ def keeps_promises(
     return broken < 0
 
 
+def steps_of_counting(left: Integers, queue: Integers, _width: Integers, _demand: Integers, _anywhere: Booleans) -> int:
+    """Return about how many steps of Python `some_may_start` takes."""
+    return len(left) + len(queue)
+
+
+@interpreted_at_first(steps_of_counting)
+def some_may_start(left: Integers, queue: Integers, width: Integers, demand: Integers, anywhere: Booleans) -> bool:
+    """Whether there are cores enough for any job of a queue now; if not, `starts_now` need not be asked.
+
+    Parameters
+    ----------
+    left : ndarray of int64, shape (hosts, resources)
+        What each host has left now.
+    queue : ndarray of int64
+        Ids of jobs.
+    width : ndarray of int64
+        Parts of each job, by id.
+    demand, anywhere : ndarray
+        As of `Nodes`.
+    """
+    at_least = np.empty(max(left[:, 0].max(), 0) + 2, dtype=np.int64)
+    count_hosts(left, at_least)
+    total = sum_up(at_least, at_least)
+    for job in queue:
+        if are_enough(total, at_least, demand[job, 0], width[job], anywhere[job]):
+            return True
+    return False
+
+
 def steps_of(
     reservations: int,
     _now: float,
