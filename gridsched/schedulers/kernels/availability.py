@@ -856,7 +856,7 @@ def some_may_start(left: Integers, queue: Integers, width: Integers, demand: Int
     at_least = np.empty(max(left[:, 0].max(), 0) + 2, dtype=np.int64)
     count_hosts(left, at_least)
     total = sum_up(at_least, at_least)
-    for job in queue:
+    for job in queue:  # noqa: SIM110 - numba compiles no generators within any()
         if are_enough(total, at_least, demand[job, 0], width[job], anywhere[job]):
             return True
     return False
