@@ -357,7 +357,7 @@ class State(ABC):
     def consumed_j(self) -> float:
         """Return what all computing hosts have drawn from time 0 until now [J], by the model.
 
-        It is integrated anew at each call. It is nan where no power is known.
+        Each call adds what was drawn since the last one. It is nan where no power is known.
         """
 
     @property
