@@ -289,6 +289,8 @@ class ArrivedTasks:
         """Return what parts of the first `count` tasks take, never fewer than before, as `State.parts`."""
         if self._parts is None:
             self._parts = ArrivedColumns(**self._tasks.parts._asdict())
+            for column in self._parts.whole.values():
+                column.setflags(write=False)  # whoever made the tasks: kernels are compiled for arrays that are so
             self._shown_parts = Parts(**self._parts.whole)
         self._parts.arrive(count)
         return self._shown_parts

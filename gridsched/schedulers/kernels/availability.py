@@ -358,6 +358,14 @@ def room_is_enough(nodes: Nodes) -> bool:
 # ---------------------------------------------------------------------- stays on nodes
 
 
+@kernel
+def copy_into(target: Integers, source: Integers) -> None:
+    """Copy all of a contiguous array into another: to assign it to a slice takes several times as long."""
+    to, of = target.reshape(target.size), source.reshape(source.size)
+    for k in range(len(to)):
+        to[k] = of[k]
+
+
 @inner
 def take(left: Integers, need: Integers, pool: Integers, first: int, end: int, sign: int) -> None:
     """Take parts of the hosts in a stretch of a pool; give them back with the sign -1."""
@@ -496,7 +504,7 @@ def earliest_on_nodes(
     where nothing is reserved for later and so a job can stay where it fits, only the start is looked for.
     """
     partition, then, room, total = nodes.partition[job], profile.then, profile.room, 0
-    then[:] = profile.left
+    copy_into(then, profile.left)
     room[:] = 0
     for place in range(nodes.offsets[partition], nodes.offsets[partition + 1]):
         host = nodes.hosts[place]
@@ -776,8 +784,9 @@ def find_start(profile: Stays, now: float, p: int, width: int, n_running: int, n
     """
     job = profile.head[p]
     profile.head_s[p] = earliest_on_nodes(profile, now, job, None, width, n_running, nodes)
-    profile.head_then[p] = profile.then
-    profile.head_room[p], profile.head_total[p] = profile.room, profile.size[6]
+    copy_into(profile.head_then[p], profile.then)
+    copy_into(profile.head_room[p], profile.room)
+    profile.head_total[p] = profile.size[6]
 
 
 @kernel

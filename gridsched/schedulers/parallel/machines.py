@@ -223,8 +223,9 @@ class EachNode(CountedNodes):
             is_ahead = down_s[1] > now
             down, down_s = down[is_ahead], np.compress(is_ahead, down_s, axis=1)
             hosts, down_now = self._first_down_first(now, down, down_s[0]), down[down_s[0] <= now]
-        left, width, queue = self._left(state, down_now), jobs.width if self._shares else size, for_kernels(queue)
-        width = for_kernels(width)
+        left, width, queue = self._left_now(state, down_now), jobs.width, for_kernels(queue)
+        if not self._shares:
+            width = for_kernels(size)
         if not some_may_start(left, queue, width, jobs.demand, jobs.anywhere):
             return []
         starts = self._room(queue)
@@ -269,13 +270,18 @@ class EachNode(CountedNodes):
         partition = np.repeat(np.arange(len(self._members)), np.diff(self._offsets))
         return self._hosts[np.lexsort((next_s[self._hosts], partition))]
 
-    def _left(self, state: State, down: Integers) -> Integers:
+    def _left_now(self, state: State, down: Integers) -> Integers:
         """Return what nodes have left, shape (hosts, resources).
 
         Nodes that are `down` now have all of theirs left; the rule knows when they are up.
         """
         nodes = state.nodes
-        left = nodes.left if isinstance(nodes, SharedNodesState) else nodes.free.astype(np.int64)[:, None]
+        if isinstance(nodes, SharedNodesState):
+            left = nodes.left
+            if not len(down):
+                return left
+        else:
+            left = nodes.free.astype(np.int64)[:, None]
         if len(down):
             if self._amounts is None:
                 self._amounts = node_amounts(self._platform, state.tasks.resources)
