@@ -8,6 +8,7 @@ drivers decide alike (paper 000, eq. 1; algorithms B5 and B7). A joule counts wh
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -290,6 +291,7 @@ class DrawnEnergy:
         changes = np.concatenate([self._changes, new])
         records = execution_records(executions)
         records["end"] = np.minimum(records["end"], now)
+        places: dict[str, Any] = run.resources.records(executions)
         trace = Trace(
             platform=self._platform,
             tasks=self._tasks,
@@ -299,7 +301,7 @@ class DrawnEnergy:
             horizon_s=now,
             mapping_events=0,
             computed=computed_records(executions),
-            **run.resources.records(executions),
+            **places,
         )
         self._joules += grid_energy_between(trace, np.array([until, now])).item()
         self._until = now
