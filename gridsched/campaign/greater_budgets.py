@@ -69,7 +69,7 @@ class LastUnlimited:
             return None
         metrics = under_greater_budget(self._row["metrics"], budget_j)
         warnings = self._row["provenance"]["warnings"]
-        row = ended_row(job, metrics=metrics, told={"warnings": warnings, "follows_from": self._row["run_id"]})
+        row = ended_row(job, metrics=metrics, further={"warnings": warnings, "follows_from": self._row["run_id"]})
         if "series" in self._row:
             row["series"] = self._row["series"]
         return row

@@ -16,10 +16,11 @@ from typing import cast
 
 import numpy as np
 
-from gridsched.energy import carried_over_energy, grid_energy_between
+from gridsched.energy import carried_over_energy
 from gridsched.engine.budget_guard import energy_parts
 from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
+from gridsched.engine.energy_account import DrawnEnergy
 from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Command, Execution, Timer, Transfer
 from gridsched.engine.host_switches import HostSwitches, Outages
@@ -121,6 +122,7 @@ class Controller:
         self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
         goes_down = bool(system.platform.profiles.states)
         self._outages = Outages(system, tasks, run, dispatch, self._switches) if goes_down else None
+        self._drawn = DrawnEnergy(self._platform, tasks, run)
         estimates, reveal = system.estimates.concealed()
         concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
@@ -440,9 +442,7 @@ class Controller:
 
     def _consumed_j(self) -> float:
         """Return what the computing hosts have drawn until now [J]."""
-        trace = self.trace()
-        trace.executions["end"] = np.minimum(trace.executions["end"], self.now)
-        return grid_energy_between(trace, np.array([0.0, self.now])).item()
+        return self._drawn.consumed_j(self.now)
 
     def _is_limited_by_budget(self) -> bool:
         """Whether a greater budget might have changed what happened.

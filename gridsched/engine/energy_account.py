@@ -8,21 +8,25 @@ drivers decide alike (paper 000, eq. 1; algorithms B5 and B7). A joule counts wh
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.arrays import Floats
+from gridsched.energy import grid_energy_between
 from gridsched.engine.events import ProfileEvents
-from gridsched.engine.execution import Execution
+from gridsched.engine.execution import UNENDED, Execution, computed_records, execution_records
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.model.limits import time_tolerance
+from gridsched.model.platform import Platform
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
-from gridsched.model.trace import PERIOD
+from gridsched.model.tasks import Tasks
+from gridsched.model.trace import HOST_CHANGE, PERIOD, Trace
 from gridsched.policy.state import EnergyState
 
 #: A budget may be exceeded by this share: sums of rounded numbers are compared.
@@ -252,3 +256,66 @@ def _counted_s(weights: Signal, begin: float, end: float) -> float:
     """Return what 1 W counts between two times [J]; 0 if the second is not later."""
     length = max(0.0, end - begin)
     return length * float(weights.mean(begin, length))
+
+
+class DrawnEnergy:
+    """What all computing hosts have drawn since time 0, by the model: each call adds what came since the last.
+
+    Parameters
+    ----------
+    platform : Platform
+    tasks : Tasks
+    run : RunState
+    """
+
+    def __init__(self, platform: Platform, tasks: Tasks, run: RunState) -> None:
+        self._platform, self._tasks, self._run = platform, tasks, run
+        self._until, self._joules = 0.0, 0.0
+        #: executions that may not have ended by then, and how many others have been looked at
+        self._going_on: list[Execution] = []
+        self._seen = 0
+        #: changes of hosts that still count, and the mark up to which all have been looked at
+        self._changes = np.zeros(0, dtype=HOST_CHANGE)
+        self._mark = 0
+        switches_s = [time_s for each in platform.hosts for time_s in (each.boot_time_s, each.shutdown_time_s)]
+        self._longest_switch_s = max(switches_s, default=0.0)
+
+    def consumed_j(self, now: float) -> float:
+        """Return what has been drawn until `now` [J], no earlier than at the last call [s]."""
+        run, until = self._run, self._until
+        if now <= until:
+            return self._joules
+        executions = [*self._going_on, *run.executions[self._seen :]]
+        self._seen = len(run.executions)
+        new, self._mark = run.host_changes.since(self._mark)
+        changes = np.concatenate([self._changes, new])
+        records = execution_records(executions)
+        records["end"] = np.minimum(records["end"], now)
+        places: dict[str, Any] = run.resources.records(executions)
+        trace = Trace(
+            platform=self._platform,
+            tasks=self._tasks,
+            executions=records,
+            host_changes=changes,
+            final_state=run.states.astype(np.int64),
+            horizon_s=now,
+            mapping_events=0,
+            computed=computed_records(executions),
+            **places,
+        )
+        self._joules += grid_energy_between(trace, np.array([until, now])).item()
+        self._until = now
+        self._going_on = [each for each in executions if each.end > now or each.outcome == UNENDED]
+        self._changes = self._those_that_count(changes, now)
+        return self._joules
+
+    def _those_that_count(self, changes: NDArray[np.void], now: float) -> NDArray[np.void]:
+        """Leave out what does not show any more; of each host the last old change counts from time 0 on.
+
+        What is old is over: a host that was switched then has booted or shut down by `now` [s].
+        """
+        old = np.flatnonzero(changes["time"] < now - self._longest_switch_s)
+        last = len(old) - 1 - np.unique(changes["host"][old][::-1], return_index=True)[1]
+        before = changes[old[last]]
+        before["time"] = 0.0
+        return np.concatenate([before, np.delete(changes, old)])

@@ -257,8 +257,12 @@ class HostChanges:
 
     def records(self) -> NDArray[np.void]:
         """Return all changes so far."""
+        return self.since(0)[0]
+
+    def since(self, mark: int) -> tuple[NDArray[np.void], int]:
+        """Return the changes since a mark, and the next mark; the first is 0."""
         self._close_singles()
-        return np.concatenate([np.empty(0, dtype=HOST_CHANGE), *self._blocks])
+        return np.concatenate([np.empty(0, dtype=HOST_CHANGE), *self._blocks[mark:]]), len(self._blocks)
 
 
 def mean_weights(weights: Signal, executions: Sequence[Execution], start: ArrayLike, length: ArrayLike) -> Any:

@@ -21,7 +21,7 @@ from gridsched.model.estimates import Reveal
 from gridsched.model.pmf import Pmf
 from gridsched.model.stochastic import StochasticEstimates
 from gridsched.model.system import System
-from gridsched.model.tasks import ArrivedTasks, Tasks
+from gridsched.model.tasks import ArrivedTasks, Parts, Tasks
 from gridsched.policy.state import RUNNING_COPY, EnergyState, NodesState, PowerState, State
 
 _NO_BUDGET = EnergyState(math.inf, 0.0, 0.0, math.inf, 0.0, 0.0, math.inf)
@@ -106,6 +106,11 @@ class LiveState(State):
         if len(self._tasks) != self._submitted:
             self._tasks = self._arrived.first(self._submitted)
         return self._tasks
+
+    @property
+    def parts(self) -> Parts:
+        """What parts of the tasks submitted so far take, and where: the same arrays during the whole run."""
+        return self._arrived.parts(self._submitted)
 
     def waiting(self) -> Iterator[int]:
         """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""

@@ -112,7 +112,7 @@ class SharedNodes(WholeNodes):
         if not fits:
             return False
         left = self.left.take(hosts, axis=0)
-        left -= self.demand(task, parts)
+        left -= jobs.demand[task] if parts is None else self.demand(task, parts)
         if left.min() < 0:
             return False
         self._found = hosts, left

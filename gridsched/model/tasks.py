@@ -291,9 +291,20 @@ class ArrivedTasks:
         utility = tasks.utility
         self._worth = None if utility is None else ArrivedColumns(**utility.columns)
         self._codes = ArrivedColumns(**{name: each.codes for name, each in tasks.attributes.items()})
+        self._parts: ArrivedColumns | None = None
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    def parts(self, count: int) -> Parts:
+        """Return what parts of the first `count` tasks take, never fewer than before, as `State.parts`."""
+        if self._parts is None:
+            self._parts = ArrivedColumns(**self._tasks.parts._asdict())
+            for column in self._parts.whole.values():
+                column.setflags(write=False)  # whoever made the tasks: kernels are compiled for arrays that are so
+            self._shown_parts = Parts(**self._parts.whole)
+        self._parts.arrive(count)
+        return self._shown_parts
 
     def first(self, count: int) -> Tasks:
         """Return the first `count` tasks, never fewer than before."""

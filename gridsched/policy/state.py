@@ -13,7 +13,7 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.model.estimates import Estimates
 from gridsched.model.pmf import Pmf
 from gridsched.model.signals import EVEN, Signal
-from gridsched.model.tasks import Tasks
+from gridsched.model.tasks import Parts, Tasks
 
 #: A power cap may be exceeded by this share: sums of rounded numbers are compared.
 CAP_TOLERANCE = 1e-9
@@ -232,6 +232,15 @@ class State(ABC):
     def tasks(self) -> Tasks:
         """The tasks submitted so far; the same object until further tasks are submitted."""
 
+    @property
+    @abstractmethod
+    def parts(self) -> Parts:
+        """What parts of the tasks submitted so far take, and where: columns of `tasks`, cheap at each arrival.
+
+        They are the same arrays during the whole run. They have a row for each of its tasks, in which 0 stands until
+        the task is submitted; but a column with one value for all tasks has that value in each row.
+        """
+
     @abstractmethod
     def waiting(self) -> Iterator[int]:
         """Iterate over the ids of `mappable`; cheap where only the first few are wanted."""
@@ -348,7 +357,7 @@ class State(ABC):
     def consumed_j(self) -> float:
         """Return what all computing hosts have drawn from time 0 until now [J], by the model.
 
-        It is integrated again at each call. It is nan where no power is known.
+        Each call adds what was drawn since the last one. It is nan where no power is known.
         """
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -248,19 +247,24 @@ def public_values(of: Mapping[str, object], levels: int = 2) -> dict[str, object
     return values
 
 
+#: Public names of classes that hold a value.
+_public_names: dict[type, frozenset[str]] = {}
+
+
 def _attributes(owner: object) -> Iterable[tuple[str, Any]]:
     """Iterate over the public attributes that an object has in its present state."""
     kind = type(owner)
+    if kind not in _public_names:
+        _public_names[kind] = _names_of_values(kind)
     own = getattr(owner, "__dict__", {})
-    for name in sorted({*_public_names(kind), *(name for name in own if not name.startswith("_"))}):
+    for name in sorted({*_public_names[kind], *(name for name in own if not name.startswith("_"))}):
         try:
             yield name, getattr(owner, name)
         except (AttributeError, InputError):  # of parallel tasks, files or types alone
             continue
 
 
-@functools.lru_cache(maxsize=1024)
-def _public_names(kind: type) -> frozenset[str]:
+def _names_of_values(kind: type) -> frozenset[str]:
     """Return the public names of a class that hold a value: its methods never do."""
     return frozenset(
         name

@@ -293,6 +293,25 @@ def test_tasks_end_at_the_last_one_submitted():
     assert [time for time, *_ in seen][:4] == [0.0, 3.0, 4.0, 5.0]
 
 
+def test_parts_are_one_object_whose_rows_arrive():
+    """Two jobs at 0, one at 5 and one at 100 s: rows of later ones are 0, and the arrays stay the same."""
+    demand, width = [[1], [2], [3], [4]], [2, 1, 2, 1]
+    tasks = make_tasks([30.0, 10.0, 20.0, 40.0], [0.0, 0.0, 5.0, 100.0], demand=demand, width=width)
+    seen, arrays = [], []
+
+    def answer(state):
+        parts = state.parts
+        arrays.append(parts.width)
+        seen.append((state.now, parts.demand[:, 0].tolist(), parts.width.tolist()))
+        assert not any(column.flags.writeable for column in parts)
+        return []
+
+    play(hosts(10, 10, cores=4), tasks, answer, replace(ANYTHING, parallel=True, shares=True), horizon_s=200)
+    expected = [(0.0, [1, 2, 0, 0], [2, 1, 0, 0]), (5.0, [1, 2, 3, 0], [2, 1, 2, 0]), (100.0, [1, 2, 3, 4], width)]
+    assert [each for each in seen if each[0] <= 100.0] == expected
+    assert all(each is arrays[0] for each in arrays)
+
+
 def test_heterogeneity_is_that_of_the_submitted_tasks():
     """(30 - 10) / 20 = 1 first; equal tasks have none, though others come later."""
     seen = {}

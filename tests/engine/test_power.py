@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import ANYTHING, Scripted, at, controller_of, first_host, hosts, idle_hosts, plan, play, rows
 
+from gridsched.energy import grid_energy_between
 from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster
@@ -269,6 +270,40 @@ def test_tasks_that_no_cap_admits_are_told():
     controller = controller_of(two(), [1.0], _nobody(), power_cap_w=50.0)
     with pytest.raises(IncompleteRun, match="50 W"):
         reference.simulate(controller)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("cores", [1, 2])
+def test_what_is_consumed_is_the_integral_of_the_trace(cores, seed):
+    """Hosts of two P-states boot in 3 s, shut down in 2 s and draw 1 W while off; the policy asks now and then."""
+    rng, seen = np.random.default_rng(seed), []
+    pstates = PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0)
+    machine = Platform(
+        tuple(
+            Host(f"h{k}", pstates, cores=cores, off_w=1.0, boot_time_s=3.0, shutdown_time_s=2.0 * (k % 2))
+            for k in range(4)
+        )
+    )
+    tasks = make_tasks(rng.integers(10, 200, 60) * 1.0, np.sort(rng.integers(0, 150, 60)) * 1.0)
+
+    def answer(state):
+        if rng.random() < 0.5:
+            seen.extend((state.now, state.consumed_j()) for _ in range(2))
+        to_turn_off = [h for h in np.flatnonzero(np.isfinite(state.idle_since)).tolist() if rng.random() < 0.2]
+        waits = state.next_waiting(3)
+        free = [h for h in sorted(set(state.idle_cores())) if h not in to_turn_off]
+        return [
+            *(PowerOff(h) for h in to_turn_off),
+            *(PowerOn(h) for h in np.flatnonzero(~state.is_on).tolist() if rng.random() < 0.3),
+            *(Assign(task, h, h % 2) for task, h in zip(waits, free, strict=False)),
+            *([WakeAt(state.now + 0.7)] if waits else []),
+        ]
+
+    trace, _ = play(machine, tasks, answer)
+    assert len({time for time, _ in seen}) > 30
+    for time, joules in seen:
+        whole = grid_energy_between(trace, np.array([0.0, time])).item()
+        assert joules == pytest.approx(whole, rel=1e-12, abs=1e-9)
 
 
 def _nobody() -> Scripted:

@@ -104,13 +104,13 @@ class Stays(NamedTuple):
     head : ndarray of int64, shape (partitions,)
         The blocked job of each, or -1.
     head_s : ndarray of float64, shape (partitions,)
-        When it starts [s].
+        When it starts, or a time before which it does not [s].
     head_then : ndarray of int64, shape (partitions, hosts, resources)
         What hosts have left then, before it starts.
     head_room : ndarray of int64, shape (partitions, hosts)
         For how many of its parts each host of its partition has room then, and none other.
     head_total : ndarray of int64, shape (partitions,)
-        All these together.
+        All these together; or `UNKNOWN`.
     """
 
     left: Integers
@@ -133,6 +133,8 @@ class Stays(NamedTuple):
 
 
 IDLE = np.iinfo(np.int64).max
+#: In the place of `Stays.head_total`: the job starts no earlier than at `Stays.head_s`, and when is not known.
+UNKNOWN = -1
 
 
 # ---------------------------------------------------------------------- where parts are laid
@@ -356,6 +358,14 @@ def room_is_enough(nodes: Nodes) -> bool:
 # ---------------------------------------------------------------------- stays on nodes
 
 
+@kernel
+def copy_into(target: Integers, source: Integers) -> None:
+    """Copy all of a contiguous array into another: to assign it to a slice takes several times as long."""
+    to, of = target.reshape(target.size), source.reshape(source.size)
+    for k in range(len(to)):
+        to[k] = of[k]
+
+
 @inner
 def take(left: Integers, need: Integers, pool: Integers, first: int, end: int, sign: int) -> None:
     """Take parts of the hosts in a stretch of a pool; give them back with the sign -1."""
@@ -366,24 +376,40 @@ def take(left: Integers, need: Integers, pool: Integers, first: int, end: int, s
 
 
 @inner
-def count_cores(profile: Stays) -> None:
-    """Count free cores in all, and hosts with so many, for each number."""
-    left, exactly = profile.left, profile.exactly
+def count_hosts(left: Integers, exactly: Integers) -> None:
+    """Count hosts with so many free cores, for each number."""
     exactly[:] = 0
     for h in range(len(left)):
         exactly[max(left[h, 0], 0)] += 1
-    sum_up(profile)
 
 
 @inner
-def sum_up(profile: Stays) -> None:
-    """Count free cores in all, and hosts with at least so many, from those with so many."""
-    exactly, at_least, hosts, total = profile.exactly, profile.at_least, 0, 0
+def sum_up(exactly: Integers, at_least: Integers) -> int:
+    """Count hosts with at least so many free cores from those with so many; return the free cores in all.
+
+    Both may be one array.
+    """
+    hosts, total = 0, 0
     for c in range(len(exactly) - 1, -1, -1):
         hosts += exactly[c]
-        at_least[c] = hosts
         total += c * exactly[c]
-    profile.size[3] = total
+        at_least[c] = hosts
+    return total
+
+
+@inner
+def count_cores(profile: Stays) -> None:
+    """Count free cores in all, and hosts with so many and with at least so many, for each number."""
+    count_hosts(profile.left, profile.exactly)
+    profile.size[3] = sum_up(profile.exactly, profile.at_least)
+
+
+@inner
+def are_enough(total: int, at_least: Integers, cores: int, width: int, anywhere: bool) -> bool:
+    """Whether there are cores enough for parts of a job, wherever they are: quick, and never wrongly no."""
+    if width * cores > total or cores >= len(at_least):
+        return False
+    return bool(anywhere or at_least[cores] >= width)
 
 
 @inner
@@ -395,7 +421,7 @@ def take_now(profile: Stays, need: Integers, first: int, end: int) -> None:
     take(left, need, pool, first, end, 1)
     for k in range(first, end):
         exactly[max(left[pool[0, k], 0], 0)] += 1
-    sum_up(profile)
+    profile.size[3] = sum_up(exactly, profile.at_least)
 
 
 @inner
@@ -475,11 +501,10 @@ def earliest_on_nodes(
 
     The places are the next of the profile's pool, their number is that of the next stay, and
     `then` is what hosts have left at the start, `room` for how many parts each has room. Without a run time,
-    where nothing is reserved for later and so a job can stay where it fits, only the start is looked for:
-    there are places only where they are needed for that.
+    where nothing is reserved for later and so a job can stay where it fits, only the start is looked for.
     """
     partition, then, room, total = nodes.partition[job], profile.then, profile.room, 0
-    then[:] = profile.left
+    copy_into(then, profile.left)
     room[:] = 0
     for place in range(nodes.offsets[partition], nodes.offsets[partition + 1]):
         host = nodes.hosts[place]
@@ -489,22 +514,40 @@ def earliest_on_nodes(
     while True:
         if total >= width:
             if run_time is None:
-                if room_is_enough(nodes):
+                if room_is_enough(nodes) or lay(job, width, begin, then, nodes, profile.work, 0) >= 0:
                     profile.size[6] = total
                     return begin
-                low = then
             else:
                 low = least_until(profile, k, begin + run_time, n_running, nodes)
-            end = lay(job, width, begin, low, nodes, profile.pool, at)
-            if end >= 0:
-                profile.row[2, stay] = end - at
-                return begin
+                end = lay(job, width, begin, low, nodes, profile.pool, at)
+                if end >= 0:
+                    profile.row[2, stay] = end - at
+                    return begin
         if k == profile.size[0]:
             return np.inf
         begin = profile.time[k]
         while k < profile.size[0] and profile.time[k] == begin:
             total = change_room(profile, k, n_running, job, width, total, nodes)
             k += 1
+
+
+@inner
+def no_earlier(profile: Stays, now: float, job: int, width: int, n_running: int, nodes: Nodes) -> float:
+    """A time before which a job cannot start in a profile that looks ahead: cores that get free are only counted."""
+    need, free, hosts = nodes.demand[job, 0], profile.size[3], width
+    if not nodes.anywhere[job]:
+        hosts = profile.at_least[need] if need < len(profile.at_least) else 0
+    begin = now
+    for k in range(profile.size[0]):
+        if free >= width * need and hosts >= width:
+            return begin
+        begin, stay = profile.time[k], profile.change[k]
+        if 0 <= stay < IDLE:
+            pool, first = nodes.pool if stay < n_running else profile.pool, profile.row[1, stay]
+            hosts += profile.row[2, stay]
+            for place in range(first, first + profile.row[2, stay]):
+                free += pool[1, place] * nodes.demand[profile.row[0, stay], 0]
+    return begin if free >= width * need and hosts >= width else np.inf
 
 
 @kernel
@@ -651,10 +694,7 @@ def look_ahead(
 @inner
 def may_fit(profile: Stays, job: int, width: int, nodes: Nodes) -> bool:
     """Whether there are cores enough for a job now, wherever they are: quick, and never wrongly no."""
-    cores = nodes.demand[job, 0]
-    if width * cores > profile.size[3] or cores >= len(profile.at_least):
-        return False
-    return bool(nodes.anywhere[job] or profile.at_least[cores] >= width)
+    return are_enough(profile.size[3], profile.at_least, nodes.demand[job, 0], width, nodes.anywhere[job])
 
 
 @kernel
@@ -685,12 +725,10 @@ def fits_now(profile: Any, now: float, job: int, width: int, nodes: Any) -> bool
 
 
 @kernel
-def earliest(
-    profile: Any, now: float, job: int, run_time: float | None, width: int, n_running: int, nodes: Any
-) -> float:
+def earliest(profile: Any, now: float, job: int, run_time: float, width: int, n_running: int, nodes: Any) -> float:
     """Earliest start of a job in a profile that looks ahead, infinite if there is none; as `earliest_on_nodes`."""
     if len(nodes) == 0:
-        step = earliest_step(profile, 0.0 if run_time is None else run_time, width)
+        step = earliest_step(profile, run_time, width)
         return float(profile.time[step]) if step >= 0 else np.inf
     return float(earliest_on_nodes(profile, now, job, run_time, width, n_running, nodes))
 
@@ -722,16 +760,33 @@ def close(profile: Any, partition: int, nodes: Any) -> None:
 
 
 @kernel
-def promise(profile: Any, job: int, width: int, begin: float, nodes: Any) -> None:
-    """Note when the first job of a partition that is blocked starts, and what is free then."""
+def promise(profile: Any, now: float, job: int, width: int, n_running: int, nodes: Any) -> None:
+    """Note when the first job of a partition that is blocked starts, and what is free then.
+
+    Of nodes one by one only a time is noted before which it does not start: for most of those behind that is enough.
+    """
     if len(nodes) == 0:
-        step = np.searchsorted(profile.time[: profile.size[0]], begin)
-        profile.time[-1], profile.free[-1] = begin, profile.free[step] - width
+        step = earliest_step(profile, 0.0, width)
+        profile.time[-1], profile.free[-1] = np.inf, -width
+        if step >= 0:
+            profile.time[-1], profile.free[-1] = profile.time[step], profile.free[step] - width
     else:
         partition = nodes.partition[job]
-        profile.head[partition], profile.head_s[partition] = job, begin
-        profile.head_then[partition] = profile.then
-        profile.head_room[partition], profile.head_total[partition] = profile.room, profile.size[6]
+        profile.head[partition], profile.head_total[partition] = job, UNKNOWN
+        profile.head_s[partition] = no_earlier(profile, now, job, width, n_running, nodes)
+
+
+@kernel
+def find_start(profile: Stays, now: float, p: int, width: int, n_running: int, nodes: Nodes) -> None:
+    """Note when a blocked job really starts, and what hosts have left then.
+
+    What has started since it was blocked ends before: it would start at the same time without that.
+    """
+    job = profile.head[p]
+    profile.head_s[p] = earliest_on_nodes(profile, now, job, None, width, n_running, nodes)
+    copy_into(profile.head_then[p], profile.then)
+    copy_into(profile.head_room[p], profile.room)
+    profile.head_total[p] = profile.size[6]
 
 
 @kernel
@@ -755,7 +810,9 @@ def take_at_head(
 
 
 @kernel
-def keeps_promises(profile: Any, job: int, until: float, width: Integers, nodes: Any) -> bool:
+def keeps_promises(
+    profile: Any, now: float, job: int, until: float, width: Integers, n_running: int, nodes: Any
+) -> bool:
     """Whether all blocked jobs still start when promised if a job has what was found for it until a time.
 
     They may be on other hosts then. What it takes from them is noted, if so.
@@ -772,6 +829,8 @@ def keeps_promises(profile: Any, job: int, until: float, width: Integers, nodes:
     end, broken = first + profile.row[2, profile.size[1]], -1
     for p in range(len(profile.head)):
         head = profile.head[p]
+        if head >= 0 and until > profile.head_s[p] and profile.head_total[p] == UNKNOWN:
+            find_start(profile, now, p, width[head], n_running, nodes)
         is_touched = head >= 0 and until > profile.head_s[p]
         if is_touched and not take_at_head(profile, p, need, width[head], first, end, 1, nodes):
             broken = p
@@ -781,6 +840,35 @@ def keeps_promises(profile: Any, job: int, until: float, width: Integers, nodes:
         if head >= 0 and until > profile.head_s[p]:
             take_at_head(profile, p, need, width[head], first, end, -1, nodes)
     return broken < 0
+
+
+def steps_of_counting(left: Integers, queue: Integers, _width: Integers, _demand: Integers, _anywhere: Booleans) -> int:
+    """Return about how many steps of Python `some_may_start` takes."""
+    return len(left) + len(queue)
+
+
+@interpreted_at_first(steps_of_counting)
+def some_may_start(left: Integers, queue: Integers, width: Integers, demand: Integers, anywhere: Booleans) -> bool:
+    """Whether there are cores enough for any job of a queue now; if not, `starts_now` need not be asked.
+
+    Parameters
+    ----------
+    left : ndarray of int64, shape (hosts, resources)
+        What each host has left now.
+    queue : ndarray of int64
+        Ids of jobs.
+    width : ndarray of int64
+        Parts of each job, by id.
+    demand, anywhere : ndarray
+        As of `Nodes`.
+    """
+    at_least = np.empty(max(left[:, 0].max(), 0) + 2, dtype=np.int64)
+    count_hosts(left, at_least)
+    total = sum_up(at_least, at_least)
+    for job in queue:  # noqa: SIM110 - numba compiles no generators within any()
+        if are_enough(total, at_least, demand[job, 0], width[job], anywhere[job]):
+            return True
+    return False
 
 
 def steps_of(
@@ -858,7 +946,7 @@ def starts_now(
             begin = now if fits_now(profile, now, job, width[job], nodes) else np.inf
         if begin == now:
             until = now + run_time[job]
-            if n_heads and not keeps_promises(profile, job, until, width, nodes):
+            if n_heads and not keeps_promises(profile, now, job, until, width, n, nodes):
                 continue
             hold(profile, now, job, now, until, width[job], looks_ahead, nodes)
             starts[count], count = job, count + 1
@@ -873,8 +961,7 @@ def starts_now(
             if not looks_ahead:
                 look_ahead(profile, now, run_time, width, end, freed, starts, count, nodes)
                 looks_ahead = True
-            begin = earliest(profile, now, job, None, width[job], n, nodes)
-            promise(profile, job, width[job], begin, nodes)
+            promise(profile, now, job, width[job], n, nodes)
             n_heads += 1
     return count
 

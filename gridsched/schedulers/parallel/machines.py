@@ -14,7 +14,7 @@ from gridsched.model.room_on_nodes import PLACES, node_amounts
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import NodesState, SharedNodesState, State
-from gridsched.schedulers.kernels.availability import PACK, Nodes, starts_now
+from gridsched.schedulers.kernels.availability import PACK, Nodes, some_may_start, starts_now
 from gridsched.schedulers.parallel.predictors import for_kernels, read_only
 
 
@@ -174,7 +174,7 @@ class EachNode(CountedNodes):
 
     def learn(self, state: State) -> None:
         """Take over what is known of the jobs that have been submitted so far."""
-        self._jobs = state.tasks.parts
+        self._jobs = state.parts
 
     def job(self, task: int, state: State) -> tuple[float, int]:
         """Return estimated run time [s] and size of a job."""
@@ -216,22 +216,27 @@ class EachNode(CountedNodes):
         self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None
     ) -> list[Allocate]:
         """Return what starts now, and where; nothing is noted."""
-        starts, jobs, now = self._room(queue), self._jobs, state.now
-        if len(starts) > len(self._n_places):
-            self._n_places = np.empty(len(starts), dtype=np.int64)
+        jobs, now = self._jobs, state.now
         down, down_s, hosts = self._down, self._down_s, self._hosts
         down_now = down
         if len(down):
             is_ahead = down_s[1] > now
             down, down_s = down[is_ahead], np.compress(is_ahead, down_s, axis=1)
             hosts, down_now = self._first_down_first(now, down, down_s[0]), down[down_s[0] <= now]
-        left, ends, rows, pool = self._what_runs(state, end, down_now)
+        left, width, queue = self._left_now(state, down_now), jobs.width, for_kernels(queue)
+        if not self._shares:
+            width = for_kernels(size)
+        if not some_may_start(left, queue, width, jobs.demand, jobs.anywhere):
+            return []
+        starts = self._room(queue)
+        if len(starts) > len(self._n_places):
+            self._n_places = np.empty(len(starts), dtype=np.int64)
+        ends, rows, pool = self._what_runs(state, end, down_now)
         nodes = Nodes(
             jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._placement,
             self._switch, pool, down, down_s, self._places, self._n_places,
         )  # fmt: skip
-        width = for_kernels(jobs.width if self._shares else size)
-        queue, rows = for_kernels(queue), for_kernels(rows)
+        rows = for_kernels(rows)
         count = starts_now(self._reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
         decisions: list[Allocate] = []
         if not count:
@@ -265,34 +270,41 @@ class EachNode(CountedNodes):
         partition = np.repeat(np.arange(len(self._members)), np.diff(self._offsets))
         return self._hosts[np.lexsort((next_s[self._hosts], partition))]
 
-    def _what_runs(
-        self, state: State, end: Floats | None, down: Integers
-    ) -> tuple[Integers, Floats, Integers, Integers]:
-        """Return what nodes have left, and ends [s], rows and pool of what runs, as `Nodes` has them.
+    def _left_now(self, state: State, down: Integers) -> Integers:
+        """Return what nodes have left, shape (hosts, resources).
 
         Nodes that are `down` now have all of theirs left; the rule knows when they are up.
         """
         nodes = state.nodes
         if isinstance(nodes, SharedNodesState):
-            ends, left, rows, pool = nodes.estimated_end, nodes.left, nodes.rows, nodes.pool
+            left = nodes.left
+            if not len(down):
+                return left
+        else:
+            left = nodes.free.astype(np.int64)[:, None]
+        if len(down):
+            if self._amounts is None:
+                self._amounts = node_amounts(self._platform, state.tasks.resources)
+            left = left.copy()
+            left[down] = self._amounts[down]
+        return read_only(left)
+
+    def _what_runs(self, state: State, end: Floats | None, down: Integers) -> tuple[Floats, Integers, Integers]:
+        """Return ends [s], rows and pool of what runs, as `Nodes` has them; nodes are `down` now that run nothing."""
+        nodes = state.nodes
+        if isinstance(nodes, SharedNodesState):
+            ends, rows = nodes.estimated_end, nodes.rows
             if end is not None:
                 tasks = state.running["task"]
                 order = np.argsort(tasks)
                 ends = read_only(end[order[np.searchsorted(tasks, rows[0], sorter=order)]])
-        else:
-            free_at, left = nodes.free_at.copy(), nodes.free.astype(np.int64)[:, None]
-            if end is not None:
-                for task, time in zip(state.running["task"].tolist(), end.tolist(), strict=True):
-                    free_at[self._nodes_of[task]] = time
-            free_at[down] = np.inf
-            taken = np.flatnonzero(~nodes.free & (free_at < np.inf))
-            each = np.arange(len(taken))  # as a job of its own, as wide as the first
-            rows, pool = read_only(np.stack([0 * each, each, 0 * each + 1])), np.stack([taken, 0 * each + 1])
-            ends, pool = read_only(free_at[taken]), read_only(pool)
-        if len(down):
-            if self._amounts is None:
-                names = state.tasks.resources
-                self._amounts = node_amounts(self._platform, names)
-            left = left.copy()
-            left[down] = self._amounts[down]
-        return read_only(left), ends, rows, pool
+            return ends, rows, nodes.pool
+        free_at = nodes.free_at.copy()
+        if end is not None:
+            for task, time in zip(state.running["task"].tolist(), end.tolist(), strict=True):
+                free_at[self._nodes_of[task]] = time
+        free_at[down] = np.inf
+        taken = np.flatnonzero(~nodes.free & (free_at < np.inf))
+        each = np.arange(len(taken))  # as a job of its own, as wide as the first
+        rows, pool = read_only(np.stack([0 * each, each, 0 * each + 1])), np.stack([taken, 0 * each + 1])
+        return read_only(free_at[taken]), rows, read_only(pool)

@@ -376,7 +376,8 @@ class SlurmNodes(EachNode):
         jobs, now = self._jobs, state.now
         ahead = self._down_s[1] > now
         down, down_s = self._down[ahead], np.compress(ahead, self._down_s, axis=1)
-        left, ends, rows, pool = self._what_runs(state, None, down[down_s[0] <= now])
+        down_now = down[down_s[0] <= now]
+        left, (ends, rows, pool) = self._left_now(state, down_now), self._what_runs(state, None, down_now)
         width = for_kernels(jobs.width if self._shares else self._widths(state))
         self._now = Machine(
             jobs.demand, jobs.anywhere, width, limit_s, jobs.partition, self._hosts, self._offsets, self._whole,
