@@ -291,7 +291,7 @@ class DecisionHandlers:
         if pstates is None:  # a host that there is not is refused below
             pstates = np.take(self._pstates, hosts, mode="clip")
         if not len(tasks) == len(hosts) == len(pstates):
-            lengths = ", ".join(f"{len(each)} {name}" for name, each in arrays.items())
+            lengths = ", ".join(counted(len(each), name[:-1]) for name, each in arrays.items())
             return f"Plan has {lengths}", None, None
         self._withdraw_plan(now)
         queues = by_host(tasks, hosts, pstates)

@@ -13,6 +13,7 @@ import numpy as np
 from gridsched.arrays import Integers
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import BLOCKED, VIRTUAL, WAITING
+from gridsched.errors import counted
 from gridsched.model.system import System
 from gridsched.model.trace import TaskState
 
@@ -194,7 +195,10 @@ class DecisionValidator:
         if not resources.is_ready(host):
             return f"host {host} has not booted yet"
         left = resources.free_cores().item(host)
-        return f"host {host} is busy: it has {left} free cores, and {parts} parts of the task find no room there"
+        return (
+            f"host {host} is busy: it has {counted(left, 'free core')}, "
+            f"and {parts} parts of the task find no room there"
+        )
 
     def _why_off(self, host: int) -> str:
         return f"down; {DOWN}" if self._run.is_down[host] else "off; PowerOn it first"

@@ -9,7 +9,7 @@ from gridsched.engine.events import ProfileEvents, Timers
 from gridsched.engine.execution import Execution, SetPState, Timer, TurnOff, TurnOn
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import WAITING
-from gridsched.errors import IncompleteRun
+from gridsched.errors import IncompleteRun, counted
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -225,7 +225,7 @@ class Outages:
             each = self._hosts[host]
             raise IncompleteRun(
                 f"Host {each.name!r} went down {self._failed_boots[host]} times before it had "
-                f"booted, at t = {now:g} s the last, while {run.open_tasks - to_arrive} tasks "
+                f"booted, at t = {now:g} s the last, while {counted(run.open_tasks - to_arrive, 'task')} "
                 f"waited and nothing ran: it boots for {each.boot_time_s:g} s. Use shorter boot "
                 "times, or hosts that stay up longer."
             )

@@ -15,6 +15,7 @@ import numpy as np
 from gridsched.arrays import Floats
 from gridsched.engine.ready_times import QueueFollower
 from gridsched.engine.run_state import RunState
+from gridsched.errors import counted
 from gridsched.model import pmf_kernels
 from gridsched.model.pmf import Pmf, convolved_by_fft, point_mass
 from gridsched.model.stochastic import StochasticEstimates
@@ -60,7 +61,7 @@ class ReadyPmfs(QueueFollower):
         run = self._run
         if run.resources.cores[host] != 1:
             raise AttributeError(
-                f"state.ready_pmf: host {host} has {run.resources.cores[host]} cores; distributions of "
+                f"state.ready_pmf: host {host} has {counted(run.resources.cores[host], 'core')}; distributions of "
                 "ready times are known of hosts with one core only."
             )
         if not run.is_on[host]:

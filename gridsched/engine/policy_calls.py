@@ -14,7 +14,7 @@ from gridsched.engine.live_state import LiveState, followed
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.engine.task_states import WAITING
-from gridsched.errors import InputError, InvalidDecision
+from gridsched.errors import InputError, InvalidDecision, counted
 from gridsched.model.limits import time_tolerance
 from gridsched.model.parallel_estimates import ParallelEstimates
 from gridsched.model.room_on_nodes import check_partitions
@@ -298,7 +298,7 @@ def check_lie_alone(scheduler: Scheduler, tasks: Tasks) -> None:
     if apart.any():
         raise InputError(
             f"{scheduler!r} accepts tasks of one host; {tasks.name} has jobs that take several, up to "
-            f"{tasks.width.max()} nodes. Use fcfs, easy_backfilling or conservative_backfilling."
+            f"{counted(tasks.width.max(), 'node')}. Use fcfs, easy_backfilling or conservative_backfilling."
         )
 
 
@@ -367,5 +367,6 @@ def check_nodes(system: System, tasks: Tasks) -> None:
         )
     if isinstance(estimates, ParallelEstimates) and len(estimates.task_type) != len(tasks):
         raise InputError(
-            f"{tasks.name}: {len(tasks)} tasks, and estimates of {len(estimates.task_type)}; each task needs its own."
+            f"{tasks.name}: {counted(len(tasks), 'task')}, and estimates of {len(estimates.task_type)}; each "
+            "task needs its own."
         )

@@ -97,7 +97,7 @@ class Resources(ABC):
         one = np.array([host])
         n_parts = self.widths(np.array([task]), one)
         if self.parts_apart(task) and n_parts[0] > 1:
-            return f"the task takes {n_parts[0]} nodes, not 1; Allocate gives a task several hosts"
+            return f"the task takes {counted(n_parts[0], 'node')}, not 1; Allocate gives a task several hosts"
         misfit = self.misfit(task, one, n_parts if n_parts[0] > 1 else None)
         return None if misfit is None else f"{misfit[0]}; Allocate gives a task several hosts"
 

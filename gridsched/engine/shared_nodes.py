@@ -8,6 +8,7 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution
 from gridsched.engine.plans import Reservations
 from gridsched.engine.whole_nodes import WholeNodes
+from gridsched.errors import counted
 from gridsched.model.room_on_nodes import node_amounts, partition_members
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -86,7 +87,7 @@ class SharedNodes(WholeNodes):
         n_parts = len(hosts) if parts is None else int(parts.sum())
         width, partition = self.jobs.width.item(task), self.jobs.partition.item(task)
         if n_parts != width:
-            return f"the task has {width} parts, not {n_parts}", None
+            return f"the task has {counted(width, 'part')}, not {n_parts}", None
         if n_parts > len(hosts) and not self.jobs.anywhere[task]:
             return "a host stands there twice, and each part of the task needs a node of its own", None
         inside = self.members[partition, hosts]

@@ -8,6 +8,7 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution, mean_weights
 from gridsched.engine.plans import Reservations
 from gridsched.engine.resources import Resources
+from gridsched.errors import counted
 from gridsched.model.signals import Signal
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -87,7 +88,7 @@ class WholeNodes(Resources):
             return "its nodes lie in several clusters; take them from one", None
         width = self._estimates.width(task, first)
         if len(hosts) != width:
-            return f"the task takes {width} nodes, not {len(hosts)}", None
+            return f"the task takes {counted(width, 'node')}, not {len(hosts)}", None
         return None
 
     def takes_now(self, task: int, hosts: Integers, parts: Integers | None, pstate: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.model.estimates import Estimates, PStates, energy_matrix
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.platform import Platform
@@ -40,8 +40,8 @@ class HostTimes:
     def __post_init__(self) -> None:
         if self.time_s.ndim != 2 or self.time_s.shape[1] != len(set(self.hosts)) or len(set(self.hosts)) < 1:
             raise InputError(
-                f"Times have the shape {self.time_s.shape}, and {len(self.hosts)} hosts are named; each host needs "
-                "one column, of its own name."
+                f"Times have the shape {self.time_s.shape}, and {counted(len(self.hosts), 'host')} are named; each "
+                "host needs one column, of its own name."
             )
         allowed = (self.time_s >= SMALLEST) & (self.time_s <= LARGEST) | np.isposinf(self.time_s)
         if not allowed.all():

@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import LARGEST, AtLeastZero
 from gridsched.model.records import check_record
 
@@ -209,7 +209,9 @@ class ParallelWork:
             raise InputError("Profile: bytes are read or written, and storage names no host.")
         n = len(self.flops)
         if self.matrix and n > 1 and n * n != len(self.matrix):
-            raise InputError(f"Profile: the matrix for {n} parts has {len(self.matrix)} numbers; it needs {n * n}.")
+            raise InputError(
+                f"Profile: the matrix for {counted(n, 'part')} has {len(self.matrix)} numbers; it needs {n * n}."
+            )
 
     @property
     def n_steps(self) -> int:
@@ -233,11 +235,11 @@ class ParallelWork:
     def check_width(self, parts: int) -> None:
         """Raise `InputError` if it is made for another number of parts, or would send too many messages."""
         if parts < 1:
-            raise InputError(f"the job has {parts} parts; it needs one at least")
+            raise InputError(f"the job has {counted(parts, 'part')}; it needs one at least")
         made_for = {len(self.flops)} if len(self.flops) > 1 else set()
         made_for |= {round(len(self.matrix) ** 0.5)} if self.matrix else set()
         if made_for - {parts} or (self.matrix and parts * parts != len(self.matrix)):
-            raise InputError(f"it is made for {min(made_for)} parts, and the job has {parts}")
+            raise InputError(f"it is made for {counted(min(made_for), 'part')}, and the job has {parts}")
         if self.pattern is not None and self._of_pattern:
             messages_of(self.pattern, parts)
 

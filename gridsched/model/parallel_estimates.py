@@ -303,7 +303,7 @@ def node_platform(
     for c, (cluster, size) in enumerate(zip(names, sizes, strict=True)):
         if size < 1 or not runs[:, c].any():
             raise InputError(
-                f"{name}: cluster {cluster!r} has {size} nodes and runs {runs[:, c].sum()} task "
+                f"{name}: cluster {cluster!r} has {counted(size, 'node')} and runs {runs[:, c].sum()} task "
                 "types; it needs at least one of each. Leave it out."
             )
         time = typical_time_s[runs[:, c], c]

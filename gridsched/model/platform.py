@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.model.host_profiles import HostProfiles
 
 #: A year of service [s]: 365 days, as the Impact Framework of the Green Software Foundation counts lifespans.
@@ -276,7 +276,7 @@ class Platform:
         if members != list(range(len(self.hosts))):
             raise InputError(
                 f"{self.name}: clusters must hold every computing host exactly once; "
-                f"found host ids {members[:10]} for {len(self.hosts)} hosts."
+                f"found host ids {members[:10]} for {counted(len(self.hosts), 'host')}."
             )
         self._check_switches()
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.data_files import DataFiles
 from gridsched.model.estimates import Estimates
 from gridsched.model.network import Network
@@ -66,7 +66,7 @@ class System:
         object.__setattr__(self, "pstates", pstates)
         if self.network is not None and len(self.network.latency_s) != self.n_hosts:
             raise InputError(
-                f"{self.platform.name}: a network between {len(self.network.latency_s)} hosts is given, and "
+                f"{self.platform.name}: a network between {counted(len(self.network.latency_s), 'host')} is given, and "
                 f"{self.n_hosts} compute."
             )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers, Labels
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
@@ -448,7 +448,8 @@ def make_tasks(
     for each in (types, utility, *(attributes or {}).values()):
         if each is not None and len(each) != n:
             raise InputError(
-                f"{name}: {n} tasks, but {len(each)} task types, utility functions or attributes; each task needs one."
+                f"{name}: {counted(n, 'task')}, but {len(each)} task types, utility functions or attributes; each "
+                "task needs one."
             )
     order = np.argsort(submit, kind="stable")
     if dependencies is not None and not dependencies.are_of(order):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.host_profiles import Speeds
 from gridsched.model.limits import LARGEST_RESULT
 from gridsched.model.platform import Platform
@@ -315,7 +315,7 @@ def check_trace(trace: Trace) -> None:
     for name, values in columns.items():
         count = len(values)
         if count != n:
-            raise InputError(f"{name} has {count} rows for {n} tasks.")
+            raise InputError(f"{name} has {count} rows for {counted(n, 'task')}.")
     for name, count in (("shortest_s", n), ("host_times_s", len(trace.platform))):
         times = getattr(trace, name)
         if times.shape not in ((0,), (count,)):

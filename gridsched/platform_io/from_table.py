@@ -184,7 +184,7 @@ def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Integ
     else:
         number = chosen["count"].to_numpy() if table.own_format else np.ones(rows, dtype=int)
         if (total := sum(number.tolist())) > MAX_HOSTS:  # as integers of any size
-            raise InputError(f"{table.path}: asks for {total} hosts; {MAX_HOSTS} are allowed.")
+            raise InputError(f"{table.path}: asks for {counted(total, 'host')}; {MAX_HOSTS} are allowed.")
     return np.repeat(np.arange(rows), number)
 
 
@@ -355,7 +355,7 @@ def _groups(table: MachineTable, chosen: pd.DataFrame, draft: _Draft, recipe: Pl
         by = "cluster" if "cluster" in chosen and (chosen["cluster"] != "").all() else 1
     if isinstance(by, int):
         if by > n:
-            raise InputError(f"{by} clusters are too many for {n} hosts.")
+            raise InputError(f"{by} clusters are too many for {counted(n, 'host')}.")
         return {f"c{c + 1}": list(range(n * c // by, n * (c + 1) // by)) for c in range(by)}
     if by == "host":
         return {name: [h] for h, name in enumerate(_names(table, chosen, draft.row))}

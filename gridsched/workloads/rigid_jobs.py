@@ -121,7 +121,8 @@ class RigidJobs(SystemKeys):
             raise InputError("profiles has no effect without a platform, whose network jobs use: set platform, too.")
         if self.widest_job > self.nodes and self.platform is None:
             raise InputError(
-                f"widest_job is {self.widest_job}; the cluster has {self.nodes} nodes. It must not exceed them."
+                f"widest_job is {self.widest_job}; the cluster has {counted(self.nodes, 'node')}. It must not "
+                "exceed them."
             )
         if self.estimate_factor[0] < 1:
             raise InputError(
@@ -195,8 +196,8 @@ def _platform(spec: RigidJobs) -> Platform:
     if platform.cores.max() > 1:
         host = platform.hosts[int(platform.cores.argmax())]
         raise InputError(
-            f"{platform.name}: host {host.name!r} has {host.cores} cores; drawn jobs take whole nodes: describe each "
-            "node as a host of one core, with the speed of all its cores."
+            f"{platform.name}: host {host.name!r} has {counted(host.cores, 'core')}; drawn jobs take whole nodes: "
+            "describe each node as a host of one core, with the speed of all its cores."
         )
     return platform
 

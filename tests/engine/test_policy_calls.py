@@ -104,7 +104,7 @@ REFUSED = [
     ([Assign(0, 0), plan((0, 0))], PLAIN, "task 7, host 'h1': .* one that is running"),
     ([plan((0, 5))], PLAIN, "task 7, host 5: there are hosts 0 to 1"),
     ([plan((0, 1))], PLAIN, "task 7, host 'h2': the host is off"),
-    ([Plan([0, 1], [0])], PLAIN, "Plan has 2 tasks, 1 hosts"),
+    ([Plan([0, 1], [0])], PLAIN, "Plan has 2 tasks, 1 host"),
     ([Plan([0.7], [0])], PLAIN, r"Plan.tasks is \[0.7\]; it must be an array of whole numbers"),
     ([Plan([0], [[0]])], PLAIN, r"Plan.hosts is \[\[0\]\]; it must be an array of whole numbers"),
     ([Plan([0], [0], ["a"])], PLAIN, r"Plan.pstates is \['a'\]; it must be an array"),

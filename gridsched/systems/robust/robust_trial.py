@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.limits import Count, CountRange, Positive, PositiveRange, Seed
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.rules import EnergyBudget, Rules
@@ -95,7 +95,7 @@ class RobustTrial(SystemKeys):
             )
         if total is not None and not least - tolerance <= total <= most + tolerance:
             raise InputError(
-                f"total_cores is {total}: {self.nodes} nodes with {self.processors} processors of "
+                f"total_cores is {total}: {counted(self.nodes, 'node')} with {self.processors} processors of "
                 f"{self.cores} cores have {least} to {most}."
             )
         return self
@@ -254,7 +254,7 @@ def _draw_cores(rng: np.random.Generator, spec: RobustTrial) -> Integers:
         if abs(int(cores.sum()) - spec.total_cores) <= spec.total_cores_tolerance:
             return cores
     raise InputError(
-        f"total_cores is {spec.total_cores}: none of {redraws:,} draws of {spec.nodes} nodes "
+        f"total_cores is {spec.total_cores}: none of {redraws:,} draws of {counted(spec.nodes, 'node')} "
         f"with {spec.processors} processors of {spec.cores} cores came within "
         f"{spec.total_cores_tolerance} of it."
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole
 from gridsched.model.parallel_estimates import types_that_run
 from gridsched.model.tasks import Tasks
@@ -84,7 +84,7 @@ class TabulatedTimes:
             if beyond.any():
                 raise InputError(
                     f"{self.path}: a task of type {self.type_names[i]!r} takes "
-                    f"{widths[beyond][0]} nodes of cluster {self.clusters.names[c]!r}, but its "
+                    f"{counted(widths[beyond][0], 'node')} of cluster {self.clusters.names[c]!r}, but its "
                     f"times are listed from {listed[0]} to {listed[-1]} nodes; list more."
                 )
             for k in range(self.n_pstates):

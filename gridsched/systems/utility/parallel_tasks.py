@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.rules import DAY_S
 from gridsched.model.seeds import random_stream
@@ -236,7 +236,7 @@ def read_log_days(path: str, most_days: int, least_jobs: int, widest: int | None
     """
     jobs = read_swf(path)
     if widest is not None:
-        jobs = jobs.without(jobs.width > widest, f"wider than {widest:,} cores")
+        jobs = jobs.without(jobs.width > widest, f"wider than {counted(widest, 'core')}")
     if not len(jobs):
         raise InputError(f"{path}: no jobs that can be simulated.")
     begin_s = -_seconds_since_midnight(jobs)

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from gridsched.arrays import Floats
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.limits import LARGEST, MAX_NAME, AtLeastZero, Count, Fraction, Positive, Seed
 from gridsched.model.seeds import random_stream
@@ -169,7 +169,10 @@ class WorkflowKeys(WrittenKeys):
         made = Workflow.of(make_workflow(self))
         tables = made.write(output, force=force)
         names = " and ".join(path.name for path in tables[:2])
-        return [f"Wrote {output}: {len(made.tasks['id']):,} tasks, {len(made.edges):,} edges; beside it {names}."]
+        return [
+            f"Wrote {output}: {counted(len(made.tasks['id']), 'task')}, {counted(len(made.edges), 'edge')}; "
+            f"beside it {names}."
+        ]
 
 
 #: Keys that tables take the place of, and those of them by which tables are rescaled.

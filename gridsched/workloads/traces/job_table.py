@@ -216,7 +216,7 @@ class JobTable:
 
     def that_fit(self, n_nodes: int) -> JobTable:
         """Return the jobs that a machine of `n_nodes` can run at all; the others are dropped."""
-        return self.without(self.width > n_nodes, f"wider than the machine's {n_nodes:,} nodes")
+        return self.without(self.width > n_nodes, f"wider than the machine's {counted(n_nodes, 'node')}")
 
     def runnable(self) -> JobTable:
         """Return the jobs that ran for some time on some nodes; the others are dropped."""

@@ -299,8 +299,8 @@ def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> 
     most_cores = max((int(platform.cores[each].sum()) for each in hosts), default=0)
     wide = (wants.width > most_nodes) & (wants.width <= most_cores) & (options.allocation == "nodes")
     return wide, (
-        f"wider than the {most_nodes:,} nodes of any partition, of which jobs take whole ones; --allocation cores lets "
-        f"a job take up to {most_cores:,} cores"
+        f"wider than the {counted(most_nodes, 'node')} of any partition, of which jobs take whole ones; "
+        f"--allocation cores lets a job take up to {counted(most_cores, 'core')}"
     )
 
 

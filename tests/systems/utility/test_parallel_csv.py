@@ -71,7 +71,7 @@ def test_drawn_tasks_stay_within_what_is_listed(tmp_path: Path):
     ("changes", "message"),
     [
         ({"tasks": "1,0,t1,33,1,0,0\n"}, r"'t1' takes 33 nodes of cluster 'a', but .* 1 to 32"),
-        ({"tasks": "1,0,t2,8,1,0,0\n"}, "takes 1 nodes of cluster 'b', but .* from 10 to 10"),
+        ({"tasks": "1,0,t2,8,1,0,0\n"}, "takes 1 node of cluster 'b', but .* from 10 to 10"),
         ({"tasks": "1,0,t3,8,1,0,0\n"}, "line 2: task_type is 't3'"),
         ({"tasks": "1,0,t1,0,1,0,0\n"}, "line 2: cores is '0'"),
         ({"tasks": "1,0,t1,8,1,0,20\n"}, "line 2: utility_class is '20'; it must lie from 0 to 19"),
