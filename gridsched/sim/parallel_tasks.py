@@ -42,7 +42,7 @@ class LiveRoutes:
         self._simulated = simulated
         links = simulated.engine.all_links
         self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in links}
-        self._name = {link: link.name for link in links}  # SimGrid makes each name anew
+        self._name = {link: link.name for link in links}  # SimGrid makes a new text at each look
         self._routes: dict[tuple[str, str], RouteLinks] = {}
 
     def route(self, source: str, target: str) -> RouteLinks:

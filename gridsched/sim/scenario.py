@@ -21,7 +21,7 @@ from gridsched.model.network import Network
 from gridsched.model.platform import Platform
 from gridsched.model.records import check_record, key_info
 from gridsched.model.routes import Routes
-from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, Rules
+from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, SCHEDULING, Rules
 from gridsched.model.run_times import KilledAtEstimate, RunTimes
 from gridsched.model.stochastic import StochasticTypes
 from gridsched.model.system import System
@@ -155,6 +155,7 @@ class Scenario(Rules):
         float | None,
         key_info(
             "Record what jobs with profiles send over each link in steps of this length: 'gridsched plot traffic'.",
+            of={"group": SCHEDULING},
             gt=0,
             le=LARGEST,
         ),

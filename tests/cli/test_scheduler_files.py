@@ -87,7 +87,7 @@ def test_files_are_listed(gridsched, policy):
 
 
 @pytest.mark.parametrize(
-    ("ending", "words"), [("", "holds 2 schedulers; say which one"), (":Frist", "Did you mean 'First'?")]
+    ("ending", "words"), [("", "holds 2 schedulers; name one of them"), (":Frist", "Did you mean 'First'?")]
 )
 def test_one_of_several_must_be_named(refused, ex_a, policy, ending, words):
     """The message lists what there is."""

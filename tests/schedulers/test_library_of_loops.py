@@ -221,7 +221,7 @@ def resident_mb() -> float:
 
 
 def test_a_library_knows_its_sources(loops):
-    """Those that kernels may call; whoever loads it compares their digest."""
+    """Those that kernels may call; gridsched compares their digest when it loads a library."""
     sources = [PACKAGE / name for name in loops.sources.splitlines()]
     assert PACKAGE / "schedulers/kernels/availability.py" in sources
     assert loops.digest == digest_of(sources)

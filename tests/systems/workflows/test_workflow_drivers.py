@@ -116,7 +116,7 @@ def test_every_scheduler_plays_tasks_of_several_cores(tmp_path, id):
 
 
 def test_tasks_of_several_cores_are_refused_by_those_of_one(tmp_path):
-    """By the trait `one_core`, in a line that says how many cores there are."""
+    """By the trait `one_core`, in a line that states how many cores there are."""
     scenario, _ = diamond(tmp_path, "hbmct", (1, 4, 2, 3, 1, 2))
     with pytest.raises(InputError, match=r"accepts tasks of one core.* of up to 4"):
         simulate_reference(scenario, make_scheduler("hbmct"))
