@@ -364,12 +364,12 @@ def command_line(ctx: typer.Context) -> str:
         value = ctx.params.get(name)
         if name in _WITHOUT_EFFECT or value is None or value == parameter.default:
             continue
-        if parameter.param_type_name == "argument":
-            words.append(str(value))
-        elif value is True:
+        if value is True:
             words.append(parameter.opts[-1])
-        else:
-            words += [parameter.opts[-1], str(value)]
+            continue
+        option = [] if parameter.param_type_name == "argument" else [parameter.opts[-1]]
+        for each in value if isinstance(value, list | tuple) else (value,):
+            words += [*option, str(each)]
     return shlex.join(words)
 
 

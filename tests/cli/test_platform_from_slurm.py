@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from cli_cases import ROOT
 
@@ -37,6 +39,18 @@ def test_power_and_speed_are_given_by_name(gridsched, tmp_path):
     ]
     assert dict(hosts[2].resources) == {"memory_mb": 512_000, "gpu": 4}
     assert (tmp_path / "p").read_text().count("[[partition]]") == 3
+
+
+def test_the_command_in_the_file_makes_it_again(gridsched, tmp_path):
+    """Files and repeated options are words of their own."""
+    platform, again = tmp_path / "m.xml", tmp_path / "again.xml"
+    words = ("--power", "95:110:350", "--power", "gpu*=180:200:900", "--speed", "2Gf")
+    assert gridsched("platform", "from-slurm", SCONTROL, "-o", platform, *words).status == 0
+    text = platform.read_text().replace("-\\-", "--")
+    line = next(line for line in text.splitlines() if line.startswith("gridsched platform from-slurm"))
+    command = [again if word == str(platform) else word for word in shlex.split(line)[1:]]
+    assert gridsched(*command).status == 0
+    assert again.read_text().partition("<platform")[2] == platform.read_text().partition("<platform")[2]
 
 
 def test_power_of_units_is_of_the_nodes_that_have_them(gridsched, tmp_path):
