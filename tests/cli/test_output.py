@@ -206,7 +206,7 @@ def test_without_numba_and_library_loops_are_interpreted(without, monkeypatch, d
         found.append([json.loads(out)[name] for name in COMPARED])
     (line,) = problems.splitlines()
     assert "interpreted" in line
-    assert "pip install numba" in line
+    assert "pip install 'gridsched[compile]'" in line
     assert found[0] == found[1]
 
 

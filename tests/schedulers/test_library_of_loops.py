@@ -222,7 +222,7 @@ def resident_mb() -> float:
 
 
 def test_a_library_knows_its_sources(loops):
-    """Those that kernels may call; whoever loads it compares their digest."""
+    """Those that kernels may call; who loads it compares their digest."""
     sources = [PACKAGE / name for name in loops.sources.splitlines()]
     assert PACKAGE / "schedulers/kernels/availability.py" in sources
     assert loops.digest == digest_of(sources)
@@ -298,7 +298,7 @@ def test_without_a_c_compiler_numba_keeps_what_it_compiles(copied):
 
 def test_without_numba_nothing_is_compiled(copied):
     (line,) = copied(COMPILE, **{compiled.KERNELS: "python"})
-    assert "pip install numba" in line
+    assert "pip install 'gridsched[compile]'" in line
     assert copied(COMPILE, **{compiled.KERNELS: "python"}) == [line]
 
 

@@ -21,6 +21,7 @@ from gridsched.compiled import (
     levels_here,
     may_have_library,
 )
+from gridsched.extras import how_to_install
 from gridsched.plugins import all_plugins
 
 _HERE = Path(__file__).parent
@@ -60,7 +61,7 @@ _CORE = tuple(
     for name in ("availability_of_nodes", "batch", "slurm_passes", "availability")
 )
 _warm: set[str] = set()
-_NO_NUMBA = f"numba is not installed (pip install numba), or {KERNELS} switches it off"
+_NO_NUMBA = f"numba is not installed ({how_to_install('numba')}), or {KERNELS} switches it off"
 
 
 def called_once(call: Callable[[], None]) -> Callable[[], None]:

@@ -18,6 +18,7 @@ import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -97,11 +98,15 @@ def build(groups: Iterable[str], call: Callable[[str], None], level: str, folder
     Raises
     ------
     OSError
-        If there is no C compiler, or it fails.
+        If there is no C compiler, or it fails, or a process is killed.
     """
     names = tuple(groups)
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        loops = list(pool.map(partial(_kept_loops, call, compiled.LEVELS[level].cpu), names, range(len(names))))
+    compile_group = partial(_kept_loops, call, compiled.LEVELS[level].cpu)
+    try:
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
+            loops = list(pool.map(compile_group, names, range(len(names))))
+    except BrokenProcessPool:
+        raise OSError("a process that compiles was killed; one needs up to 1 GB of memory") from None
     return link(loops, compiled.library_name(level), folder)
 
 
