@@ -21,11 +21,11 @@ def compile_kernels(quiet: QuietOption = False) -> None:
     --------
     gridsched kernels compile
     """
-    from gridsched.compiled import all_are_cached, has_numba, watchers
+    from gridsched.compiled import all_are_cached, has_library, has_numba, watchers
     from gridsched.schedulers.kernels import compile_all
 
     watchers.clear()  # that it compiles is no news here
     began = time.perf_counter()
     compile_all((lambda text: None) if quiet else say)
-    if not quiet and has_numba() and all_are_cached():
+    if not quiet and (has_library() or (has_numba() and all_are_cached())):
         print(f"All kernels are compiled ({time.perf_counter() - began:.0f} s).")

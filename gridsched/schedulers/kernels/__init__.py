@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Callable
 from functools import cache
@@ -114,8 +115,8 @@ def _build_library(report: Callable[[str], None]) -> bool:
         if not os.access(PACKAGE, os.W_OK):
             raise OSError(f"{PACKAGE} is read-only")
         n = len(os.sched_getaffinity(0))
-        minutes = max(1, round(MINUTES_OF_CPU / n))
-        report(f"compiling all loops of schedulers on {n} CPUs: about {minutes} minutes, once")
+        minutes = math.ceil(MINUTES_OF_CPU / n)
+        report(f"compiling all loops of schedulers on {n} CPUs: about {minutes} min, once")
         build(groups(), call_group, levels_here()[0], PACKAGE)
     except OSError as error:
         report(f"no library of loops is built, numba compiles each at its first use: {' '.join(str(error).split())}")

@@ -37,7 +37,7 @@ _NUMPY_TYPES = {"float64": "NPY_DOUBLE", "int64": "NPY_INT64", "uint64": "NPY_UI
 #: What numba's functions return where all is well; the latter, where the result is None.
 _OK, _NONE = 0, -2
 #: What all groups take on one CPU, for a level [min].
-MINUTES_OF_CPU = 3.5
+MINUTES_OF_CPU = 2.7
 _FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-DPy_LIMITED_API=0x030b0000", "-s")
 
 
@@ -106,7 +106,7 @@ def build(groups: Iterable[str], call: Callable[[str], None], level: str, folder
         with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
             loops = list(pool.map(compile_group, names, range(len(names))))
     except BrokenProcessPool:
-        raise OSError("a process that compiles was killed; one needs up to 1 GB of memory") from None
+        raise OSError("a process that compiles was killed, perhaps for want of memory") from None
     return link(loops, compiled.library_name(level), folder)
 
 
