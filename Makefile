@@ -9,23 +9,25 @@ PYTEST := .venv/bin/python -m pytest
 TOGETHER := -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: demo test style types kernels test-long test-faults coverage benchmark benchmark-all wheels docs clean help
+.PHONY: demo test style types test-long test-faults coverage benchmark benchmark-all wheels docs clean help
 
 help: ## this list
-	@echo "Targets (each sets up .venv where needed; the first time takes up to 8 minutes):"
+	@echo "Targets (each sets up .venv where needed; the first time takes up to 10 minutes):"
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo/
 	@echo "make demo: sets up .venv where needed, then compares six schedulers on a Green500 grid"
-	@echo "(under a minute). The first time takes about 8 minutes where SimGrid must be compiled."
+	@echo "(under a minute). The first time takes about 2 minutes more for the loops of schedulers, and 8 where"
+	@echo "SimGrid must be compiled."
 	@scripts/set_up.sh
 	@scripts/run_demo.sh
 
 test: ## check style, types and the order of imports, run the tests, name the 30 slowest
 	@echo "make test: sets up .venv where needed, then runs the tests (17 minutes on 2 busy cores)."
-	@echo "The first time takes about 8 minutes more where SimGrid must be compiled."
+	@echo "The first time takes about 2 minutes more for the loops of schedulers, and 8 where"
+	@echo "SimGrid must be compiled."
 	@scripts/set_up.sh
-	@$(MAKE) --no-print-directory -j2 style types kernels
+	@$(MAKE) --no-print-directory -j2 style types
 	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=unattended --durations=30
 
 style:
@@ -35,10 +37,6 @@ style:
 types:
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo
-
-# once for all test processes, which would each compile what they use
-kernels:
-	@.venv/bin/gridsched kernels compile
 
 test-long: ## run the tests marked 'long', which 'make test' leaves out, and 10,000 damaged files
 	@echo "make test-long: sets up .venv where needed, then runs the tests marked 'long', and 10,000 damaged files."
@@ -54,7 +52,6 @@ test-faults: ## kill campaigns at random moments, 20 rounds, and look that no ru
 coverage: ## run the tests and count which lines they reach; fail below the floor in pyproject.toml
 	@echo "make coverage: sets up .venv where needed, then runs the tests (longer than 'make test')."
 	@scripts/set_up.sh
-	@$(MAKE) --no-print-directory kernels
 	@$(PYTEST) -q $(TOGETHER) --hypothesis-profile=unattended --cov --cov-report=term:skip-covered
 
 benchmark: ## measure whole commands and the drivers' cost per task: docs/performance.md
@@ -81,5 +78,6 @@ docs: ## build the site of the documents: site/index.html (its own .venv-docs, a
 	@scripts/build_documents.sh
 
 clean: ## remove what the commands made, except .venv
+	rm -f gridsched/_loops_*.so
 	rm -rf demo site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis .coverage htmlcov
 	find . -path ./.venv -prune -o -type d -name __pycache__ -exec rm -rf {} +

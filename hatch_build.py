@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Loops(BuildHookInterface):
-    """Without that variable the wheel holds Python alone, and numba compiles loops when they are first used."""
+    """Without that variable the wheel holds Python alone: numba, if installed, compiles loops at first use."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the libraries, which any CPython from 3.11 on loads on a machine like this one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +16,12 @@ from platform import machine
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from gridsched.errors import MissingDependency
+from gridsched.errors import InputError
+
+#: Environment variable that names what does the work of loops: ``numba``, whatever there is of libraries, or
+#: ``python``, the interpreter. Without it a library does, else numba, else the interpreter.
+KERNELS = "GRIDSCHED_KERNELS"
+_NUMBA, _PYTHON = "numba", "python"
 
 
 @cache
@@ -117,24 +123,38 @@ def digest_of(files: Iterable[Path]) -> str:
 
 
 @cache
-def _library() -> Mapping[str, Any]:
+def _asked_for() -> str:
+    """Return what the variable `KERNELS` asks for; nothing where it is not set."""
+    value = os.environ.get(KERNELS, "")
+    if value not in ("", _NUMBA, _PYTHON):
+        raise InputError(f"The variable {KERNELS} is {value!r}; it may be {_NUMBA!r}, {_PYTHON!r} or not set.")
+    return value
+
+
+def may_have_library() -> bool:
+    """Whether loops that were compiled ahead of time may be used."""
+    return not _asked_for()
+
+
+@cache
+def library() -> Mapping[str, Any]:
     """Return the loops that were compiled ahead of time for this processor, by id; none if there are none.
 
     A library of other sources than those that are here counts for nothing.
     """
-    for level in levels_here():
+    for level in levels_here() if may_have_library() else ():
         name = library_name(level)
         if find_spec(f"{__package__}.{name}") is not None:
-            library = import_module(f"{__package__}.{name}")
-            sources = [PACKAGE / source for source in library.sources.splitlines()]
-            if all(file.exists() for file in sources) and digest_of(sources) == library.digest:
-                return vars(library)
+            found = import_module(f"{__package__}.{name}")
+            sources = [PACKAGE / source for source in found.sources.splitlines()]
+            if all(file.exists() for file in sources) and digest_of(sources) == found.digest:
+                return vars(found)
     return {}
 
 
 def has_library() -> bool:
     """Whether loops were compiled ahead of time for this processor, from the sources that are here."""
-    return bool(_library())
+    return bool(library())
 
 
 _noted: list[tuple[Kernel, tuple[Any, ...]]] | None = None
@@ -191,16 +211,15 @@ _BLAS = "scipy.linalg.cython_blas"
 _HELD = "__pyx_capi__"
 
 
+@cache
 def has_numba() -> bool:
-    """Whether numba is installed; without it kernels are interpreted where there is little to do."""
-    return find_spec("numba") is not None
+    """Whether numba is installed, and may be used; without it kernels are interpreted that no library holds."""
+    return _asked_for() != _PYTHON and find_spec("numba") is not None
 
 
 @cache
 def _listen() -> None:
     """Hear of what numba compiles, a loop within another with that."""
-    if not has_numba():
-        raise MissingDependency("The loops of this scheduler need numba for so much; install it: pip install numba.")
     sys.modules.setdefault(_BLAS, _Later(_BLAS))
     from numba.core import event
 
@@ -260,11 +279,18 @@ class Kernel:
             result = loop(*arguments)
             if result is not NotImplemented:
                 return result if self._made is None else self._made(*result)
-        if self._steps is None or "dispatcher" in self.__dict__ or not self._is_little(arguments):
+        if has_numba() and (self._steps is None or "dispatcher" in self.__dict__ or not self._is_little(arguments)):
             return self.dispatcher(*arguments)
+        return self._interpret(arguments)
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        """Call the function as it stands; as in compiled code, numbers of numpy overflow and divide without a word."""
+        import numpy as np  # what only names a kernel does not load it
+
         _interpreter.is_at_work = True
         try:
-            return self._function(*arguments)
+            with np.errstate(all="ignore"):
+                return self._function(*arguments)
         finally:
             _interpreter.is_at_work = False
 
@@ -301,7 +327,7 @@ class Kernel:
     @cached_property
     def _loop(self) -> Callable[..., Any] | None:
         """What was compiled ahead of time; it returns NotImplemented for arguments that it was not compiled for."""
-        return _library().get(self.id)
+        return library().get(self.id)
 
     @cached_property
     def _made(self) -> Callable[..., Any] | None:

@@ -18,6 +18,8 @@ EXTRA_OF = {
     "distributed": "cluster",
     "gymnasium": "learning",
     "jinja2": "studies",
+    "llvmlite": "compile",
+    "numba": "compile",
     "pyarrow": "studies",
     "python_calamine": "tables",
     "scipy": "lp",

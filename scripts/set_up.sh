@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make .venv with SimGrid and gridsched in it: the distribution's SimGrid where that is 4.0 or 4.1
 # (python3-simgrid of Debian 13, Ubuntu 25.10 and newer), else 4.1 compiled from PyPI. Repeating it costs nothing: it works again only
-# when the files that decide what is installed have changed, or PYTHON=... names another interpreter;
+# when the files that decide what is installed, or loops, have changed, or PYTHON=... names another interpreter;
 # a SimGrid wheel in dist/ or in the folder GRIDSCHED_WHEELS ('make wheels') saves the compilation.
 # Where another script sources this one, it offers its functions and does nothing.
 set -euo pipefail
@@ -247,10 +247,14 @@ print(*requirements([*project["dependencies"], "gridsched[test]"]), sep="\n")' \
     install --quiet -r .venv/requirements.txt && install --quiet --no-deps --editable .
 }
 
+# Once for all processes. It does nothing where the loops are those of the sources; gridsched works without.
+compile_loops() { .venv/bin/gridsched kernels compile; }
+
 main() {
     local python from_distribution=""
     if is_done; then
         say "nothing to do, .venv is up to date."
+        compile_loops
         return
     fi
     say "system packages where missing, .venv, SimGrid, gridsched with what its tests need."
@@ -298,6 +302,7 @@ main() {
     install --quiet --no-deps pybatsim==3.2.1 docopt==0.6.2 \
         || say "pybatsim was not installed: the tests that need it will be skipped."
     loads_simgrid || stop "SimGrid was installed but does not load: see above."
+    compile_loops
     fingerprint >"$STAMP"
     say "done."
 }

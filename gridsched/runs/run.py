@@ -39,6 +39,7 @@ from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power, trace_power
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
+from gridsched.schedulers.kernels import report_interpreter
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.lone_transfers import network_between, routes_between
 from gridsched.sim.scenario import LoadedScenario, Scenario
@@ -247,6 +248,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     prepared = _with_routes(prepare(scenario))
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
+    report_interpreter()
     with _reported(scheduler, scenario.timeout_s):
         if prepared.driver == "reference":
             trace = simulate_reference(prepared, scheduler, is_apart=is_apart)

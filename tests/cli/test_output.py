@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 import subprocess
@@ -20,9 +21,11 @@ from rich.console import Console
 
 from gridsched.cli.app import main
 from gridsched.cli.tables import print_table, print_values
+from gridsched.compiled import KERNELS
 from gridsched.errors import InputError
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.metrics.columns import Column, numbers, percent, prefix
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 
 # Devices and sockets in the place of files: one line, instead of reading for ever.
 
@@ -174,21 +177,37 @@ def test_the_main_commands_need_none_of_the_heavy_packages(without, words):
     assert out
 
 
-@pytest.mark.systems("profit", "utility")
-@pytest.mark.parametrize(
-    ("package", "words"),
-    [
-        ("matplotlib", ("compare", *EX_A, "--driver", "reference", "--plot", "x.png")),
-        ("numba", ("run", "--workload", ROOT / "examples/parallel_small.toml", "--scheduler", "max_upe")),
-    ],
-)
-def test_a_missing_package_is_named_in_one_line(without, package, words):
+def test_a_missing_package_is_named_in_one_line(without):
     """Exit status 2, the package, how to install it."""
-    status, _, problems = without(package, *words)
+    status, _, problems = without("matplotlib", "compare", *EX_A, "--driver", "reference", "--plot", "x.png")
     assert status in (1, 2), problems
     lines = [line for line in problems.splitlines() if "Configuration change" not in line]
     assert "Traceback" not in problems
-    assert any(package in line and "pip install" in line for line in lines), problems
+    assert any("matplotlib" in line and "pip install" in line for line in lines), problems
+
+
+#: What each decision bears on.
+COMPARED = ("energy_j", "makespan_s", "executions", "hosts_used", "mean_waiting_time_s", "mean_flow_time_s")
+
+
+@pytest.mark.systems("utility")
+@pytest.mark.parametrize(
+    "driver",
+    ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))],
+)
+def test_without_numba_and_library_loops_are_interpreted(without, monkeypatch, driver):
+    """All of them, with one line that names what to install; the results are those of compiled ones."""
+    words = "run", "--workload", ROOT / "examples/parallel_small.toml", "--scheduler", "max_upe", "--driver", driver
+    found = []
+    for kernels, hidden in (("", ""), ("python", "numba,llvmlite")):
+        monkeypatch.setenv(KERNELS, kernels)
+        status, out, problems = without(hidden, *words, "--json")
+        assert status == 0, problems
+        found.append([json.loads(out)[name] for name in COMPARED])
+    (line,) = problems.splitlines()
+    assert "interpreted" in line
+    assert "pip install 'gridsched[compile]'" in line
+    assert found[0] == found[1]
 
 
 # How tables and numbers look.

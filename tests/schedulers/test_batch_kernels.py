@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_cases import pairs, platform_of, prepared, state_of, system_of
 
+from gridsched.compiled import KERNELS
 from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Platform
 from gridsched.model.task_types import TypedEstimates
@@ -232,7 +233,7 @@ print("fine")
         capture_output=True,
         text=True,
         check=False,
-        env={"PYTHONPATH": f"{root}:{here}"},
+        env={"PYTHONPATH": f"{root}:{here}", KERNELS: "numba"},
     )
     assert done.stdout == "fine\n", done.stderr
 
@@ -255,6 +256,10 @@ assert "gridsched.systems.utility.kernels.parallel_options" not in sys.modules
 """
     root = __file__.rpartition("/tests/")[0]
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env={"PYTHONPATH": root}
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": root, KERNELS: "numba"},
     )
     assert (done.returncode, done.stderr) == (0, "")

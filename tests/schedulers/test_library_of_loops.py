@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import shutil
 import subprocess
 import sys
 from importlib.machinery import ExtensionFileLoader
@@ -232,6 +233,83 @@ def test_every_processor_has_a_level():
     assert levels_here()
 
 
+# All loops are compiled at once, here those of one group in a copy of the package.
+
+COMPILE = """
+import sys
+from gridsched.schedulers import kernels
+kernels.groups = lambda: ("gridsched.systems.robust.deadline",)
+if __name__ == "__main__":
+    kernels.compile_all(print)
+"""
+CALL = """
+import sys
+from gridsched.compiled import has_library
+print(has_library(), "numba" in sys.modules)
+"""
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """Return a function that calls a program with a copy of the package which has nothing compiled."""
+    package = tmp_path / "packages" / "gridsched"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "_loops_*.so"))
+
+    def call(text: str, **variables: str) -> list[str]:
+        (tmp_path / "program.py").write_text(text)
+        environment = {**os.environ, "PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        command = [sys.executable, tmp_path / "program.py"]
+        done = subprocess.run(command, env=environment | variables, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.splitlines()
+
+    call.package, call.cache = package, tmp_path / "cache"
+    return call
+
+
+def cached(copied) -> int:
+    """Return of how many kernels numba's cache holds code."""
+    return len(list(copied.cache.rglob("*.nbi")))
+
+
+@pytest.mark.systems("robust")
+def test_a_library_is_built_once_beside_the_modules(copied):
+    """Then it is used; a change of a source makes it stale, and it is built again."""
+    assert copied(CALL) == ["False False"]
+    (line,) = copied(COMPILE)
+    assert "compiling all loops" in line
+    assert copied(COMPILE) == []
+    assert copied(CALL) == ["True False"]
+    assert cached(copied) == 0
+    with (copied.package / "model" / "pmf_kernels.py").open("a") as file:
+        file.write("\n# changed\n")
+    assert copied(CALL) == ["False False"]
+    (line,) = copied(COMPILE)
+    assert copied(CALL) == ["True False"]
+
+
+@pytest.mark.systems("robust")
+def test_without_a_c_compiler_numba_keeps_what_it_compiles(copied):
+    (line,) = copied(COMPILE, PATH="", CC="")
+    assert "no C compiler" in line
+    assert cached(copied) > 5
+    assert copied(CALL) == ["False False"]
+
+
+def test_without_numba_nothing_is_compiled(copied):
+    (line,) = copied(COMPILE, **{compiled.KERNELS: "python"})
+    assert "pip install 'gridsched[compile]'" in line
+    assert copied(COMPILE, **{compiled.KERNELS: "python"}) == [line]
+
+
+def test_what_does_the_work_of_loops_has_a_name(copied):
+    """Another one is refused in one line."""
+    program = "from gridsched.compiled import has_numba\ntry: has_numba()\nexcept Exception as error: print(error)"
+    (line,) = copied(program, **{compiled.KERNELS: "cython"})
+    assert "'cython'" in line
+    assert "'numba', 'python'" in line
+
+
 # Which library a kernel finds, and what it does with it. A module in Python stands for one.
 
 NAMES = f"{__name__}.paired", f"{__name__}.halved"
@@ -264,9 +342,9 @@ def shipped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(gridsched, "__path__", [*gridsched.__path__, str(tmp_path)])
     monkeypatch.setattr(compiled, "levels_here", lambda: ("missing", "tried"))
-    compiled._library.cache_clear()
+    compiled.library.cache_clear()
     yield put
-    compiled._library.cache_clear()
+    compiled.library.cache_clear()
     sys.modules.pop("gridsched._loops_tried", None)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
-from gridsched.compiled import tell_compiling, told_of_compiling
+from gridsched.compiled import KERNELS, tell_compiling, told_of_compiling
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
@@ -393,6 +393,7 @@ def test_a_server_sleeps_while_a_run_compiles():
 def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
     """On a fresh install a run waits for it; once it is kept, nothing is reported."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv(KERNELS, "numba")
     modules, told = ["gridsched.schedulers.kernels.availability"], []
     for said in ([True, False], []):
         told.clear()
@@ -417,8 +418,9 @@ def test_few_tasks_let_nothing_be_compiled_before_a_fork():
         pytest.param("lp_max_profit", "scipy.optimize", marks=pytest.mark.systems("profit")),
     ],
 )
-def test_what_a_run_had_to_load_is_loaded_before_the_next(name, package):
+def test_what_a_run_had_to_load_is_loaded_before_the_next(monkeypatch, name, package):
     """A small run of a scheduler that needs a slow package pays for it; those after it do not."""
+    monkeypatch.setenv(KERNELS, "numba")
     scheduler = make_scheduler(name)
     case = next(case for case in cases_for(scheduler) if len(case.tasks) > 2)
     scenario = prepare(case.scenario(scheduler))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gridsched.compiled import all_are_cached, compiled, has_library, has_numba, interpret_nothing
+from gridsched import long_work
+from gridsched.compiled import (
+    KERNELS,
+    PACKAGE,
+    all_are_cached,
+    compiled,
+    has_library,
+    has_numba,
+    interpret_nothing,
+    levels_here,
+    may_have_library,
+)
+from gridsched.extras import how_to_install
 from gridsched.plugins import all_plugins
 
 _HERE = Path(__file__).parent
@@ -48,6 +62,7 @@ _CORE = tuple(
     for name in ("availability_of_nodes", "batch", "slurm_passes", "availability")
 )
 _warm: set[str] = set()
+_NO_NUMBA = f"numba is not installed ({how_to_install('numba')}), or {KERNELS} switches it off"
 
 
 def called_once(call: Callable[[], None]) -> Callable[[], None]:
@@ -73,11 +88,44 @@ def groups() -> tuple[str, ...]:
     return (*(name for plugin in all_plugins() for name in plugin.kernels), *_CORE)
 
 
-def compile_all() -> None:
-    """Compile all kernels that no library holds into numba's cache, each group in a process of its own on all CPUs.
+def compile_all(report: Callable[[str], None]) -> None:
+    """Compile all kernels, on all CPUs: into a library beside the package's modules, else into numba's cache.
 
-    Processes that start together where nothing is compiled would each compile the same.
+    The library needs a C compiler. A current one is left as it is.
+
+    Parameters
+    ----------
+    report : callable
+        Called with a line on what is done, or why it is not.
     """
+    if has_library():
+        return
+    if not has_numba():
+        report(f"no loop is compiled: {_NO_NUMBA}")
+    elif not (may_have_library() and _build_library(report)):
+        _fill_cache()
+
+
+def _build_library(report: Callable[[str], None]) -> bool:
+    """Build the library for this processor; return whether it could be."""
+    from gridsched.schedulers.kernels.library import MINUTES_OF_CPU, build, needed_compiler  # not needed in a run
+
+    try:
+        needed_compiler()
+        if not os.access(PACKAGE, os.W_OK):
+            raise OSError(f"{PACKAGE} is read-only")
+        n = len(os.sched_getaffinity(0))
+        minutes = math.ceil(MINUTES_OF_CPU / n)
+        report(f"compiling all loops of schedulers on {n} CPUs: about {minutes} min, once")
+        build(groups(), call_group, levels_here()[0], PACKAGE)
+    except OSError as error:
+        report(f"no library of loops is built, numba compiles each at its first use: {' '.join(str(error).split())}")
+        return False
+    return True
+
+
+def _fill_cache() -> None:
+    """Let numba compile each group in a process of its own: those that start together would compile the same."""
     from concurrent.futures import ProcessPoolExecutor  # to run a scheduler takes none
 
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
@@ -97,3 +145,12 @@ def compile_group(name: str) -> None:
     interpret_nothing()
     if all_are_cached():
         call_group(name)
+
+
+@cache
+def report_interpreter() -> None:
+    """Report, once, that the kernels of schedulers that have been imported are interpreted, where they are."""
+    if _CALLED_ONCE and not has_numba() and not has_library():
+        long_work.report(
+            f"the loops of schedulers are interpreted, which is slow: no library holds them, and {_NO_NUMBA}"
+        )

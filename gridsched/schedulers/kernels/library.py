@@ -8,14 +8,19 @@ make, and results are equal bit by bit.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import json
 import os
 import subprocess
 import sys
 import tempfile
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from shutil import which
@@ -23,12 +28,16 @@ from typing import Any, NamedTuple
 
 from gridsched import compiled
 from gridsched.compiled import Kernel
+from gridsched.errors import InputError
+from gridsched.files.output_files import write_whole
 
 _HERE = Path(__file__).parent
 _C_TYPES = {"float64": "double", "int64": "int64_t", "bool": "int8_t"}
 _NUMPY_TYPES = {"float64": "NPY_DOUBLE", "int64": "NPY_INT64", "uint64": "NPY_UINT64", "bool": "NPY_BOOL"}
 #: What numba's functions return where all is well; the latter, where the result is None.
 _OK, _NONE = 0, -2
+#: What all groups take on one CPU, for a level [min].
+MINUTES_OF_CPU = 2.7
 _FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-DPy_LIMITED_API=0x030b0000", "-s")
 
 
@@ -55,6 +64,19 @@ def c_compiler() -> str | None:
     return next((found for name in (os.environ.get("CC", ""), "cc", "gcc", "clang") if (found := which(name))), None)
 
 
+def needed_compiler() -> str:
+    """Return the C compiler.
+
+    Raises
+    ------
+    OSError
+        If there is none.
+    """
+    if (compiler := c_compiler()) is None:
+        raise OSError("there is no C compiler: install gcc, or name one by the variable CC")
+    return compiler
+
+
 def build(groups: Iterable[str], call: Callable[[str], None], level: str, folder: Path) -> Path:
     """Compile kernels for a level of processors, on all CPUs, into a library.
 
@@ -76,12 +98,41 @@ def build(groups: Iterable[str], call: Callable[[str], None], level: str, folder
     Raises
     ------
     OSError
-        If there is no C compiler, or it fails.
+        If there is no C compiler, or it fails, or a process is killed.
     """
     names = tuple(groups)
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
-        loops = list(pool.map(partial(compile_loops, call, compiled.LEVELS[level].cpu), names, range(len(names))))
+    compile_group = partial(_kept_loops, call, compiled.LEVELS[level].cpu)
+    try:
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
+            loops = list(pool.map(compile_group, names, range(len(names))))
+    except BrokenProcessPool:
+        raise OSError("a process that compiles was killed, perhaps for want of memory") from None
     return link(loops, compiled.library_name(level), folder)
+
+
+def _kept_loops(call: Callable[[str], None], cpu: str, group: str, number: int) -> Loops:
+    """Return what `compile_loops` does, or did when its sources were those that are here."""
+    file = _HERE / "__pycache__" / f"{group}.{cpu}.loops"
+    made_by = f"numba {version('numba')}, number {number}"
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        kept = json.loads(file.read_bytes())
+        sources = [compiled.PACKAGE / name for name in kept["sources"]]
+        if (kept["made_by"], kept["digest"]) == (made_by, compiled.digest_of(sources)):
+            functions = {id: tuple(texts) for id, texts in kept["functions"].items()}
+            return Loops(b64decode(kept["code"]), functions, frozenset(sources))
+    loops = compile_loops(call, cpu, group, number)
+    sources = sorted(loops.sources)
+    kept = {
+        "made_by": made_by,
+        "digest": compiled.digest_of(sources),
+        "sources": [str(source.relative_to(compiled.PACKAGE)) for source in sources],
+        "functions": loops.functions,
+        "code": b64encode(loops.code).decode(),
+    }
+    with contextlib.suppress(OSError, InputError):  # then the next library takes longer
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, json.dumps(kept), force=True)
+    return loops
 
 
 def compile_loops(call: Callable[[str], None], cpu: str, group: str, number: int) -> Loops:
@@ -151,7 +202,7 @@ def _sources() -> frozenset[Path]:
     """Return the files of all that was compiled here, and those beside it, whose constants it may name."""
     from numba.core.dispatcher import Dispatcher
 
-    files = set(_HERE.glob("*.py"))
+    files = {*_HERE.glob("*.py"), _HERE / "calls.c"}
     for module in list(sys.modules.values()):
         for each in list(vars(module).values()):
             if isinstance(made := each.__dict__.get("dispatcher") if isinstance(each, Kernel) else each, Dispatcher):
@@ -328,9 +379,7 @@ def link(loops: list[Loops], name: str, folder: Path) -> Path:
 
     import numpy as np
 
-    compiler = c_compiler()
-    if compiler is None:
-        raise OSError("there is no C compiler: install gcc, or name one by the variable CC")
+    compiler = needed_compiler()
     target = folder / f"{name}.abi3.so"
     with tempfile.TemporaryDirectory(dir=folder) as work:
         code, made = Path(work, "loops.c"), Path(work, target.name)

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import gridsched
-from gridsched.compiled import forget_stale_kernels
+from gridsched import compiled
+from gridsched.compiled import KERNELS, forget_stale_kernels
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.schedulers.kernels import availability, batch, tables
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE
@@ -88,7 +89,7 @@ def test_a_changed_source_makes_cached_kernels_stale(tmp_path):
 
 
 def test_second_process_compiles_nothing_and_importing_neither():
-    """After `warm_up` policies find their signatures, all from the cache that a command fills."""
+    """After `warm_up` policies find their signatures, all from the cache that the process before has filled."""
     program = """
 import numpy as np
 from gridsched import make_scheduler, run
@@ -110,9 +111,9 @@ assert all(len(kernel.signatures) == 1 for kernel in kernels)
 print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
 """
     root = Path(__file__).resolve().parents[3]
-    environment = {"PYTHONPATH": f"{root}:{root / 'tests/schedulers'}"}
-    for words in (["-m", "gridsched", "kernels", "compile"], ["-c", program]):
-        command = [sys.executable, *words]
+    environment = {"PYTHONPATH": f"{root}:{root / 'tests/schedulers'}", KERNELS: "numba"}
+    for _ in range(2):
+        command = [sys.executable, "-c", program]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "0\n"
@@ -135,23 +136,35 @@ def test_a_kernel_loads_no_scipy_unless_it_multiplies_matrices(tmp_path):
     assert done.stdout.splitlines() == ["3.0 False", "[[1.0, 1.0], [1.0, 1.0]] True", "True [0.5]"]
 
 
-# Kernels that are interpreted while there is little to do: the same bits, and no longer than that.
+# Kernels by a library, by numba and interpreted: the same bits. With numba they are interpreted while there is little
+# to do, and no longer than that.
 
 
 def interpreted(kernel, *arguments):
     """Call a kernel as Python, those that it calls with it."""
     module = sys.modules[kernel.__module__]
-    compiled = {name: each for name, each in vars(module).items() if hasattr(each, "py_func")}
-    vars(module).update({name: each.py_func for name, each in compiled.items()})
+    kernels = {name: each for name, each in vars(module).items() if hasattr(each, "py_func")}
+    vars(module).update({name: each.py_func for name, each in kernels.items()})
     try:
-        return compiled[kernel.__name__].py_func(*arguments)
+        return kernels[kernel.__name__].py_func(*arguments)
     finally:
-        vars(module).update(compiled)
+        vars(module).update(kernels)
 
 
 def as_compiled(kernel, *arguments):
     """Call what numba makes of a kernel."""
     return getattr(kernel, "dispatcher", kernel)(*arguments)
+
+
+def from_library(kernel, *arguments):
+    """Call what was compiled ahead of time, which has been compiled for these arguments."""
+    result = compiled.library()[f"{kernel.__module__}.{kernel.__name__}"](*arguments)
+    assert result is not NotImplemented
+    return result
+
+
+#: A checkout without a C compiler has no library.
+CALLS = (interpreted, as_compiled, *([from_library] if compiled.has_library() else []))
 
 
 def queue_of_jobs(rng):
@@ -168,11 +181,11 @@ def queue_of_jobs(rng):
 def test_backfilling_starts_the_same_jobs(reservations, seed):
     queue, *jobs = queue_of_jobs(np.random.default_rng(seed))
     found = []
-    for call in (interpreted, as_compiled):
+    for call in CALLS:
         starts = np.full(len(queue) + 1, -1)
         count = call(availability.starts_now, reservations, 100.0, queue, *jobs, starts, ())
         found.append(starts[:count].tolist())
-    assert found[0] == found[1]
+    assert all(each == found[0] for each in found)
 
 
 def bag(rng):
@@ -192,8 +205,8 @@ def equal(first, second):
 def test_batch_heuristics_map_the_same(seed, by_cluster):
     cases = [(batch.map_greedily, (rule,)) for rule in (SUFFERAGE, MIN_MIN, MAX_MIN)]
     for kernel, rule in [*cases, (batch.map_in_passes, ())]:
-        fresh = [(*bag(np.random.default_rng(seed)), by_cluster, False, *rule) for _ in range(2)]
-        assert equal(interpreted(kernel, *fresh[0]), as_compiled(kernel, *fresh[1]))
+        found = [call(kernel, *bag(np.random.default_rng(seed)), by_cluster, False, *rule) for call in CALLS]
+        assert all(equal(found[0], each) for each in found)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -202,12 +215,22 @@ def test_a_mapping_in_order_is_the_same(seed):
     _, run_time, core_ready, table, *_ = bag(rng)
     about = rng.permutation(7), run_time
     rest = table.column_of, rng.choice([0.0, 0.25], 4)
-    first = interpreted(batch.map_in_order, *about, core_ready.copy(), *rest)
-    assert np.array_equal(first, as_compiled(batch.map_in_order, *about, core_ready, *rest))
+    first, *others = [call(batch.map_in_order, *about, core_ready.copy(), *rest) for call in CALLS]
+    assert all(np.array_equal(first, each) for each in others)
 
 
-def test_what_is_long_is_compiled():
-    """A few calls load no compiler; with more of them, or one of much work, numba takes over."""
+@pytest.mark.parametrize(
+    ("kernels", "expected"),
+    [
+        ("numba", ["2", "False", "2", "True", "True"]),
+        pytest.param(
+            "", ["2", "False", "2", "False"], marks=pytest.mark.skipif(not compiled.has_library(), reason="no library")
+        ),
+        ("python", ["2", "False", "2", "False"]),
+    ],
+)
+def test_what_is_long_is_compiled(kernels, expected):
+    """A few calls load no compiler; with more of them, or one of much work, numba takes over. Nothing else loads it."""
     program = """
 import sys
 import numpy as np
@@ -220,13 +243,16 @@ print(call(1, 40), "numba" in sys.modules)
 print(call(ALL, 5_000), "numba" in sys.modules)
 for _ in range(30_000):
     call(1, 40)
-print(bool(starts_now.signatures))
+if "numba" in sys.modules:
+    print(bool(starts_now.signatures))
 """
     root = __file__.rpartition("/tests/")[0]
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PYTHONPATH": root})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={"PYTHONPATH": root, KERNELS: kernels}
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == ["2", "False", "2", "True", "True"]
+    assert done.stdout.split() == expected
 
 
 # Where nothing is writable numba finds no place for its cache; everything runs all the same.
@@ -240,7 +266,7 @@ def test_a_read_only_package_without_a_home(tmp_path):
     Files stand where numba would make its folders, which not even root can do then.
     """
     copy = tmp_path / "packages" / "gridsched"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "_loops_*.so"))
     (copy / "schedulers" / "kernels" / "__pycache__").touch()
     no_folder = tmp_path / "file"
     no_folder.touch()
