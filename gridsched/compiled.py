@@ -51,7 +51,7 @@ def all_are_cached() -> bool:
 
 
 @contextmanager
-def told_of_compiling(watch: Callable[[bool], None]) -> Iterator[None]:
+def watched_compiling(watch: Callable[[bool], None]) -> Iterator[None]:
     """Add one of the `watchers` for a while."""
     watchers.append(watch)
     try:
@@ -60,8 +60,8 @@ def told_of_compiling(watch: Callable[[bool], None]) -> Iterator[None]:
         watchers.remove(watch)
 
 
-def tell_compiling(is_compiling: bool) -> None:
-    """Tell the `watchers`."""
+def report_compiling(is_compiling: bool) -> None:
+    """Call the `watchers`."""
     for watch in watchers:
         watch(is_compiling)
 
@@ -229,12 +229,12 @@ def _listen() -> None:
         def on_start(self, event: object) -> None:
             self.depth += 1
             if self.depth == 1:
-                tell_compiling(True)
+                report_compiling(True)
 
         def on_end(self, event: object) -> None:
             self.depth -= 1
             if self.depth == 0:
-                tell_compiling(False)
+                report_compiling(False)
 
     event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 

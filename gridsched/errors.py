@@ -54,7 +54,7 @@ class EnvironmentFault(GridschedError):
 
 #: What begins the names of files of ours.
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-#: Errors that tell of the machine -> what they are where a policy raises them.
+#: Errors about the machine -> what they are where a policy raises them.
 _OF_MACHINE: dict[type[GridschedError], type[GridschedError]] = {
     MissingDependency: InputError,
     EnvironmentFault: SimulationError,

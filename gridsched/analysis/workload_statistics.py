@@ -138,7 +138,7 @@ def energy_rows(jobs: JobTable, busy_w: float) -> list[dict[str, Any]]:
 
 
 def job_statistics(jobs: JobTable, n_nodes: int | None, busy_w: float = NODE_POWER_W[1]) -> WorkloadStatistics:
-    """Return numbers of jobs, nan or None where there is nothing to tell.
+    """Return numbers of jobs, nan or None where there is nothing to state.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def job_statistics(jobs: JobTable, n_nodes: int | None, busy_w: float = NODE_POW
     ``node_seconds`` is what the jobs take of the machine [s]; ``offered_load`` the same over what
     the machine has from the first submission to the last; ``overestimation`` the node-seconds that
     users asked for over those that their jobs took, where both are known. ``left_out`` and
-    ``notes`` tell of the rest.
+    ``notes`` describe the rest.
     """
     times, run_s, width = jobs.submit_time_s, jobs.run_time_s, jobs.width
     node_seconds = float((width * run_s).sum())

@@ -47,12 +47,12 @@ class Patience:
     ----------
     limit_s : float
         Time without a scheduler, or without workers, after which it is an error [s].
-    tell : callable
+    report : callable
         Called with one line when it waits.
     """
 
-    def __init__(self, limit_s: float, tell: Callable[[str], None]) -> None:
-        self._limit_s, self._tell = limit_s, tell
+    def __init__(self, limit_s: float, report: Callable[[str], None]) -> None:
+        self._limit_s, self._report = limit_s, report
         self.end()
 
     def end(self) -> None:
@@ -77,7 +77,7 @@ class Patience:
                 "continues."
             )
         if waited_s >= min(_REPORTED_AFTER_S, self._limit_s / 2) and not self._is_reported:
-            self._tell(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
+            self._report(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
             self._is_reported = True
 
 
@@ -89,7 +89,7 @@ def run_dask_campaign(
     listen: Listener | None = None,
     *,
     wait_s: float = DEFAULT_WAIT_S,
-    tell: Callable[[str], None] = lambda what: None,
+    report: Callable[[str], None] = lambda what: None,
 ) -> Progress:
     """Do all runs of a study that are not in the store yet, on a Dask cluster.
 
@@ -105,7 +105,7 @@ def run_dask_campaign(
         As for `run_campaign`.
     wait_s : float
         How long the cluster may be without a scheduler, or without workers [s].
-    tell : callable, optional
+    report : callable, optional
         Called with one line when it waits for one of them.
 
     Raises
@@ -119,7 +119,7 @@ def run_dask_campaign(
         raise InputError("--records keeps files on this machine; it does not go with --dask.")
     timeout_s = study.timeout_s if options.timeout_s is None else options.timeout_s
 
-    patience = Patience(wait_s, tell)
+    patience = Patience(wait_s, report)
     return coordinate_campaign(
         study, store, options, lambda number: DaskPool(address, store.inputs(), timeout_s, patience), listen
     )

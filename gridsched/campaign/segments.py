@@ -58,7 +58,7 @@ class RunRow(TypedDict):
     scenario : mapping
         The run's description.
     provenance : dict
-        Versions, and what there is to tell.
+        Versions, and what there is to report.
     timing : dict
         Wall times [s], the machine's name and when the run ended.
     series : dict of str to list of float

@@ -124,7 +124,7 @@ class StoredRows:
                     self.damage.append(str(line))
 
     def _segment_rows(self, segments: Sequence[Path]) -> Iterator[RunRow]:
-        """Yield the rows of segments that have the form of one; tell of the others."""
+        """Yield the rows of segments that have the form of one; report the others."""
         self._misshapen = []
         for path in segments:
             for number, (line, _) in enumerate(read_segment(path), start=1):

@@ -22,7 +22,7 @@ from gridsched.campaign.greater_budgets import LastUnlimited
 from gridsched.campaign.messages import ATTEMPTS, Answer, AnswerKind, Job, WorkerConfig, ended_row
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import RunRow, SegmentWriter
-from gridsched.compiled import told_of_compiling
+from gridsched.compiled import watched_compiling
 from gridsched.errors import EnvironmentFault, InputError, MissingDependency, ProcessLost, error_of_policy
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.metrics.window_metrics import window_series
@@ -106,7 +106,7 @@ def _executed(
         limit_s = ATTEMPTS * timeout_s + _PREPARING_S if is_apart else timeout_s
         begin(limit_s)
     compiling_s = None if timeout_s is None else COMPILING_S
-    with told_of_compiling(lambda begins: begin(compiling_s if begins else limit_s)):
+    with watched_compiling(lambda begins: begin(compiling_s if begins else limit_s)):
         result = _insistently(scenario)
     check_energy_agreement(result)
     metrics, trace = result.metrics(), result.trace

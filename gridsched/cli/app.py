@@ -209,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         status = get_command(app).main(args=words, prog_name="gridsched", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of a pipe has gone: nothing to tell it
+    except BrokenPipeError:  # the reader of a pipe has gone: nothing to report to it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:

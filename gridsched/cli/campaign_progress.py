@@ -39,7 +39,7 @@ class Quiet:
     def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
         """Say where the campaign stands in the end, if it began."""
 
-    def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
+    def show(self, progress: CampaignProgress, ended: Ended | None) -> None:
         """Take note of the progress; the first time, of the store's damage too."""
         if self._last is None:
             warn([f"{damage}; its runs are repeated" for damage in progress.damage])
@@ -52,9 +52,9 @@ class JsonLines(Quiet):
     def __init__(self) -> None:
         self._reported_s = 0.0
 
-    def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
+    def show(self, progress: CampaignProgress, ended: Ended | None) -> None:
         """Tell failures at once, and the progress once a second."""
-        super().tell(progress, ended)
+        super().show(progress, ended)
         if ended is not None and ended.error is not None:
             self._say("failed", run_id=ended.run.run_id, axes=ended.run.axes, error=ended.error)
         if time.monotonic() - self._reported_s >= 1.0:
@@ -101,9 +101,9 @@ class Screen(Quiet):
         self._bar.start()
         return self
 
-    def tell(self, progress: CampaignProgress, ended: Ended | None) -> None:
+    def show(self, progress: CampaignProgress, ended: Ended | None) -> None:
         """Draw the progress at every tick."""
-        super().tell(progress, ended)
+        super().show(progress, ended)
         if ended is not None:
             return
         if self._is_terminal:
@@ -115,7 +115,7 @@ class Screen(Quiet):
             sys.stderr.write(f"{_words(progress)}\n")
 
     def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
-        """Remove the bar and tell the numbers of runs."""
+        """Remove the bar and print the numbers of runs."""
         self._bar.stop()
         if progress is None:
             return

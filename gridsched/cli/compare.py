@@ -45,7 +45,7 @@ SchedulersOption = Annotated[
 ALL = "all"
 _SCHEDULER = Column("scheduler", "scheduler")
 _MAPPING_EVENT = Column("ms", "mapping\nevent\n[ms]", "figure")
-#: Metrics that tell by how much a budget was exceeded.
+#: Metrics that show by how much a budget was exceeded.
 EXCESSES = tuple(unit.excess for unit in UNITS.values())
 NO_ENERGY = "No energy: the hosts have no power (--power none)."
 #: An excess of less than this share of the budget is rounding.

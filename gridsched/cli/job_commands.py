@@ -71,7 +71,7 @@ class LogConversion:
         how.refuse(OF_MACHINE, self.log, "nothing runs here")
         return read_jobs(self.log, how, speed=speed)
 
-    def tell(self, output: Path, what: str, jobs: JobTable) -> None:
+    def state(self, output: Path, what: str, jobs: JobTable) -> None:
         """Say what was written and what was left out."""
         whole = {what: len(jobs), "left_out": [each.as_json() for each in jobs.dropped], "notes": list(jobs.notes)}
         if self.report is not None:
@@ -116,7 +116,7 @@ def _refuse_empty(jobs: JobTable, purpose: str) -> None:
 
 
 def statistics_of_jobs(jobs: JobTable, given: Mapping[str, Any], power: str | None) -> WorkloadStatistics:
-    """Return the statistics of jobs on the machine that the options or the log tell of.
+    """Return the statistics of jobs on the machine that the options or the log describe.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def import_command(
     tasks = serial_tasks(jobs, speed)
     _refuse_empty(tasks.jobs, "make a task of")
     write_bag(tasks.tasks, output, force=conversion.force)
-    conversion.tell(output, "tasks", tasks.jobs)
+    conversion.state(output, "tasks", tasks.jobs)
 
 
 @with_log_options
@@ -212,4 +212,4 @@ def convert(
     write_jobs(jobs, output, force=conversion.force)
     if (lost := stays_behind(jobs, output)) is not None:
         jobs = replace(jobs, notes=(*jobs.notes, lost))
-    conversion.tell(output, "jobs", jobs)
+    conversion.state(output, "jobs", jobs)

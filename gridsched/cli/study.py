@@ -195,11 +195,11 @@ def _do_runs(
         if dask is None:
             from gridsched.campaign.campaign import run_campaign
 
-            run_campaign(study, store, options, display.tell)
+            run_campaign(study, store, options, display.show)
         else:
             from gridsched.campaign.dask_pool import run_dask_campaign
 
-            run_dask_campaign(study, store, dask, options, display.tell, wait_s=dask_wait_s, tell=say)
+            run_dask_campaign(study, store, dask, options, display.show, wait_s=dask_wait_s, report=say)
 
 
 def _report_failures(study: Study, store: Store, is_meant: RunFilter | None) -> int:

@@ -171,7 +171,7 @@ def reproduce(
         storage.stored()
         warn([f"{damage}; its runs are repeated" for damage in storage.damage])
         with terminable(), display:
-            run_campaign(design, storage, Options(workers), display.tell)
+            run_campaign(design, storage, Options(workers), display.show)
     results = read_results(str(storage.root), design)
     findings, readings = judged(results)
     folder = write_report(results, page, findings, readings, force=is_ours)

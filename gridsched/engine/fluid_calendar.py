@@ -117,7 +117,7 @@ class FluidCalendar:
         for execution in self._left:
             rate = rates[execution]  # infinite: messages that cross no link
             left = self._left[execution] = 0.0 if rate == inf else max(self._left[execution] - rate * passed, 0.0)
-            if left < _DONE or time + left / rate <= time:  # the clock cannot tell it apart
+            if left < _DONE or time + left / rate <= time:  # the clock cannot distinguish it
                 ended.append(execution)
             else:
                 self._running[execution].note(time, 1.0 - left)

@@ -165,7 +165,7 @@ def visible_ticks(axis: Axis) -> np.ndarray:
 
 
 def untangle(figure: Figure) -> bool:
-    """Change tick labels that overlap: fewer numbers, names aslant; tell whether any was.
+    """Change tick labels that overlap: fewer numbers, names aslant; report whether any was.
 
     Parameters
     ----------

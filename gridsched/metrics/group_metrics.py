@@ -145,7 +145,7 @@ def user_fairness(trace: Trace) -> float:
     if users is None:
         return float("nan")
     slow = slowdown(trace, SLOWDOWN_BOUND_S)
-    told = (users.codes >= 0) & ~np.isnan(slow)
-    count = np.bincount(users.codes[told])
-    mean = np.bincount(users.codes[told], slow[told])[count > 0] / count[count > 0]
+    known = (users.codes >= 0) & ~np.isnan(slow)
+    count = np.bincount(users.codes[known])
+    mean = np.bincount(users.codes[known], slow[known])[count > 0] / count[count > 0]
     return float(mean.sum() ** 2 / (len(mean) * (mean**2).sum())) if len(mean) else float("nan")

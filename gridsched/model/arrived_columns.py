@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class ArrivedColumns:
-    """Columns of tasks as far as these have arrived: copies, which tell nothing of later tasks.
+    """Columns of tasks as far as these have arrived: copies, which show nothing of later tasks.
 
     Parameters
     ----------

@@ -19,10 +19,10 @@ class Attribute:
     names : tuple of str
         In order of first appearance: those of later tasks come later.
     codes : ndarray of int64, shape (tasks,)
-        Place of each task's name in `names`; -1 where the log does not tell.
+        Place of each task's name in `names`; -1 where the log does not name it.
     known : tuple of str
         All names of the log in alphabetical order, an empty one before them where the log does not
-        tell of some job. A machine knows its accounts before their first job: so does a policy.
+        name for some job. A machine knows its accounts before their first job: so does a policy.
     """
 
     names: tuple[str, ...]

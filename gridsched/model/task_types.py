@@ -108,7 +108,7 @@ class SystemWorkload:
     run_times : RunTimes or None
         How long tasks really take, where that is not what is estimated.
     estimates : Estimates or None
-        What is known of times and powers, where that is more than `types` tell.
+        What is known of times and powers, where that is more than `types` hold.
     notes : tuple of str
         What people should know of where the workload comes from.
     calendar : Calendar or None

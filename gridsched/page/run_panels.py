@@ -369,7 +369,7 @@ class Panels:
                 self._draw_curve(panel, k, columns, name, mode, k, names[name])
 
     def _draw_curve(self, panel: Any, k: int, columns: Columns, name: str, mode: str, color: int, dash: str) -> None:
-        """Draw a column of the k-th run, and tell its values under the pointer."""
+        """Draw a column of the k-th run, and show its values under the pointer."""
         style = {"color": COLORS[color % len(COLORS)], "line_dash": dash, "line_width": 1.5}
         draw = partial(panel.step, mode=mode) if mode else panel.line
         source = ColumnDataSource({each: columns[each] for each in ("time", name)})
@@ -389,7 +389,7 @@ def _color_numbers(columns: Columns) -> Integers:
 
 
 def _user_choice(runs: Sequence[ShownRun]) -> Select | None:
-    """Return the list of users, those with the most jobs first, where logs tell them."""
+    """Return the list of users, those with the most jobs first, where logs name them."""
     jobs = Counter[str]()
     for run in runs:
         if run.users:

@@ -59,7 +59,7 @@ class PlatformReport:
         return not self.problems
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the hosts between which routes tell of the network.
+        """Return the hosts whose routes describe the network.
 
         The master and the first host of each cluster, pair by pair, and the first two hosts of each
         cluster; of many clusters the first ones.

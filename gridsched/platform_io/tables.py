@@ -207,7 +207,7 @@ def _of_one_list(
 ) -> pd.DataFrame:
     """Return the rows of one list, where a table holds the lists of several dates: of a year, else the newest.
 
-    The years of a single list tell when its machines were set up. Several lists have the same ranks at
+    The years of a single list show when its machines were set up. Several lists have the same ranks at
     several dates; those of a tie have equal efficiencies.
     """
     date = frame["year"] * 100 + month
@@ -413,7 +413,7 @@ def _complete(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: st
 
 
 def _settle_efficiency(path: str | Path, frame: pd.DataFrame, notes: list[str], trust: str | None) -> None:
-    """Replace efficiencies that Rmax / power contradicts by more than a factor; tell the others.
+    """Replace efficiencies that Rmax / power contradicts by more than a factor; report the others.
 
     Where the power is trusted all of them are replaced, where the efficiency is none. The column
     ``taken`` states for each row in which they differ which of them counts.

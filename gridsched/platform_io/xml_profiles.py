@@ -208,7 +208,7 @@ class ProfileEntries:
         return text, -1.0
 
     def _profile(self, element: Element, file: str | None, what: str, *, of_link: bool = False) -> Profile | None:
-        """Return a profile, or tell what is wrong with it; SimGrid may draw how links change."""
+        """Return a profile, or report what is wrong with it; SimGrid may draw how links change."""
         content = self._content(element, file, what)
         if content is None or (of_link and _LAWS.intersection(content[0].split())):
             return None

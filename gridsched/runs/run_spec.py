@@ -152,7 +152,7 @@ class Settings(Section):
     @field_validator("cfg", check_fields=False)
     @classmethod
     def _check_options(cls, cfg: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse what a study or a stored run, whoever wrote it, is not to tell SimGrid."""
+        """Refuse what a study or a stored run, whoever wrote it, must not pass to SimGrid."""
         for item in cfg:
             option, _, value = item.partition(":")
             check_option(option, value)

@@ -82,7 +82,7 @@ def choose_execution_mode(scenario: LoadedScenario, traits: Traits, *, has_sets:
 
 
 def check_precision(scenario: LoadedScenario) -> None:
-    """Raise `InputError` where a task would be shorter than SimGrid can tell apart from nothing."""
+    """Raise `InputError` where a task would be too short for SimGrid to distinguish from nothing."""
     if not len(scenario.tasks) or any("precision/timing" in item for item in scenario.cfg):
         return
     shortest = scenario.tasks.flops.min() / np.nanmax(scenario.platform.speed)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from gridsched.compiled import tell_compiling
+from gridsched.compiled import report_compiling
 from gridsched.errors import EnvironmentFault
 
 #: So much is kept of the begin and of the end of what a process prints [byte].
@@ -203,7 +203,7 @@ class AnsweringProcess:
     order : object
         The first question, which is answered once it is ready for others.
     has_log : bool
-        Whether what it prints is kept, to tell how it ended; otherwise it is shown.
+        Whether what it prints is kept, to report how it ended; otherwise it is shown.
     variables : mapping, optional
         What is added to the environment.
 
@@ -265,7 +265,7 @@ class AnsweringProcess:
                 self._count_work(math.inf if answer.is_compiling else time.monotonic())
                 if answer.is_compiling != is_compiling:
                     is_compiling = answer.is_compiling
-                    tell_compiling(is_compiling)
+                    report_compiling(is_compiling)
         except BaseException as raised:  # whatever is on its way no longer belongs to a question
             self.may_leave_processes = True
             self.kill()

@@ -52,7 +52,7 @@ def serve(channel: Channel) -> None:
     while (question := channel.receive()) is not None:
         timeout_s, folder, modules, function = question
         try:
-            with compiled.told_of_compiling(partial(_say_compiling, channel)):
+            with compiled.watched_compiling(partial(_say_compiling, channel)):
                 _import_for_all(modules)
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             channel.send(_begun(timeout_s))
@@ -155,7 +155,7 @@ def _children() -> set[int]:
 class _Listener:
     """Receives the messages and data of a child, until it has ended.
 
-    That its pipes are closed would not tell: what it has started may hold them open.
+    That its pipes are closed would not show it: what it has started may hold them open.
     """
 
     def __init__(self, reader: int, said: int, ended: int, paused: int, channel: Channel) -> None:

@@ -243,7 +243,7 @@ def write_bag(tasks: Tasks, path: str | Path, *, force: bool = False) -> None:
 
 
 def _dependency_columns(tasks: Tasks) -> dict[str, list[str]]:
-    """Return the cells that tell which tasks wait for which others, column by column."""
+    """Return the cells that name which tasks wait for which others, column by column."""
     edges = tasks.dependencies
     if edges is None:
         return {}

@@ -29,7 +29,7 @@ from gridsched.workloads.traces.tables import files_of_table
 from gridsched.workloads.traces.trace_options import NODE_POWER_W
 from gridsched.workloads.traces.trace_system import rigid_system, speed_of
 
-#: Power of a node, idle and computing, where no keys tell it [W]: as for logs.
+#: Power of a node, idle and computing, where no keys give it [W]: as for logs.
 _IDLE_W, _BUSY_W = NODE_POWER_W
 
 

@@ -219,7 +219,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def wait_for(what: str, holds, folder: Path) -> None:
-    """Wait until something holds; the logs tell why it never does."""
+    """Wait until something holds; the logs show why it never does."""
     deadline = time.monotonic() + 120
     while not holds():
         logs = "\n".join(path.read_text()[-2000:] for path in sorted(folder.glob("*.log")))

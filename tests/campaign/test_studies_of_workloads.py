@@ -16,7 +16,7 @@ from gridsched.campaign.messages import Job
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
-from gridsched.compiled import tell_compiling
+from gridsched.compiled import report_compiling
 from gridsched.errors import InputError
 from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import layout_of, study_figures
@@ -371,8 +371,8 @@ class _Compiling(WorkQueue):
     """Reports that loops are compiled, as they are on a fresh install."""
 
     def schedule(self, state: State) -> list[Assign]:
-        tell_compiling(True)
-        tell_compiling(False)
+        report_compiling(True)
+        report_compiling(False)
         return list(super().schedule(state))
 
 

@@ -85,6 +85,6 @@ def test_compiling_is_reported_by_the_same_mechanism(monkeypatch, capsys, quiet)
     assert main([*COMPARE, *["--quiet"] * quiet]) == 0
     capsys.readouterr()
     for _ in range(2):
-        compiled.tell_compiling(True)
-        compiled.tell_compiling(False)
+        compiled.report_compiling(True)
+        compiled.report_compiling(False)
     assert capsys.readouterr().err.count("compiling") == (0 if quiet else 1)

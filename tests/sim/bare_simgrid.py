@@ -31,7 +31,7 @@ def follow_the_plan() -> None:
     names = [host.name for host in engine.all_hosts]
     handles = [c.sg_host_by_name(name.encode()) for name in names]
 
-    def tell() -> None:
+    def report() -> None:
         print(json.dumps(dict(zip(names, map(c.sg_host_get_consumed_energy, handles), strict=True))))  # noqa: T201
 
     for time, verb, name, value in plan:
@@ -46,8 +46,8 @@ def follow_the_plan() -> None:
         elif verb == "on":
             host.turn_on()
         elif verb == "read":
-            tell()
-    tell()
+            report()
+    report()
     simgrid.Actor.kill_all()
 
 

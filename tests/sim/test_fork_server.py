@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
-from gridsched.compiled import KERNELS, tell_compiling, told_of_compiling
+from gridsched.compiled import KERNELS, report_compiling, watched_compiling
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
@@ -267,7 +267,7 @@ def test_simgrids_options_are_passed_through(tmp_path):
 
 
 def test_simgrids_log_settings_are_passed_through():
-    """A lower threshold makes SimGrid tell more."""
+    """A lower threshold makes SimGrid print more."""
     quiet = on_simgrid(ex_a(), SIZES, log=("root.thresh:error",))
     told = on_simgrid(ex_a(), SIZES, log=("root.thresh:verbose",))
     assert len(told.log) > len(quiet.log) + 1000
@@ -376,7 +376,7 @@ def test_a_server_sleeps_while_a_run_compiles():
     """Without a time-out no clock is stopped for it, and the server waits all the same."""
 
     def compile_and_wait() -> None:
-        tell_compiling(True)
+        report_compiling(True)
         time.sleep(1.0)
 
     def cpu_s() -> float:
@@ -397,7 +397,7 @@ def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
     modules, told = ["gridsched.schedulers.kernels.availability"], []
     for said in ([True, False], []):
         told.clear()
-        with SimulationServer() as own, told_of_compiling(told.append):
+        with SimulationServer() as own, watched_compiling(told.append):
             own.call(os.getpid, timeout_s=10.0, modules=modules)
         assert told == said
 

@@ -142,7 +142,7 @@ def test_a_table_shaped_as_fdata(tmp_path):
 
 
 def test_the_energy_that_sacct_tells(tmp_path):
-    """Joules over seconds and nodes; nothing, 0 and Slurm's word for nothing tell nothing."""
+    """Joules over seconds and nodes; nothing, 0 and Slurm's word for nothing state nothing."""
     head = "JobIDRaw|Submit|ElapsedRaw|AllocNodes|ConsumedEnergyRaw|ConsumedEnergy"
     cells = [
         "1|0|10|2|3000|3K",

@@ -128,7 +128,7 @@ def test_a_policy_sees_no_name_before_its_first_job(tmp_path):
 
 
 def test_names_of_the_standard_format(tmp_path):
-    """Fields 12, 13, 15 and 16; -1 and fields that are not there tell nothing."""
+    """Fields 12, 13, 15 and 16; -1 and fields that are not there state nothing."""
     text = "1 0 -1 5 1 -1 -1 1 9 -1 1 7 3 -1 2 4 -1 -1\n2 1 -1 5 1 -1 -1 1 9\n"
     text += "3 2 -1 5 1 -1 -1 1 9 -1 1 8 -1 -1 2 -1 -1 -1\n"
     names = read_jobs(file_of(tmp_path, "a.swf", text), TraceOptions()).attributes

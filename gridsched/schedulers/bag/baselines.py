@@ -203,7 +203,7 @@ class WQR(WorkQueue):
     host that already runs it. The first copy to finish finishes the task; the controller cancels
     the others in that instant and their hosts choose again.
 
-    Decided here, because the sources do not tell (docs/schedulers/bags.md): a task runs from when
+    Decided here, because the sources do not specify it (docs/schedulers/bags.md): a task runs from when
     it has a core, also while that core waits for its input files, and may be copied. Its start is
     then the time at which the files are there; in the instant of the decision, that instant. Idle
     hosts take copies in order of their ids, wherever the files lie.

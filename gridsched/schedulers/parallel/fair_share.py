@@ -298,10 +298,10 @@ class FairShare:
         root, places = self._tree(), len(self._places)
         if self._is_tree:
             # of the log's unknown user there is none, unless it has jobs
-            told = [place for _, place in self._leaves(root)]
+            placed = [place for _, place in self._leaves(root)]
             factors = np.ones(places)
-            ranked = fair_tree_factors(_renumbered(root, told), len(told))
-            factors[told] = ranked
+            ranked = fair_tree_factors(_renumbered(root, placed), len(placed))
+            factors[placed] = ranked
             return factors
         return classic_factors_of_tree(root, places, self._dampening)
 

@@ -28,12 +28,12 @@ DEFAULT_GAMMA = 1.2
 MOST_CORNERS = 1000
 
 
-def priced(bag: TypedBag, told: Tariff | None, gamma: float | None = None) -> Tariff:
+def priced(bag: TypedBag, tariff: Tariff | None, gamma: float | None = None) -> Tariff:
     """Return the prices that profits use: the given ones, or `gamma` times the least energy."""
-    if told is not None and gamma is None:
-        return told
+    if tariff is not None and gamma is None:
+        return tariff
     factor = DEFAULT_GAMMA if gamma is None else gamma
-    return (told or Tariff(price=0.0)).priced(factor, least_energy(bag).energy_j)
+    return (tariff or Tariff(price=0.0)).priced(factor, least_energy(bag).energy_j)
 
 
 def _check_range(owner: str, name: str, value: object, least: float, most: float) -> None:

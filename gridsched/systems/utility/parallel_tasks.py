@@ -324,7 +324,7 @@ def _times(
 
 
 def _typical(sampled: SampledTypes, jobs: JobTable, analysed: slice) -> Typical:
-    """Return what the log's other days tell of a task; of one that has only this day, this day."""
+    """Return what the log's other days show of a task; of one that has only this day, this day."""
     others = np.ones(len(jobs), dtype=bool)
     others[analysed] = False
     if not others.any():

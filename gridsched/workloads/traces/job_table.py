@@ -88,7 +88,7 @@ class JobTable:
     width : ndarray of int64, shape (jobs,)
         Nodes (or processors) that each job needs at once.
     requested_time_s : ndarray of float64, shape (jobs,)
-        What the user asked for [s]; nan where the log does not tell.
+        What the user asked for [s]; nan where the log does not state it.
     name : str
         Where the jobs come from.
     header : mapping
@@ -99,7 +99,7 @@ class JobTable:
     lines : ndarray of int64, shape (jobs,)
         Line of each job in the log; empty where there is none.
     attributes : mapping of str to ndarray of str, shape (jobs,)
-        User, partition and the like as the log names them; empty where it does not tell.
+        User, partition and the like as the log names them; empty where it does not.
     power_w : ndarray of float64, shape (jobs,)
         Mean power of all nodes of each job together, as measured [W]; nan if it is unknown, and
         empty if it is known for none.

@@ -20,7 +20,7 @@ from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, Job
 from gridsched.workloads.traces.log_lines import numbered_lines
 from gridsched.workloads.traces.sacct_json import COLUMNS, is_json_of_sacct, json_rows
 
-#: Columns that tell the same, the first that a file has counts.
+#: Columns with the same content, the first that a file has counts.
 JOB = ("JobIDRaw", "JobID")
 NODES = ("AllocNodes", "NNodes")
 #: What Slurm writes where it has no number.

@@ -41,7 +41,7 @@ NAMED = {"user": 11, "group": 12, "queue": 14, "partition": 15}
 #: Fields that every line must have: up to the requested time.
 LEAST_FIELDS = REQUESTED_TIME + 1
 N_FIELDS = 18
-#: Status of lines that tell of a part of a job, which has another line for the whole.
+#: Status of lines that describe a part of a job, which has another line for the whole.
 PARTS = {"2", "3", "4"}
 PART = "part of a job that stopped and went on (status 2 to 4)"
 

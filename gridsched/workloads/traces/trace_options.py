@@ -27,7 +27,7 @@ _GROUP = {"group": "Traces (SWF, sacct, Batsim's JSON, tables)"}
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions:
-    """What a log does not tell of itself.
+    """What a log does not state of itself.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class TraceOptions:
         Processors of a node. Jobs take whole nodes; a machine of the header's size has so many
         times fewer.
     columns : str, optional
-        Which columns of a table tell what; see `gridsched.workloads.traces.tables`.
+        Which columns of a table hold what; see `gridsched.workloads.traces.tables`.
     nodes : int, optional
         Nodes of the machine, if no platform is given; default the number in the log's header.
     allocation : {"nodes", "cores"}

@@ -126,7 +126,7 @@ def test_jobs_that_are_too_wide_are_left_out_and_told(tmp_path: Path):
 
 
 def test_what_is_typical_is_that_of_other_days(parallel_log: str):
-    """Estimates of task types tell nothing of the day that is simulated."""
+    """Estimates of task types show nothing of the day that is simulated."""
     spec = ParallelDay(
         jobs_swf=parallel_log,
         pstate_cov=0.0,
