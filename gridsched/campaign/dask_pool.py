@@ -71,14 +71,14 @@ class Patience:
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         waited_s = now - self._since
+        if waited_s >= min(_REPORTED_AFTER_S, self._limit_s / 2) and not self._is_reported:
+            self._report(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
+            self._is_reported = True
         if waited_s >= self._limit_s:
             raise InputError(
                 f"{what} for {self._limit_s:g} s (--dask-wait-s). Runs stored so far are safe; the same command "
                 "continues."
             )
-        if waited_s >= min(_REPORTED_AFTER_S, self._limit_s / 2) and not self._is_reported:
-            self._report(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
-            self._is_reported = True
 
 
 def run_dask_campaign(
