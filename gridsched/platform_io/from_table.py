@@ -184,7 +184,7 @@ def _deal(table: MachineTable, chosen: pd.DataFrame, hosts: int | None) -> Integ
     else:
         number = chosen["count"].to_numpy() if table.own_format else np.ones(rows, dtype=int)
         if (total := sum(number.tolist())) > MAX_HOSTS:  # as integers of any size
-            raise InputError(f"{table.path}: asks for {counted(total, 'host')}; {MAX_HOSTS} are allowed.")
+            raise InputError(f"{table.path}: asks for {counted(total, 'host')}; at most {MAX_HOSTS:,} are allowed.")
     return np.repeat(np.arange(rows), number)
 
 

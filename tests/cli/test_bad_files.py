@@ -288,7 +288,7 @@ TABLES = {
     "idle negative": ("t.csv", TABLE_HEADER + "a,5,1,-1\n", ["-1"]),
     "speed a word": ("t.csv", TABLE_HEADER + "a,fast,1,1\n", ["fast"]),
     "name twice": ("t.csv", TABLE_HEADER + "a,5,1,1\na,5,1,1\n", ["'a'"]),
-    "count huge": ("t.csv", TABLE_HEADER[:-1] + ",count\na,5,1,1,1000000000\n", ["1000000000"]),
+    "count huge": ("t.csv", TABLE_HEADER[:-1] + ",count\na,5,1,1,1000000000\n", ["1,000,000,000"]),
     "count 0": ("t.csv", TABLE_HEADER[:-1] + ",count\na,5,1,1,0\n", ["0"]),
     "power beyond limits": ("t.csv", TABLE_HEADER + "a,1e10,1e-30,1\n", ["'a'", "1e+40 W"]),
     "speed beyond limits": (
