@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from itertools import product
 
-from gridsched.reproduction.claim_statistics import mean, percent_more
-from gridsched.runs.claims_schema import Claim, Explanation, Ground, numbered
+from gridsched.reproduction.claim_statistics import percent_more
+from gridsched.runs.claims_schema import Claim, Explanation, Ground
 from gridsched.systems.workflows.studies.workflows import (
     AT_FULL_SPEED,
     BY_HAND,
+    HEFT_BEHIND_PEFT,
     HOSTS,
     JSSPP,
+    SLACK_LEAVES_MAKESPAN,
     WITH_PSTATES,
+    above_bound,
     shortest_is_cheapest,
 )
 
-SIGN = Ground("before", "the sign, asked before the study was run")
 AS_GENERATED = Ground("before", "about what generated graphs gave in the study `workflows`, before this one was run")
 
 CLAIMS = [
@@ -65,32 +67,8 @@ CLAIMS = [
         )
         for hosts in HOSTS
     ),
-    *(
-        Claim(
-            f"S-makespan-{hosts}",
-            "driver",
-            f"{hosts}: how much longer HEFT with slack reclamation takes than HEFT",
-            "slack reclamation leaves the makespan",
-            percent_more("makespan_s", "heft", "heft_slack", where={"hosts": hosts}),
-            (-0.001, 0.001),
-            SIGN,
-            unit="%",
-        )
-        for hosts in HOSTS
-    ),
-    *(
-        Claim(
-            f"O-{k}",
-            "order",
-            f"{hosts}, CCR {ccr:g}: how much longer HEFT takes than PEFT",
-            "Arabnejad, Barbosa 2014, section 6: PEFT's schedules are shorter than HEFT's",
-            percent_more("makespan_s", "peft", "heft", where={"hosts": hosts, "ccr": ccr}),
-            "order",
-            SIGN,
-            unit="%",
-        )
-        for k, (hosts, ccr) in numbered(*product(HOSTS, (0.1, 1.0, 10.0)))
-    ),
+    *SLACK_LEAVES_MAKESPAN,
+    *HEFT_BEHIND_PEFT,
     *(
         Claim(
             f"G-{other}-{hosts}",
@@ -119,22 +97,7 @@ CLAIMS = [
         )
         for hosts in HOSTS
     ),
-    *(
-        Claim(
-            f"B-{scheduler}-{ccr:g}",
-            "driver",
-            f"{scheduler}, CCR {ccr:g}: mean makespan above the bound",
-            "not in a paper",
-            mean("makespan_above_bound", scheduler, where={"ccr": ccr}),
-            (0.0, most),
-            AS_GENERATED,
-            scale=100.0,
-            unit="%",
-        )
-        for scheduler, (ccr, most) in product(
-            ("heft", "peft", "ready_min_min"), ((0.1, 30.0), (1.0, 100.0), (10.0, 500.0))
-        )
-    ),
+    *above_bound(AS_GENERATED),
 ]
 
 EXPLANATIONS = [
