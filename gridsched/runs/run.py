@@ -257,8 +257,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
                 routes = prepared.routes
                 links_j = link_energy(routes.wattage, routes.bandwidth, trace.link_bytes, trace.horizon_s)
         else:
-            has_sets = takes_sets(prepared.tasks, scheduler.traits) and not prepared.sends_data
-            has_sets |= prepared.runs_profiles
+            has_sets = prepared.uses_parallel_tasks(has_sets=takes_sets(prepared.tasks, scheduler.traits))
             with _platform_file(prepared, has_sets=has_sets) as platform_file:
                 outcome = simulate(prepared, scheduler, platform_file.resolve())
             trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log

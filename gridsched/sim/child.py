@@ -159,7 +159,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     execution_mode = choose_execution_mode(scenario, scheduler.traits, has_sets=has_sets)
     run_times = scenario.run_times if scenario.runs_profiles else scenario.durations  # there a deadline kills
     gc.disable()  # the process ends with the run, and nothing in it is cyclic garbage
-    takes_several = (has_sets and not scenario.sends_data) or scenario.runs_profiles
+    takes_several = scenario.uses_parallel_tasks(has_sets=has_sets)
     simulated = SimulatedPlatform(
         scenario.platform,
         platform_file,

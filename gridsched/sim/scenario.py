@@ -338,6 +338,14 @@ class LoadedScenario(Scenario):
         """Whether parts of tasks compute and send as their profiles have it, as SimGrid's parallel tasks."""
         return self.uses_network and self.tasks.have_profiles
 
+    def uses_parallel_tasks(self, *, has_sets: bool) -> bool:
+        """Whether SimGrid models the run's tasks as parallel tasks.
+
+        Those on sets of hosts are, unless they send data, whose links that model treats otherwise, and those with
+        profiles are.
+        """
+        return (has_sets and not self.sends_data) or self.runs_profiles
+
     @property
     def has_messages(self) -> bool:
         """Whether inputs and results cross the platform's network, from the master and to it."""
