@@ -48,6 +48,21 @@ class Comparison:
     failures: Mapping[str, str] = field(default_factory=dict)
     bounds: ScenarioBounds | None = None
 
+    def groups(self, by: str) -> list[dict[str, Any]]:
+        """Return a row for each group of parallel jobs and each scheduler: `grouped`.
+
+        Parameters
+        ----------
+        by : str
+            ``"partition"``, ``"size"``, or another attribute of the log: ``"user"``, ``"queue"``, ...
+
+        Raises
+        ------
+        InputError
+            If the jobs cannot be grouped by this.
+        """
+        return grouped(self.results, by)
+
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each scheduler with every metric."""
@@ -124,6 +139,31 @@ def compare(
     failures = {name: str(each) for name, each in zip(named, outcomes, strict=True) if not isinstance(each, RunResult)}
     rows = [{**result.summary(), "scheduler": name} for name, result in results.items()]
     return Comparison(results, rows, failures, completed(rows, list(results.values())))
+
+
+def grouped(results: Mapping[str, RunResult], by: str) -> list[dict[str, Any]]:
+    """Return a row for each group of jobs and each scheduler: `RunResult.groups`, with ``scheduler`` before it.
+
+    The rows of one group follow each other, in the order of the results.
+
+    Parameters
+    ----------
+    results : mapping of str to RunResult
+        By scheduler; runs of the same jobs on the same machine.
+    by : str
+        As `RunResult.groups` takes it.
+
+    Raises
+    ------
+    InputError
+        If the jobs cannot be grouped by this.
+    """
+    runs = list(results.items())
+    if not runs:
+        return []
+    fair_start_s = runs[0][1].fair_start_s  # the same for all: only schedulers differ
+    each_own = [[{"scheduler": name, **row} for row in result.groups(by, fair_start_s)] for name, result in runs]
+    return [row for rows in zip(*each_own, strict=True) for row in rows]
 
 
 def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> ScenarioBounds | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from gridsched.cli.groups import TABLE, GroupByOption, print_groups, written_groups
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, say, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
@@ -23,7 +24,7 @@ from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
 from gridsched.policy.registry import PAPER_004, default_ids, entries, scheduler_class, usable
-from gridsched.runs.run import RunResult, check
+from gridsched.runs.run import RunResult, check, check_groups
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 from gridsched.sim.scenario import LoadedScenario, Scenario, workload_kinds
@@ -229,6 +230,7 @@ def compare(
         ),
     ] = None,
     plot: Annotated[Path | None, plot_option("energy and makespan or utility")] = None,
+    group_by: GroupByOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
     """Compare schedulers on one platform and workload by energy and makespan, or by utility.
@@ -253,14 +255,18 @@ def compare(
     gridsched compare --workload examples/utility_small.toml --schedulers mct,max_max_upe
     --energy-budget-j 9e6
 
+    gridsched compare --platform examples/shared_nodes.xml --workload examples/shared_nodes.sacct
+    --allocation cores --partitions examples/shared_nodes.toml --schedulers fcfs,easy_backfilling --group-by user
+
     Exit status: 0 fine, 1 a run failed, 2 bad input.
     """
-    from gridsched.analysis.comparison import completed
+    from gridsched.analysis.comparison import completed, grouped
 
     own = own_metrics(metric or ())
     key = sort_metric(sort, own)
-    outputs.check(paths_read(asked), plot)
+    outputs.check(paths_read(asked), plot, [TABLE] if group_by else [])
     scenarios = scenarios_of(schedulers, asked, parameters)
+    check_groups(next(iter(scenarios.values())), group_by or ())
     by_id, failures = run_each(scenarios, quiet=outputs.quiet or outputs.json)
     rows, results = [_row(id, each) for id, each in by_id.items()], list(by_id.values())
     for last in results[-1:]:
@@ -277,7 +283,10 @@ def compare(
         draw_figure("bars", "comparison", rows, plot, force=outputs.force)
     nested = ("provenance", "timing")
     flat = [{key: each for key, each in row.items() if key not in nested} for row in rows]
-    if outputs.write(flat, {"results": rows, "failures": failures}) and rows:
+    in_order = {row["scheduler"]: by_id[row["scheduler"]] for row in rows}
+    groups = {each: grouped(in_order, each) for each in group_by or ()}
+    whole = {"results": rows, "failures": failures} | ({"groups": groups} if groups else {})
+    if outputs.write(flat, whole, written_groups(groups)) and rows:
         scenario = results[0].scenario
         files = dict(asked.files())
         title = f"{files['workload.file']} on {files.get('platform.file', scenario.platform.name)}"
@@ -286,6 +295,7 @@ def compare(
         table = [{**row, "ms": None if s is None else f"{1000 * s:.3g}"} for row, s in zip(rows, events_s, strict=True)]
         print_table(out, _columns(rows, also, bounds), table, title)
         print_notes(out, _notes(rows, scenario, bounds))
+        print_groups(out, groups)
         if plot is not None:
             out.print(f"Figure: {plot}")
     report_failures(failures)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -50,15 +51,34 @@ class Outputs:
     json: JsonOption = False
     quiet: QuietOption = False
 
-    def check(self, inputs: Sequence[Path | None], plot: Path | None = None) -> None:
-        """Raise `InputError` early where a file, or a figure at `plot`, could not be written."""
+    def check(self, inputs: Sequence[Path | None], plot: Path | None = None, tables: Sequence[str] = ()) -> None:
+        """Raise `InputError` early where a file, a figure at `plot` or one of further `tables` could not be written."""
         targets = {"--plot": figure_files(plot), "-o": table_file(self.output)}
+        targets |= {f"-o (its {name})": _further_file(self.output, name) for name in tables}
         check_targets(targets, inputs, force=self.force)
 
-    def write(self, rows: Sequence[Mapping[str, Any]], whole: Any) -> bool:
-        """Write the file and print JSON, where asked for; return whether to print a table."""
+    def write(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        whole: Any,
+        tables: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
+    ) -> bool:
+        """Write the files and print JSON, where asked for; return whether to print a table.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Of the .csv or .parquet file.
+        whole
+            What the .json file and ``--json`` hold.
+        tables : mapping of str to sequence of mapping
+            Name -> rows of a further .csv or .parquet file, ``FILE.NAME.csv``.
+        """
         if self.output is not None:
             write_rows(self.output, rows, whole, force=self.force)
+            for name, further in tables.items():
+                for path in _further_file(self.output, name):
+                    write_rows(path, further, None, force=self.force)
         if self.json:
             print(json_text(whole), end="")
         return not (self.json or self.quiet)
@@ -102,6 +122,11 @@ def table_file(path: Path | None) -> tuple[Path, ...]:
         ending = path.suffix or "no ending"
         raise InputError(f"{path}: -o writes .json, .csv or .parquet; found {ending!r}.")
     return (path,)
+
+
+def _further_file(path: Path | None, name: str) -> tuple[Path, ...]:
+    """Return the file of a further table beside that of ``-o``; a .json file holds all in one."""
+    return tuple(each.with_suffix(f".{name}{each.suffix}") for each in table_file(path) if each.suffix != ".json")
 
 
 def figure_files(path: Path | None) -> tuple[Path, ...]:

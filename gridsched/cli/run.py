@@ -9,25 +9,14 @@ import numpy as np
 import typer
 
 from gridsched.cli.compare import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s, say_whom_runs_await
+from gridsched.cli.groups import TABLE, GroupByOption, print_groups, written_groups
 from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, resolve_apart, with_scenario_options
-from gridsched.cli.tables import console, print_table, print_values
-from gridsched.metrics.columns import Column
-from gridsched.metrics.group_metrics import utilisation_keys
+from gridsched.cli.tables import console, print_values
 from gridsched.metrics.table import Metric, shown_metrics
-from gridsched.runs.run import RunResult, run
+from gridsched.runs.run import RunResult, check_groups, run
 from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
-
-#: How groups of jobs are named.
-_GROUP_COLUMNS = (
-    Column("jobs", "jobs", "number"),
-    Column("core_hours", "core\nhours", "rounded"),
-    Column("mean_waiting_s", "mean\nwait [{unit}]", "rounded", "s"),
-    Column("mean_bounded_slowdown", "mean bounded\nslowdown", "rounded"),
-    Column("unfairness_s", "later than\nFCFS [{unit}]", "rounded", "s"),
-    Column("energy_j", "energy\n[{unit}]", "rounded", "J"),
-)
 
 
 @with_scenario_options
@@ -41,13 +30,7 @@ def run_command(
         Path | None,
         listed_with_outputs(metavar="DIR", help="Write the run's records to this new folder (Batsim's files)."),
     ] = None,
-    group_by: Annotated[
-        list[str] | None,
-        listed_with_outputs(
-            metavar="GROUP",
-            help="Group parallel jobs by partition, size, user, or another attribute of the log; repeatable.",
-        ),
-    ] = None,
+    group_by: GroupByOption = None,
     outputs: Outputs = PRINTED,
 ) -> None:
     """Run one scheduler on a platform and a workload.
@@ -68,12 +51,13 @@ def run_command(
     """
     scheduler = resolve_apart(scheduler, asked.timeout_s)
     asked = asked.under(scheduler, parameters.of([scheduler])[scheduler])
-    outputs.check(paths_read(asked))
+    outputs.check(paths_read(asked), tables=[TABLE] if group_by else [])
     if export is not None:
         from gridsched.export.export import EXPORT  # only then
 
         EXPORT.check(export, force=outputs.force)
     scenario = loaded(asked)
+    check_groups(scenario, group_by or ())
     say_whom_runs_await([scenario])
     result = run(scenario)
     warn(result.scenario.warnings)
@@ -91,11 +75,9 @@ def run_command(
         export_run(result, export, force=outputs.force)
     if result.scenario.log and result.log:
         typer.echo(result.log, err=True)
-    if outputs.write([summary], whole):
+    if outputs.write([summary], whole, written_groups(groups)):
         _show(result, summary, export)
-        for name, rows in groups.items():
-            used = [Column(key, f"{key.removeprefix('utilisation_')}\nused", "share") for key in utilisation_keys(rows)]
-            print_table(console(), [Column("group", name), *_GROUP_COLUMNS, *used], rows, f"Jobs by {name}")
+        print_groups(console(), groups)
 
 
 def _show(result: RunResult, summary: dict[str, Any], export: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from gridsched.arrays import Floats, Integers
 from gridsched.energy import busy_energy_j, task_energy_j
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, makespan_s, mean_of_finished, slowdown, waiting_time_s
+from gridsched.model.platform import Platform
 from gridsched.model.room_on_nodes import node_amounts
-from gridsched.model.tasks import CORES
+from gridsched.model.tasks import CORES, Tasks
 from gridsched.model.trace import TaskState, Trace
 
 #: The keys by which jobs may be grouped, beside the attributes of a log.
@@ -19,28 +21,39 @@ PARTITION, SIZE = "partition", "size"
 HOUR_S = 3600.0
 
 
-def groups_of(trace: Trace) -> list[str]:
-    """Return what the jobs of a trace can be grouped by."""
-    attributes = [name for name, each in trace.tasks.attributes.items() if each.names]
-    parted = [PARTITION] if trace.platform.partitions else []
+def groups_of(tasks: Tasks, platform: Platform) -> list[str]:
+    """Return what tasks on a platform can be grouped by; nothing for serial tasks."""
+    if tasks.are_serial:
+        return []
+    attributes = [name for name, each in tasks.attributes.items() if each.names]
+    parted = [PARTITION] if platform.partitions and tasks.share_nodes else []
     return list(dict.fromkeys([*parted, *attributes, SIZE]))
 
 
-def group_of(trace: Trace, by: str) -> tuple[list[str], Integers]:
+def group_of(tasks: Tasks, platform: Platform, by: str) -> tuple[list[str], Integers]:
     """Return the names of groups, and the group of each task; -1 if a log contains none.
+
+    Parameters
+    ----------
+    tasks : Tasks
+    platform : Platform
+    by : str
+        One of `groups_of`.
 
     Raises
     ------
     InputError
-        If jobs cannot be grouped so.
+        If the tasks cannot be grouped by this.
     """
-    tasks, legal = trace.tasks, groups_of(trace)
-    if by not in legal or tasks.are_serial:
-        hint = did_you_mean(by, legal)
-        raise InputError(f"{tasks.name}: its jobs have no {by!r} to group by. {hint}Allowed: {', '.join(legal)}.")
+    allowed = groups_of(tasks, platform)
+    if not allowed:
+        raise InputError(f"{tasks.name}: serial tasks are not grouped by {by!r}; only parallel jobs are.")
+    if by not in allowed:
+        hint = did_you_mean(by, allowed)
+        raise InputError(f"{tasks.name}: its jobs have no {by!r} to group by. {hint}Allowed: {', '.join(allowed)}.")
     if by == PARTITION and tasks.share_nodes:
-        names = list(dict.fromkeys(each.name for each in trace.platform.pools))
-        whole = np.array([names.index(each.name) for each in trace.platform.pools], dtype=np.int64)
+        names = list(dict.fromkeys(each.name for each in platform.pools))
+        whole = np.array([names.index(each.name) for each in platform.pools], dtype=np.int64)
         return names, whole[tasks.partition]
     if by == SIZE:
         power = np.ceil(np.log2(tasks.size)).astype(np.int64)
@@ -83,7 +96,7 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, idle_attribution: st
         start later than under FCFS), ``energy_j``; of partitions ``utilisation_NAME`` of each
         resource: what jobs took of it over what there is, until the makespan's end.
     """
-    names, group = group_of(trace, by)
+    names, group = group_of(trace.tasks, trace.platform, by)
     runs, wait = trace.executions, waiting_time_s(trace)
     slow = slowdown(trace, SLOWDOWN_BOUND_S)
     late = np.maximum(trace.tasks.submit_time_s + wait - fair_start_s, 0.0)
@@ -124,7 +137,7 @@ def _utilisations(trace: Trace, partition: str, ran: Any) -> dict[str, float]:
     return {f"utilisation_{name}": float(share) for name, share in zip(tasks.resources, shares, strict=True) if share}
 
 
-def utilisation_keys(rows: list[dict[str, Any]]) -> list[str]:
+def utilisation_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the keys of utilizations that any row has, cores first."""
     first = f"utilisation_{CORES}"
     keys = {key for row in rows for key in row if key.startswith("utilisation_")}

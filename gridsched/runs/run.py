@@ -8,7 +8,7 @@ import math
 import platform as machine
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -132,28 +132,29 @@ class RunResult:
         """The tasks by id; see `gridsched.runs.result_frames`."""
         return tasks_frame(self.trace, self.scenario.idle_attribution)
 
-    def groups(self, by: str) -> list[dict[str, Any]]:
+    def groups(self, by: str, fair_start_s: Floats | None = None) -> list[dict[str, Any]]:
         """Return a row for each group of parallel jobs: `gridsched.metrics.group_metrics.group_rows`.
-
-        Fair starts are those of a run of FCFS on the reference driver.
 
         Parameters
         ----------
         by : str
             ``"partition"``, ``"size"``, or another attribute of the log: ``"user"``, ``"queue"``, ...
+        fair_start_s : ndarray of float64, shape (tasks,), optional
+            `fair_start_s` of another run of the same jobs on the same machine, which is then not computed again.
 
         Raises
         ------
         InputError
-            If jobs cannot be grouped so.
+            If the jobs cannot be grouped by this.
         """
-        group_of(self.trace, by)
-        return group_rows(self.trace, by, self._fair_start_s, self.scenario.idle_attribution)
+        group_of(self.trace.tasks, self.trace.platform, by)
+        fair = self.fair_start_s if fair_start_s is None else fair_start_s
+        return group_rows(self.trace, by, fair, self.scenario.idle_attribution)
 
     @cached_property
-    def _fair_start_s(self) -> Floats:
-        """When each job starts under FCFS [s], on the reference driver."""
-        return run(replace(self.scenario, scheduler="fcfs", parameters={}, driver="reference")).trace.start_time_s
+    def fair_start_s(self) -> Floats:
+        """When each job starts under FCFS [s], on the reference driver; nan where it never does."""
+        return run(_under_fcfs(self.scenario)).trace.start_time_s
 
     @property
     def hosts(self) -> pd.DataFrame:
@@ -298,6 +299,32 @@ def _boots_for_nothing(trace: Trace) -> bool:
     host, is_on = changes["host"], changes["is_on"]
     booted = host[1:][(host[1:] == host[:-1]) & is_on[1:] & ~is_on[:-1]]
     return any(trace.platform.hosts[h].boot_time_s == 0 for h in np.unique(booted).tolist())
+
+
+def _under_fcfs(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario under FCFS, on the reference driver."""
+    return replace(scenario, scheduler="fcfs", parameters={}, driver="reference")
+
+
+def check_groups(scenario: LoadedScenario, by: Iterable[str]) -> None:
+    """Find out before a run whether `RunResult.groups` can group its jobs.
+
+    Parameters
+    ----------
+    scenario : LoadedScenario
+    by : iterable of str
+        As `RunResult.groups` takes them.
+
+    Raises
+    ------
+    InputError
+        If the jobs cannot be grouped by one of them, or FCFS, whose starts are fair, does not accept the run.
+    """
+    keys = list(by)
+    for each in keys:
+        group_of(scenario.tasks, scenario.platform, each)
+    if keys:
+        check(_under_fcfs(scenario))
 
 
 def check(scenario: Scenario) -> None:

@@ -280,8 +280,8 @@ def test_keys_are_spelled_as_options():
     """All that decides a run, and a platform from a table; docs/campaigns.md explains the rest."""
     text = (ROOT / "docs/campaigns.md").read_text()
     table = text.partition("### Keys and options")[2].partition("###")[0]
-    elsewhere = {"scheduler", "set", "batsim_start", "log", "export", "json"}
-    output = {"output", "force", "quiet", "sg_cfg", "sg_log", "group_by"}
+    elsewhere = {"scheduler", "set", "batsim_start", "log", "export", "json", "group_by"}
+    output = {"output", "force", "quiet", "sg_cfg", "sg_log"}
     trace = {
         "files",
         "nodes",
