@@ -1,27 +1,19 @@
-"""How loops are compiled: with a cache, if there is a place for one, and outside the time limits of runs."""
+"""Kernels: loops that a library holds, that numba compiles and caches, or that are interpreted."""
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
-from hashlib import blake2b
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from platform import machine
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-from gridsched.errors import InputError
-
-#: Environment variable that names what does the work of loops: ``numba``, whatever there is of libraries, or
-#: ``python``, the interpreter. Without it a library does, else numba, else the interpreter.
-KERNELS = "GRIDSCHED_KERNELS"
-_NUMBA, _PYTHON = "numba", "python"
+from gridsched.loop_library import PYTHON, asked_for, library
 
 
 @cache
@@ -66,97 +58,6 @@ def report_compiling(is_compiling: bool) -> None:
         watch(is_compiling)
 
 
-# ---------------------------------------------------------------------- what was compiled ahead of time
-
-PACKAGE = Path(__file__).parent
-
-
-class Level(NamedTuple):
-    """Processors for which loops are compiled.
-
-    Attributes
-    ----------
-    cpu : str
-        LLVM's name of the least of them.
-    flags : frozenset of str
-        What Linux must list of a processor.
-    """
-
-    cpu: str
-    flags: frozenset[str]
-
-
-_V3 = frozenset(["avx", "avx2", "abm", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"])
-#: Levels of this machine's architecture, the quickest first; the last is of all its processors.
-LEVELS = (
-    {"x86_64_v3": Level("x86-64-v3", _V3), "x86_64": Level("x86-64", frozenset())}
-    if machine() == "x86_64"
-    else {"generic": Level("generic", frozenset())}
-)
-
-
-def levels_here() -> tuple[str, ...]:
-    """Return the levels that this processor belongs to, the quickest first."""
-    flags: frozenset[str] = frozenset()
-    try:
-        with open("/proc/cpuinfo") as lines:
-            line = next((line for line in lines if line.startswith("flags")), "")
-            flags = frozenset(line.partition(":")[2].split())
-    except OSError:  # another system, of which only the last level is certain
-        pass
-    return tuple(name for name, level in LEVELS.items() if level.flags <= flags)
-
-
-def library_name(level: str) -> str:
-    """Return the module of the package that holds the loops for a level."""
-    return f"_loops_{level}"
-
-
-def digest_of(files: Iterable[Path]) -> str:
-    """Return a digest of files of the package."""
-    digest = blake2b(digest_size=16)
-    for file in files:
-        content = file.read_bytes()
-        digest.update(f"{file.relative_to(PACKAGE)} {len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
-
-
-@cache
-def _asked_for() -> str:
-    """Return what the variable `KERNELS` asks for; nothing where it is not set."""
-    value = os.environ.get(KERNELS, "")
-    if value not in ("", _NUMBA, _PYTHON):
-        raise InputError(f"The variable {KERNELS} is {value!r}; it may be {_NUMBA!r}, {_PYTHON!r} or not set.")
-    return value
-
-
-def may_have_library() -> bool:
-    """Whether loops that were compiled ahead of time may be used."""
-    return not _asked_for()
-
-
-@cache
-def library() -> Mapping[str, Any]:
-    """Return the loops that were compiled ahead of time for this processor, by id; none if there are none.
-
-    A library of other sources than those that are here counts for nothing.
-    """
-    for level in levels_here() if may_have_library() else ():
-        name = library_name(level)
-        if find_spec(f"{__package__}.{name}") is not None:
-            found = import_module(f"{__package__}.{name}")
-            sources = [PACKAGE / source for source in found.sources.splitlines()]
-            if all(file.exists() for file in sources) and digest_of(sources) == found.digest:
-                return vars(found)
-    return {}
-
-
-def has_library() -> bool:
-    """Whether loops were compiled ahead of time for this processor, from the sources that are here."""
-    return bool(library())
-
-
 _noted: list[tuple[Kernel, tuple[Any, ...]]] | None = None
 #: Names of modules, and the kernels among them.
 _replaced: list[tuple[dict[str, Any], dict[str, Kernel]]] = []
@@ -171,9 +72,6 @@ def noted_calls() -> Iterator[list[tuple[Kernel, tuple[Any, ...]]]]:
         yield _noted
     finally:
         _noted = None
-
-
-# ---------------------------------------------------------------------- what is interpreted
 
 
 class _Interpreter(threading.local):
@@ -214,7 +112,7 @@ _HELD = "__pyx_capi__"
 @cache
 def has_numba() -> bool:
     """Whether numba is installed, and may be used; without it kernels are interpreted that no library holds."""
-    return _asked_for() != _PYTHON and find_spec("numba") is not None
+    return asked_for() != PYTHON and find_spec("numba") is not None
 
 
 @cache

@@ -21,7 +21,8 @@ def compile_kernels(quiet: QuietOption = False) -> None:
     --------
     gridsched kernels compile
     """
-    from gridsched.compiled import all_are_cached, has_library, has_numba, watchers
+    from gridsched.compiled import all_are_cached, has_numba, watchers
+    from gridsched.loop_library import has_library
     from gridsched.schedulers.kernels import compile_all
 
     watchers.clear()  # that it compiles is no news here

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_cases import pairs, platform_of, prepared, state_of, system_of
 
-from gridsched.compiled import KERNELS
+from gridsched.loop_library import KERNELS
 from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Platform
 from gridsched.model.task_types import TypedEstimates

@@ -1,8 +1,7 @@
-"""Loops that are compiled ahead of time: a library of small ones is built here, and called without numba."""
+"""Libraries of loops that are built here: what their loops accept, return and raise, and when all are built."""
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import shutil
@@ -11,14 +10,11 @@ import sys
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
-import gridsched
-from gridsched import compiled
-from gridsched.compiled import PACKAGE, Kernel, digest_of, levels_here
+from gridsched.loop_library import KERNELS, PACKAGE, digest_of
 from gridsched.schedulers.kernels import library
 
 ROOT = PACKAGE.parent
@@ -95,7 +91,7 @@ def call(group):
 BUILD = """
 import sys
 from pathlib import Path
-from gridsched.compiled import levels_here
+from gridsched.loop_library import levels_here
 from gridsched.schedulers.kernels import library
 import small_loops
 if __name__ == "__main__":
@@ -229,10 +225,6 @@ def test_a_library_knows_its_sources(loops):
     assert loops.digest != digest_of(sources[1:])
 
 
-def test_every_processor_has_a_level():
-    assert levels_here()
-
-
 # All loops are compiled at once, here those of one group in a copy of the package.
 
 COMPILE = """
@@ -244,7 +236,7 @@ if __name__ == "__main__":
 """
 CALL = """
 import sys
-from gridsched.compiled import has_library
+from gridsched.loop_library import has_library
 print(has_library(), "numba" in sys.modules)
 """
 
@@ -297,75 +289,14 @@ def test_without_a_c_compiler_numba_keeps_what_it_compiles(copied):
 
 
 def test_without_numba_nothing_is_compiled(copied):
-    (line,) = copied(COMPILE, **{compiled.KERNELS: "python"})
+    (line,) = copied(COMPILE, **{KERNELS: "python"})
     assert "pip install 'gridsched[compile]'" in line
-    assert copied(COMPILE, **{compiled.KERNELS: "python"}) == [line]
+    assert copied(COMPILE, **{KERNELS: "python"}) == [line]
 
 
 def test_what_does_the_work_of_loops_has_a_name(copied):
     """Another one is refused in one line."""
     program = "from gridsched.compiled import has_numba\ntry: has_numba()\nexcept Exception as error: print(error)"
-    (line,) = copied(program, **{compiled.KERNELS: "cython"})
+    (line,) = copied(program, **{KERNELS: "cython"})
     assert "'cython'" in line
     assert "'numba', 'python'" in line
-
-
-# Which library a kernel finds, and what it does with it. A module in Python stands for one.
-
-NAMES = f"{__name__}.paired", f"{__name__}.halved"
-
-
-class Halves(NamedTuple):
-    first: float
-    second: float
-
-
-def paired(number: float) -> Halves:
-    return Halves(number, number)
-
-
-def halved(number: float) -> float:
-    return number / 2
-
-
-@pytest.fixture
-def shipped(tmp_path, monkeypatch):
-    """Return a function that puts a library beside the package's modules, of some digest."""
-
-    def put(digest: str) -> None:
-        (tmp_path / "_loops_tried.py").write_text(
-            f"sources, digest = 'compiled.py', {digest!r}\n"
-            f"globals()[{NAMES[0]!r}] = lambda number: (number / 4, number * 4)\n"
-            f"globals()[{NAMES[1]!r}] = lambda number: 7.0 if isinstance(number, float) else NotImplemented\n"
-        )
-        importlib.invalidate_caches()
-
-    monkeypatch.setattr(gridsched, "__path__", [*gridsched.__path__, str(tmp_path)])
-    monkeypatch.setattr(compiled, "levels_here", lambda: ("missing", "tried"))
-    compiled.library.cache_clear()
-    yield put
-    compiled.library.cache_clear()
-    sys.modules.pop("gridsched._loops_tried", None)
-
-
-def kernels():
-    """Return kernels that are interpreted where no library has them."""
-    return [Kernel(function, (), {}, steps=lambda *_: 0) for function in (paired, halved)]
-
-
-def test_a_library_of_these_sources_is_called(shipped):
-    """It returns plain tuples, the kernel what its function returns; what it refuses is done as without it."""
-    shipped(digest_of([PACKAGE / "compiled.py"]))
-    pair, half = kernels()
-    assert pair(8.0) == Halves(2.0, 32.0)
-    assert isinstance(pair(8.0), Halves)
-    assert half(8.0) == 7.0
-    assert half(8) == 4.0
-    assert compiled.has_library()
-
-
-def test_a_library_of_other_sources_is_not_called(shipped):
-    shipped("0" * 32)
-    pair, half = kernels()
-    assert (pair(8.0), half(8.0)) == (Halves(8.0, 8.0), 4.0)
-    assert not compiled.has_library()

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
-from gridsched.compiled import KERNELS, report_compiling, watched_compiling
+from gridsched.compiled import report_compiling, watched_compiling
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
+from gridsched.loop_library import KERNELS
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler

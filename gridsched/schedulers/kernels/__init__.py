@@ -11,24 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gridsched import long_work
-from gridsched.compiled import (
-    KERNELS,
-    PACKAGE,
-    all_are_cached,
-    compiled,
-    has_library,
-    has_numba,
-    interpret_nothing,
-    levels_here,
-    may_have_library,
-)
+from gridsched.compiled import all_are_cached, compiled, has_numba, interpret_nothing
 from gridsched.extras import how_to_install
+from gridsched.loop_library import KERNELS, PACKAGE, has_library, levels_here, may_have_library
 from gridsched.plugins import all_plugins
 
 _HERE = Path(__file__).parent
-_PACKAGE = _HERE.parents[1]
 #: What kernels of any folder may call.
-_SHARED = (*_HERE.glob("*.py"), *(_PACKAGE / "model").glob("*.py"), _PACKAGE / "energy.py", _PACKAGE / "compiled.py")
+_SHARED = (*_HERE.glob("*.py"), *(PACKAGE / "model").glob("*.py"), PACKAGE / "energy.py", PACKAGE / "compiled.py")
 
 
 class Kernels:

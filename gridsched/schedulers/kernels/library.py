@@ -26,8 +26,8 @@ from pathlib import Path
 from shutil import which
 from typing import Any, NamedTuple
 
-from gridsched import compiled
-from gridsched.compiled import Kernel
+from gridsched import loop_library
+from gridsched.compiled import Kernel, noted_calls
 from gridsched.errors import InputError
 from gridsched.files.output_files import write_whole
 
@@ -87,7 +87,7 @@ def build(groups: Iterable[str], call: Callable[[str], None], level: str, folder
     call : callable
         Calls each kernel of a group, once for each kind of arguments.
     level : str
-        One of `gridsched.compiled.LEVELS`, which this processor belongs to.
+        One of `gridsched.loop_library.LEVELS`, which this processor belongs to.
     folder : Path
         Where the library is put.
 
@@ -101,13 +101,13 @@ def build(groups: Iterable[str], call: Callable[[str], None], level: str, folder
         If there is no C compiler, or it fails, or a process is killed.
     """
     names = tuple(groups)
-    compile_group = partial(_kept_loops, call, compiled.LEVELS[level].cpu)
+    compile_group = partial(_kept_loops, call, loop_library.LEVELS[level].cpu)
     try:
         with ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn")) as pool:
             loops = list(pool.map(compile_group, names, range(len(names))))
     except BrokenProcessPool:
         raise OSError("a process that compiles was killed, perhaps for want of memory") from None
-    return link(loops, compiled.library_name(level), folder)
+    return link(loops, loop_library.library_name(level), folder)
 
 
 def _kept_loops(call: Callable[[str], None], cpu: str, group: str, number: int) -> Loops:
@@ -116,16 +116,16 @@ def _kept_loops(call: Callable[[str], None], cpu: str, group: str, number: int) 
     made_by = f"numba {version('numba')}, number {number}"
     with contextlib.suppress(OSError, ValueError, KeyError):
         kept = json.loads(file.read_bytes())
-        sources = [compiled.PACKAGE / name for name in kept["sources"]]
-        if (kept["made_by"], kept["digest"]) == (made_by, compiled.digest_of(sources)):
+        sources = [loop_library.PACKAGE / name for name in kept["sources"]]
+        if (kept["made_by"], kept["digest"]) == (made_by, loop_library.digest_of(sources)):
             functions = {id: tuple(texts) for id, texts in kept["functions"].items()}
             return Loops(b64decode(kept["code"]), functions, frozenset(sources))
     loops = compile_loops(call, cpu, group, number)
     sources = sorted(loops.sources)
     kept = {
         "made_by": made_by,
-        "digest": compiled.digest_of(sources),
-        "sources": [str(source.relative_to(compiled.PACKAGE)) for source in sources],
+        "digest": loop_library.digest_of(sources),
+        "sources": [str(source.relative_to(loop_library.PACKAGE)) for source in sources],
         "functions": loops.functions,
         "code": b64encode(loops.code).decode(),
     }
@@ -154,7 +154,7 @@ def compile_loops(call: Callable[[str], None], cpu: str, group: str, number: int
     """
     os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = cpu, ""
     importlib.import_module(group)
-    with compiled.noted_calls() as calls:
+    with noted_calls() as calls:
         call(group)
     made = _versions(calls)
     functions = {
@@ -208,7 +208,7 @@ def _sources() -> frozenset[Path]:
             if isinstance(made := each.__dict__.get("dispatcher") if isinstance(each, Kernel) else each, Dispatcher):
                 file = Path(made.py_func.__code__.co_filename)
                 files.update(file.parent.glob("*.py") if file.parent.name == "kernels" else (file,))
-    return frozenset(file for file in files if compiled.PACKAGE in file.parents)
+    return frozenset(file for file in files if loop_library.PACKAGE in file.parents)
 
 
 # ---- the C code ---------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def _c_code(library: str, loops: list[Loops]) -> str:
         )
         table.append(f'    {{"{id}", (PyCFunction)(void (*)(void))loop{k}, METH_FASTCALL, NULL}},\n')
     sources = sorted(frozenset[Path]().union(*(each.sources for each in loops)))
-    names = "\\n".join(str(file.relative_to(compiled.PACKAGE)) for file in sources)
+    names = "\\n".join(str(file.relative_to(loop_library.PACKAGE)) for file in sources)
     parts.append(
         f"""
 static PyMethodDef methods[] = {{
@@ -343,7 +343,7 @@ PyMODINIT_FUNC PyInit_{library}(void)
     import_array();
     PyObject *made = PyModule_Create(&module);
     if (made && (PyModule_AddStringConstant(made, "sources", "{names}") < 0
-                 || PyModule_AddStringConstant(made, "digest", "{compiled.digest_of(sources)}") < 0))
+                 || PyModule_AddStringConstant(made, "digest", "{loop_library.digest_of(sources)}") < 0))
         Py_CLEAR(made);
     return made;
 }}
@@ -400,7 +400,7 @@ def main(folder: str) -> None:
     from gridsched.schedulers.kernels import call_group, groups
 
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for level in compiled.levels_here():
+    for level in loop_library.levels_here():
         build(groups(), call_group, level, Path(folder))
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import gridsched
-from gridsched import compiled
-from gridsched.compiled import KERNELS, forget_stale_kernels
+from gridsched.compiled import forget_stale_kernels
+from gridsched.loop_library import KERNELS, has_library, library
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.schedulers.kernels import availability, batch, tables
 from gridsched.schedulers.kernels.batch import MAX_MIN, MIN_MIN, SUFFERAGE
@@ -158,13 +158,13 @@ def as_compiled(kernel, *arguments):
 
 def from_library(kernel, *arguments):
     """Call what was compiled ahead of time, which has been compiled for these arguments."""
-    result = compiled.library()[f"{kernel.__module__}.{kernel.__name__}"](*arguments)
+    result = library()[f"{kernel.__module__}.{kernel.__name__}"](*arguments)
     assert result is not NotImplemented
     return result
 
 
 #: A checkout without a C compiler has no library.
-CALLS = (interpreted, as_compiled, *([from_library] if compiled.has_library() else []))
+CALLS = (interpreted, as_compiled, *([from_library] if has_library() else []))
 
 
 def queue_of_jobs(rng):
@@ -224,7 +224,7 @@ def test_a_mapping_in_order_is_the_same(seed):
     [
         ("numba", ["2", "False", "2", "True", "True"]),
         pytest.param(
-            "", ["2", "False", "2", "False"], marks=pytest.mark.skipif(not compiled.has_library(), reason="no library")
+            "", ["2", "False", "2", "False"], marks=pytest.mark.skipif(not has_library(), reason="no library")
         ),
         ("python", ["2", "False", "2", "False"]),
     ],
