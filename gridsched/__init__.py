@@ -67,9 +67,9 @@ if TYPE_CHECKING:
     from gridsched.policy.decisions import WakeAt as WakeAt
     from gridsched.policy.registry import make_scheduler as make_scheduler
     from gridsched.policy.registry import register as register
+    from gridsched.runs.plugin_agreement import energy_check as energy_check
     from gridsched.runs.run import RunResult as RunResult
     from gridsched.runs.run import run as run
-    from gridsched.runs.run_many import energy_check as energy_check
     from gridsched.runs.run_many import run_many as run_many
     from gridsched.runs.study import Study as Study
     from gridsched.runs.study import study_text as study_text
@@ -134,7 +134,8 @@ _HOME = {
     ),
     "policy.registry": ("make_scheduler", "register"),
     "runs.run": ("RunResult", "run"),
-    "runs.run_many": ("energy_check", "run_many"),
+    "runs.plugin_agreement": ("energy_check",),
+    "runs.run_many": ("run_many",),
     "runs.study": ("Study", "study_text"),
     "schedulers.parallel.backfilling": ("EasyBackfilling",),
     "schedulers.parallel.predictors": ("Predictor",),

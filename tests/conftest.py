@@ -18,7 +18,7 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.metrics import METRICS
 from gridsched.policy import registry
-from gridsched.runs import claims_schema
+from gridsched.runs import figure_kinds
 from gridsched.runs.study import Study
 from gridsched.sim import client
 
@@ -69,7 +69,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def _registered_by_gridsched() -> Iterator[None]:
     """Forget the schedulers, metrics, kinds of figures and policies' modules of a test."""
-    tables = registry._ENTRIES, METRICS, claims_schema._table()
+    tables = registry._ENTRIES, METRICS, figure_kinds._table()
     entries, modules = [dict(table) for table in tables], set(sys.modules)
     yield
     for table, before in zip(tables, entries, strict=True):

@@ -37,7 +37,7 @@ source = "nowhere"
 LISTED = """
 import json, sys
 from gridsched.policy.registry import entries
-from gridsched.runs.claims_schema import figure_kinds
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.study_document import shipped_study_file
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import format_of

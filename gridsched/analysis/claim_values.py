@@ -14,7 +14,7 @@ from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.arrays import Floats
 from gridsched.campaign.row_table import SERIES_PREFIX
 from gridsched.errors import InputError
-from gridsched.runs.expressions import full_name
+from gridsched.runs.run_filter import full_name
 
 #: Metric of a whole window -> the series that leads to it.
 SERIES_OF = {"window_energy_j": "energy_j", "window_utility": "utility"}

@@ -18,8 +18,8 @@ from gridsched.errors import InputError, counted
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
 from gridsched.metrics.table import FORMULA, Metric, value_of_row
 from gridsched.runs.claims_schema import Claim
-from gridsched.runs.expressions import run_filter
 from gridsched.runs.result_frames import arrow_stream
+from gridsched.runs.run_filter import run_filter
 from gridsched.runs.study import Study
 
 #: Two metrics are drawn as one if all their values agree this well.

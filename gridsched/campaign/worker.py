@@ -27,8 +27,8 @@ from gridsched.errors import EnvironmentFault, InputError, MissingDependency, Pr
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.metrics.window_metrics import window_series
 from gridsched.policy.policy_files import needs_own_process
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, run
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import OPTIMIZE, RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.processes import Begun, Channel

@@ -15,8 +15,8 @@ from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_re
 from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, counted
 from gridsched.metrics.columns import Column
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 from gridsched.workloads.traces.formats import format_of
 

@@ -24,8 +24,8 @@ from gridsched.metrics.table import is_metered, value_of_row
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import JOULES, UNITS, Unit
 from gridsched.policy.registry import PAPER_004, default_ids, entries, scheduler_class, usable
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, check, check_groups
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 from gridsched.sim.scenario import LoadedScenario, Scenario, workload_kinds
 
@@ -174,7 +174,7 @@ def own_metrics(given: Sequence[str]) -> list[Metric]:
     InputError
         If one cannot be understood.
     """
-    from gridsched.runs.expressions import formula  # only where one is given
+    from gridsched.runs.metric_formulas import formula  # only where one is given
 
     metrics: list[Metric] = []
     numbers = [each.id for each in METRICS.values() if each.is_number and each.of in ("run", "row")]

@@ -15,7 +15,7 @@ from gridsched.errors import InputError, shorten
 from gridsched.export.archive import Export
 from gridsched.export.export import read_export
 from gridsched.model.tariff import Tariff
-from gridsched.runs.claims_schema import FigureKind, figure_kinds
+from gridsched.runs.figure_kinds import FigureKind, figure_kinds
 
 plot_app = command_group("Each figure is saved with its data: `gantt.png` and `gantt.csv`.")
 

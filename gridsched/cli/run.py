@@ -14,8 +14,8 @@ from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, resolve_apart, with_scenario_options
 from gridsched.cli.tables import console, print_values
 from gridsched.metrics.table import Metric, shown_metrics
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, check_groups, run
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import RunSpec
 
 

@@ -178,7 +178,7 @@ def run(
 
 def _filter(study: Study, only: str | None) -> RunFilter | None:
     """Return what ``--only`` means; it must mean some run."""
-    from gridsched.runs.expressions import run_filter
+    from gridsched.runs.run_filter import run_filter
 
     if only is None:
         return None

@@ -18,8 +18,8 @@ from gridsched.errors import InputError
 from gridsched.metrics.columns import Column
 from gridsched.metrics.identities import TOLERANCE, identities_of
 from gridsched.model.trace import Trace
+from gridsched.runs.plugin_agreement import ENERGY_TOLERANCE, carbon_check, energy_check
 from gridsched.runs.run import RunResult
-from gridsched.runs.run_many import ENERGY_TOLERANCE, carbon_check, energy_check
 from gridsched.runs.run_spec import RunSpec
 from gridsched.sim.scenario import LoadedScenario
 

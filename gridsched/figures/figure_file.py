@@ -21,7 +21,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.figures.figure_style import lay_out, set_title, style
 from gridsched.files.csv_files import csv_text
 from gridsched.files.output_files import check_writable, write_whole
-from gridsched.runs.claims_schema import FigureKind, figure_kinds, register_kind
+from gridsched.runs.figure_kinds import FigureKind, figure_kinds, register_kind
 
 #: Formats by file name suffix, with the metadata that keeps dates and versions out of the file.
 FORMATS = {

@@ -18,7 +18,7 @@ from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
-from gridsched.runs.claims_schema import figure_kinds
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.workloads.traces.job_table import JobTable
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from gridsched.figures.chart import Panel, Scale, chart, levels_along, numbers_a
 from gridsched.figures.figure_file import PlottedFigure, register_figure
 from gridsched.figures.series_styles import SeriesStyle, series_styles
 from gridsched.metrics import METRICS
-from gridsched.runs.claims_schema import figure_kinds
+from gridsched.runs.figure_kinds import figure_kinds
 
 _ENERGIES = ("energy_j", "energy_model_j")
 #: More panels than this would be unreadable; further combinations stand in the tables only.

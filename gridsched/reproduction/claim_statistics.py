@@ -39,7 +39,7 @@ from gridsched.analysis.texts import axis_text, value_text
 from gridsched.arrays import Floats
 from gridsched.errors import InputError, counted
 from gridsched.runs.claims_schema import BEST_OTHER, statistic
-from gridsched.runs.expressions import full_name
+from gridsched.runs.run_filter import full_name
 
 #: Axis -> value, or a tuple of values, of the runs that count.
 Given = Mapping[str, Any]

@@ -35,7 +35,7 @@ from gridsched.analysis.texts import (
 )
 from gridsched.errors import InputError, counted
 from gridsched.runs.claims_schema import BEST_OTHER, Claim
-from gridsched.runs.expressions import full_name
+from gridsched.runs.run_filter import full_name
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import load_policies
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.claims_schema import Claim
-from gridsched.runs.expressions import run_filter
+from gridsched.runs.run_filter import run_filter
 from gridsched.runs.run_spec import (
     FileReference,
     RunSpec,

@@ -13,7 +13,7 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, keys_of, shown_value, with_keys
 from gridsched.model.rules import Rules
-from gridsched.runs.expressions import full_name
+from gridsched.runs.run_filter import full_name
 from gridsched.runs.run_spec import (
     MEASURE_SETTINGS,
     OPTIMIZE,

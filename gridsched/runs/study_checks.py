@@ -10,8 +10,9 @@ from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name
-from gridsched.runs.claims_schema import DeclaredFigure, figure_kinds
-from gridsched.runs.expressions import Formula, declare, formula
+from gridsched.runs.claims_schema import DeclaredFigure
+from gridsched.runs.figure_kinds import figure_kinds
+from gridsched.runs.metric_formulas import Formula, declare, formula
 from gridsched.runs.run_spec import OPTIMIZE
 from gridsched.runs.study_axes import Axis, axis_values, workload_kinds
 from gridsched.runs.study_document import KeyPath, StudyDocument

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from gridsched.errors import InputError, did_you_mean, error_of_policy
 from gridsched.model.records import gravest, key_name, problem_of, shown_value
 from gridsched.runs.claims_schema import BEST_OTHER, Claim, Explanation, Ours
-from gridsched.runs.expressions import full_name
+from gridsched.runs.run_filter import full_name
 from gridsched.runs.study_axes import Axis
 from gridsched.runs.study_checks import no_metric
 from gridsched.runs.study_document import StudyDocument, shipped_study_file

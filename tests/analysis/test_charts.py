@@ -31,7 +31,7 @@ from gridsched.figures.marks import MOST_LABELS, spread
 from gridsched.figures.series_styles import series_styles
 from gridsched.figures.study_figure import bars, layout_of, study_figures
 from gridsched.page.study_report import files_folder, write_report
-from gridsched.runs import claims_schema
+from gridsched.runs import figure_kinds
 from gridsched.runs.schema import study_schema
 
 # The one chart: each kind draws a tidy table; panels, levels, series, widths and numbers.
@@ -288,7 +288,7 @@ def least(results, declared):
 @pytest.fixture(autouse=True)
 def own_entries():
     """What a test registers does not stay."""
-    table = claims_schema._table()
+    table = figure_kinds._table()
     before = dict(table)
     yield
     table.clear()

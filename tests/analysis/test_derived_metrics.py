@@ -24,7 +24,7 @@ from gridsched.figures.figure_style import style
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.page.study_report import files_folder, write_report
 from gridsched.page.study_tables import mean_frame, mean_table
-from gridsched.runs.claims_schema import figure_kinds
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
 

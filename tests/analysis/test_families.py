@@ -45,7 +45,8 @@ from gridsched.reproduction.claims import (
     measure_claim,
     verdict_of,
 )
-from gridsched.runs.claims_schema import Claim, Ground, Ours, figure_kinds
+from gridsched.runs.claims_schema import Claim, Ground, Ours
+from gridsched.runs.figure_kinds import figure_kinds
 
 # Statistics of claims about ratios, levels and series, against numbers computed by hand.
 

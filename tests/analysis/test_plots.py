@@ -29,7 +29,7 @@ from gridsched.model.dependencies import Dependencies
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.optimize.typed_bag import typed_bag
-from gridsched.runs.claims_schema import figure_kinds
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.testing.playing import CARBON

@@ -25,7 +25,7 @@ from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
 from gridsched.cli.app import main
 from gridsched.files.output_files import is_alive, temporary_folder
-from gridsched.runs.expressions import run_filter
+from gridsched.runs.run_filter import run_filter
 from gridsched.runs.run_spec import RESULTS_VERSION
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study

@@ -11,7 +11,7 @@ from campaign_cases import POLICY, write_study, write_troubled
 
 from gridsched.cli.app import main
 from gridsched.errors import InputError
-from gridsched.runs.expressions import run_filter
+from gridsched.runs.run_filter import run_filter
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study, StudyRun
 

@@ -28,7 +28,7 @@ from gridsched.metrics import summary
 from gridsched.model.prices import PriceSeries
 from gridsched.model.tariff import Tariff
 from gridsched.model.timeline import core_lanes
-from gridsched.runs import claims_schema
+from gridsched.runs import figure_kinds
 
 # Figures: every case draws, data beside them, same bytes each time, bad targets refused.
 
@@ -299,7 +299,7 @@ EXPECTED = {
 @pytest.fixture
 def own_entries():
     """Entries of a test do not stay."""
-    table = claims_schema._table()
+    table = figure_kinds._table()
     before = dict(table)
     yield
     table.clear()
@@ -309,7 +309,7 @@ def own_entries():
 @pytest.mark.parametrize("of", EXPECTED)
 def test_every_figure_is_in_the_table(of: str):
     """Those of a study in the order of its report; each states what it draws."""
-    found = claims_schema.figure_kinds(of)
+    found = figure_kinds.figure_kinds(of)
     assert [name for name in found if name in EXPECTED[of]] == EXPECTED[of] or (
         of != "study" and set(EXPECTED[of]) <= set(found)
     )
@@ -337,7 +337,7 @@ def test_names_are_unique(own_entries):
     with pytest.raises(InputError, match=r"'gantt'.*gridsched\.figures\.gantt"):
         register_figure("gantt", "run", "Mine.")(lambda trace: None)
     register_figure("gantt", "tasks", "Mine.")(lambda tasks: None)
-    assert "gantt" in claims_schema.figure_kinds("tasks")
+    assert "gantt" in figure_kinds.figure_kinds("tasks")
 
 
 def test_an_unknown_figure_is_one_clear_line(tmp_path: Path):

@@ -38,9 +38,9 @@ from gridsched.model.rules import EnergyBudget, Rules
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.xml_reader import read_platform
-from gridsched.runs.expressions import declare, formula
+from gridsched.runs.metric_formulas import declare, formula
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.run_spec import Settings
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study

@@ -9,8 +9,8 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
+from gridsched.runs.plugin_agreement import energy_check
 from gridsched.runs.run import RunResult, run
-from gridsched.runs.run_many import energy_check
 from gridsched.sim.library import HOSTS
 from gridsched.sim.scenario import Scenario
 

@@ -18,8 +18,8 @@ from gridsched.model.rules import EnergyBudget
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import run
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.sim.client import server
 from gridsched.sim.library import load_simgrid
 from gridsched.sim.scenario import Scenario

@@ -15,8 +15,8 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, Postpone, PowerOff, PowerOn, WakeAt
+from gridsched.runs.plugin_agreement import energy_check
 from gridsched.runs.run import run
-from gridsched.runs.run_many import energy_check
 from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import checked_parameters, generator_of
 

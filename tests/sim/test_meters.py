@@ -29,7 +29,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn
 from gridsched.power import grid_power
-from gridsched.runs.run_many import carbon_check
+from gridsched.runs.plugin_agreement import carbon_check
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences

@@ -26,7 +26,7 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, PowerOff, PowerOn
-from gridsched.runs.run_many import energy_check
+from gridsched.runs.plugin_agreement import energy_check
 from gridsched.sim.inspection import inspect_platform
 from gridsched.sim.scenario import LoadedScenario
 from gridsched.testing import trace_differences

@@ -20,7 +20,7 @@ from gridsched.model.platform import homogeneous_cluster
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Cancel
 from gridsched.runs.checks import check_loaded
-from gridsched.runs.run_many import energy_check
+from gridsched.runs.plugin_agreement import energy_check
 from gridsched.sim.scenario import LoadedScenario
 from gridsched.testing import trace_differences
 

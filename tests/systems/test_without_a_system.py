@@ -52,7 +52,7 @@ WHAT_IS_THERE = """
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import FORMATS
-from gridsched.runs.claims_schema import figure_kinds
+from gridsched.runs.figure_kinds import figure_kinds
 from gridsched.cli.app import app
 from typer.main import get_command
 for entry in entries():

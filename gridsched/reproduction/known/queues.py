@@ -24,8 +24,8 @@ from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import make_tasks
 from gridsched.reproduction.known.cases import Case, Row
+from gridsched.runs.plugin_agreement import ENERGY_TOLERANCE
 from gridsched.runs.run import RunResult, run
-from gridsched.runs.run_many import ENERGY_TOLERANCE
 from gridsched.sim.library import is_installed
 from gridsched.sim.scenario import Scenario
 

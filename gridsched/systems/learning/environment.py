@@ -23,7 +23,7 @@ from gridsched.model.records import shown_value
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
-from gridsched.runs.expressions import formula
+from gridsched.runs.metric_formulas import formula
 from gridsched.runs.preparation import prepare
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import load

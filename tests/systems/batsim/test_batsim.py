@@ -31,8 +31,8 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import check
-from gridsched.runs.run_many import check_energy_agreement
 from gridsched.runs.study import Study
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -16,7 +16,7 @@ from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate
-from gridsched.runs.run_many import energy_check
+from gridsched.runs.plugin_agreement import energy_check
 from gridsched.sim.library import is_installed
 from gridsched.systems.batsim.workload_json import read_batsim
 from gridsched.workloads.traces.formats import read_jobs
