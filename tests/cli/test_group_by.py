@@ -11,8 +11,8 @@ from cli_cases import platform_text
 from gridsched import compare
 from gridsched.errors import InputError
 
-#: Columns: job, submitted, waited, run time, nodes, 3 fields unused, requested nodes and time, memory, status, user and
-#: group; job 1 runs 100 s on one node, job 2 50 s on both, job 3 60 s on one; user 1 has 1 and 3, group 7 1 and 2.
+#: Columns: job, submitted, waited, run time, nodes, 3 fields unused, requested nodes and time, memory, status, user,
+#: group. On one node job 1 takes 100 s and job 3 60 s, on both job 2 50 s.
 LOG = """; MaxProcs: 2
 1 0 -1 100 1 -1 -1 1 100 -1 1 1 7 -1 -1 -1 -1 -1
 2 0 -1 50 2 -1 -1 2 50 -1 1 2 7 -1 -1 -1 -1 -1
