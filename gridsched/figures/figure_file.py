@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
+import matplotlib
 import pandas as pd
 from matplotlib.figure import Figure, SubFigure
 
@@ -121,7 +122,7 @@ def file_contents(plotted: PlottedFigure, suffixes: Iterable[str]) -> dict[str, 
     """
     figure = plotted.figure
     assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
-    lay_out(figure)
+    lay_out(figure, matplotlib.rcParams["savefig.dpi"])
     figure.set_layout_engine("none")  # laid out once, for all formats
     contents: dict[str, str | bytes] = {".csv": csv_text(dict(plotted.data), for_people=True)}
     for suffix in suffixes:

@@ -55,7 +55,7 @@ class ShownFigure(Figure):
     def _repr_png_(self) -> bytes:
         stream = io.BytesIO()
         with style():
-            lay_out(self)
+            lay_out(self, _NOTEBOOK_DPI)
             self.savefig(stream, dpi=_NOTEBOOK_DPI)
         return stream.getvalue()
 
@@ -114,11 +114,24 @@ def style() -> AbstractContextManager[None]:
     return matplotlib.rc_context(STYLE)
 
 
-def lay_out(figure: Figure) -> None:
-    """Place all parts of a figure, with tick labels that do not overlap."""
-    figure.draw_without_rendering()
-    if untangle(figure):
+def lay_out(figure: Figure, dpi: float) -> None:
+    """Place all parts of a figure, with tick labels that do not overlap.
+
+    Parameters
+    ----------
+    figure : Figure
+    dpi : float
+        Resolution in which it will be saved [1/inch]. Letters are not equally wide in all: a text for which there is
+        room at 100 dpi may be cut off at 200.
+    """
+    before = figure.dpi
+    figure.dpi = dpi
+    try:
         figure.draw_without_rendering()
+        if untangle(figure):
+            figure.draw_without_rendering()
+    finally:
+        figure.dpi = before
 
 
 def legend_below(figure: Figure | SubFigure, handles: Sequence[Artist], **options: Any) -> None:

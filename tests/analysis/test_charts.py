@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import io
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +16,7 @@ import small_study
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 from scipy.optimize import isotonic_regression
@@ -73,7 +75,7 @@ def test_every_kind_draws_panels_and_names_its_series(kind: str):
 
 
 def test_ten_lines_have_ten_bands_and_no_bars():
-    """Intervals of many lines do not stand side by side."""
+    """Intervals of many lines are not side by side."""
     (axes,) = plotted("lines", Scale("tasks", "Tasks"), Scale("mean", "Energy [J]")).axes
     assert len(axes.lines) == len(axes.collections) == 10
     assert all(set(line.get_xdata()) == {5000, 10_000, 20_000} for line in axes.lines)
@@ -110,6 +112,20 @@ def test_series_are_named_beside_their_points_once_each():
     with style():
         figure = chart(TABLE, "paths", Scale("tasks", "Tasks"), Scale("mean", "Energy"), many, is_direct=True)
     assert len(figure.legends[0].get_texts()) == MOST_LABELS + 1
+
+
+@pytest.mark.parametrize("name", ["auto energy-delay", "max_max_upe_of_arrivals", "ill-lit liliiliiliil", "WWWWWWWWW"])
+def test_nothing_is_cut_off_at_the_edge_of_a_picture(name: str):
+    """Letters are wider at some resolutions than at others: the outermost pixels of a file are white."""
+    styles = series_styles([*NAMES[:3], name])
+    table = pd.concat([TABLE, TABLE[TABLE["scheduler"] == NAMES[0]].assign(scheduler=name)])
+    x, y = Scale("tasks", "Tasks"), Scale("mean", "Energy [J]")
+    with style():
+        figure = chart(table, "paths", x, y, styles, panels=PANELS, size=(10.0, 3.0), is_direct=True)
+        image = file_contents(PlottedFigure(figure, table), [".png"])[".png"]
+    pixels = imread(io.BytesIO(image))[:, :, :3]
+    edges = pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]
+    assert [edge.min() for edge in edges] == [1.0] * 4
 
 
 @given(st.lists(st.floats(-1.0, 2.0), min_size=1, max_size=8))
@@ -154,7 +170,7 @@ def test_decimals_of_numbers(numbers: list[float], places: int):
 
 
 def test_numbers_of_a_figure_have_one_format():
-    """17.5 stands beside 15.0, in the panel next to it as well."""
+    """17.5 is beside 15.0, in the panel next to it as well."""
     figure = new_figure(6, 3)
     left, right = figure.subplots(1, 2)
     left.set_yticks([0, 2.5, 5])
