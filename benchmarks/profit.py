@@ -6,7 +6,7 @@ The system has the size of paper 003's: 30 task types, 9 machine types, 360 mach
 has 500 task types on 100 machine types of 40 machines. Measured are the checked arrays ("model"),
 program (10) with bound and worths ("lp"), and rounding with LPT by counts ("recovery"). The same
 tasks are then placed one by one, with a heap of machines, compiled; both must give the same loads.
-Each figure is the median of the repeats; CPU seconds stand beside, for a machine that is not idle.
+Each figure is the median of the repeats; CPU seconds are beside it, for a machine that is not idle.
 """
 
 from __future__ import annotations

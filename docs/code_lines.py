@@ -24,7 +24,7 @@ _NO_CODE = {
 
 
 def code_lines(text: str) -> int:
-    """Return the lines of a module on which a statement stands that is no docstring."""
+    """Return the lines of a module that hold a statement which is not a docstring."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
     lines = {line for token in tokens if token.type not in _NO_CODE for line in range(token.start[0], token.end[0] + 1)}
     for node in ast.walk(ast.parse(text)):

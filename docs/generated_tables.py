@@ -1,7 +1,7 @@
 """Write the tables of the documents that follow from the code, and the figure of all claims.
 
 Run ``python docs/generated_tables.py`` after a change of what they show, or after a study's claims
-were published again; a test compares them. Such a table, or text, stands between
+were published again; a test compares them. Such a table, or text, is between
 ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
 """
 
@@ -202,7 +202,7 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def block(name: str) -> str:
-    """Return what stands in a block: a table, or for ``claims_STUDY`` the counts of a study."""
+    """Return the content of a block: a table, or for ``claims_STUDY`` the counts of a study."""
     if name in TABLES:
         return TABLES[name]()
     return published_claims.counts_text(name.removeprefix("claims_"))

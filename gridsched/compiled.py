@@ -93,7 +93,7 @@ def interpret_nothing() -> None:
 
 
 class _Later(ModuleType):
-    """Stands for a module that is imported when somebody asks for what it holds."""
+    """Takes the place of a module until something in it is used, which imports it."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name != _HELD:  # what Python looks for on its own
@@ -167,7 +167,7 @@ class Kernel:
         self._function, self._sources, self._options, self._steps = function, sources, options, steps
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call what numba compiled, or the function as it stands."""
+        """Call what numba compiled, or the function as Python."""
         if _interpreter.is_at_work:
             return self._function(*arguments)
         if _noted is not None:
@@ -182,7 +182,7 @@ class Kernel:
         return self._interpret(arguments)
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        """Call the function as it stands; as in compiled code, numbers of numpy overflow and divide without a word."""
+        """Call the function as Python; as in compiled code, numbers of numpy overflow and divide without a word."""
         import numpy as np  # what only names a kernel does not load it
 
         _interpreter.is_at_work = True

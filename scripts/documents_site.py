@@ -22,7 +22,7 @@ from gridsched import formulas, linear  # noqa: E402
 
 PREPARED = ROOT / "build" / "documents"
 COPIES = "repository"
-#: Pages of Python by name: title, and the rooms whose public names stand there.
+#: Pages of Python by name: title, and the rooms whose public names it lists.
 PYTHON_PAGES = {
     "runs": ("Runs, comparisons, studies", ("runs", "sim", "analysis", "campaign", "export", "optimize")),
     "workloads": ("Platforms, tasks, traces", ("model", "platform_io", "workloads")),

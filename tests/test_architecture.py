@@ -86,7 +86,7 @@ def place(source: Path, line: int) -> str:
 
 
 def in_rooms() -> list[Path]:
-    """Return the package's files except gridsched/__init__.py, which stands above all rows."""
+    """Return the package's files except gridsched/__init__.py, which is above all rows."""
     return [source for source in SOURCES if source != PACKAGE / "__init__.py"]
 
 
@@ -96,7 +96,7 @@ def test_every_room_has_its_row():
 
 
 def test_imports_run_one_way():
-    """No file imports from a row that stands after its own."""
+    """No file imports from a row after its own."""
     wrong = [
         f"{place(source, line)} imports gridsched.{room}"
         for source in in_rooms()

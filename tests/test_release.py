@@ -1,4 +1,4 @@
-"""The number of the release stands in several files of metadata: it is one."""
+"""The number of the release is in several files of metadata: it is the same in all."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Level:
 
 
 def flat(where: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested tables of axis values with dotted names; `prefix` stands before each."""
+    """Return nested tables of axis values with dotted names; `prefix` comes before each."""
     by_key: dict[str, Any] = {}
     for key, value in where.items():
         name = prefix + key

@@ -1,6 +1,6 @@
 """Tasks that wait for each other as a drawing in layers: the place of each task, and the route of each edge.
 
-Every task stands one layer behind the last of those that it waits for. Edges over several layers pass each of them
+Every task is one layer behind the last of those that it waits for. Edges over several layers pass each of them
 at a place of their own, so that they go round tasks. In each layer tasks are ordered by the mean place of their
 neighbors, back and forth a few times, and the order of fewest crossings counts (Sugiyama, Tagawa, Toda, IEEE
 Transactions on Systems, Man, and Cybernetics 11(2), 1981); then they move towards these means as far as their order
@@ -34,7 +34,7 @@ _MOST_COMPARED = 500
 
 @dataclass(frozen=True)
 class GraphLayout:
-    """Where tasks stand and how edges go.
+    """Where tasks are and how edges go.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class GraphLayout:
 
 
 def layered(n_tasks: int, task: Sequence[int], on: Sequence[int]) -> GraphLayout:
-    """Lay out a graph without cycles whose tasks stand behind those that they wait for.
+    """Lay out a graph without cycles whose tasks are listed behind those that they wait for.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ class Options:
 
 @dataclass
 class Progress:
-    """Where a campaign stands.
+    """The progress of a campaign.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ def run_campaign(
     Returns
     -------
     Progress
-        As it stands at the end.
+        The state at the end.
 
     Raises
     ------

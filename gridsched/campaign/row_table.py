@@ -31,7 +31,7 @@ _TEXTS = ("run_id", "status", "error", "scenario", "provenance")
 SERIES_PREFIX = "series."
 #: So many rows are held as Python objects at a time.
 _CHUNK = 2000
-#: So many rows stand in one Parquet file, which one damaged bit loses.
+#: Rows of one Parquet file, all of which one damaged bit loses.
 FILE_ROWS = 2000
 #: A Parquet file, as if it had 64 KiB at least, unpacks to at most so many times its size.
 _UNPACKED = 1000
@@ -331,7 +331,7 @@ def read_parquet(path: Path) -> pa.Table:
         groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
         values = sum(each.column(k).num_values for each in groups for k in range(each.num_columns))
         _check_unpacked(path, sum(each.total_byte_size for each in groups) + 8 * values, most)
-        # each text is unpacked once, until it is known how often it stands there
+        # each text is unpacked once, until it is known how often it occurs
         packed = parquet.ParquetFile(stream, metadata=metadata, pre_buffer=False, read_dictionary=texts).read(
             use_threads=False
         )
@@ -345,7 +345,7 @@ def _check_unpacked(path: Path, found: int, most: int) -> None:
 
 
 def _text_bytes(column: pa.ChunkedArray) -> int:
-    """Return the bytes of texts that stand in a dictionary, each as often as it is there."""
+    """Return the bytes of texts of a dictionary, each as often as it occurs."""
     arrow = _arrow()
     compute, total = arrow.compute, 0
     for chunk in column.chunks:

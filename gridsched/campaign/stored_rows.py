@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class StoredRows:
-    """What stands in segments and Parquet files.
+    """What segments and Parquet files hold.
 
     Segments are read first: rows go from them to Parquet files, so none is overlooked that a
     compaction on another machine moves meanwhile.

@@ -99,7 +99,7 @@ class Group(_PlainFlags, TyperGroup):
 class Application(typer.Typer):
     """A group of commands that is being declared; their docstrings are their help.
 
-    Their examples stand below the options.
+    Their examples are below the options.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -124,7 +124,7 @@ class Commands(Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command that stands for the one of this name in lists; None if there is none."""
+        """Return a command that represents the one of this name in lists; None if there is none."""
         entry = _COMMANDS.get(cmd_name)
         return None if entry is None else Command(cmd_name, help=entry.help)
 
@@ -303,7 +303,7 @@ def _package_of(error: ModuleNotFoundError) -> str:
 
 
 def _found(error: BaseException, text: str, words: Sequence[str]) -> str:
-    """Return what stands after the option that a usage error is about, if the text lacks it."""
+    """Return what follows the option that a usage error is about, if the text lacks it."""
     names = getattr(getattr(error, "param", None), "opts", ())
     for option, value in reversed(list(zip(words, [*words[1:], ""], strict=True))):
         name, equals, rest = option.partition("=")

@@ -1,4 +1,4 @@
-"""How a campaign shows where it stands: on a screen, as JSON lines, or not at all."""
+"""How a campaign shows its progress: on a screen, as JSON lines, or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Quiet:
         self.end(self._last, is_interrupted=kind is not None)
 
     def end(self, progress: CampaignProgress | None, *, is_interrupted: bool) -> None:
-        """Say where the campaign stands in the end, if it began."""
+        """Report the final state of the campaign, if it began."""
 
     def show(self, progress: CampaignProgress, ended: Ended | None) -> None:
         """Take note of the progress; the first time, of the store's damage too."""

@@ -42,7 +42,7 @@ SchedulersOption = Annotated[
         show_default="those made for the workload; of bags the six of the LECSA paper",
     ),
 ]
-#: Stands for every scheduler that takes the workload.
+#: Means every scheduler that accepts the workload.
 ALL = "all"
 _SCHEDULER = Column("scheduler", "scheduler")
 _MAPPING_EVENT = Column("ms", "mapping\nevent\n[ms]", "figure")

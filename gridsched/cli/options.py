@@ -15,7 +15,7 @@ import typer
 from gridsched.cli.app import Application
 from gridsched.model.records import Key
 
-#: What stands for a value in the help, by the end of a key's name.
+#: What represents a value in the help, by the end of a key's name.
 _METAVARS = {"_per_s": "X", "_s": "S", "_j": "X"}
 
 
@@ -29,14 +29,14 @@ def with_options(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the fields of dataclasses, or the parameters of a function, as options.
 
-    A further parameter of the command whose type is a dataclass stands for that one's fields.
+    A further parameter of the command whose type is a dataclass represents the fields of that dataclass.
 
     Parameters
     ----------
     group : dataclass or function
         The command's first parameter receives an instance, or what the function returns.
     before : int
-        So many of its options stand in the help before the command's own; the rest after them.
+        How many of its options the help lists before the command's own; the others follow them.
     records : mapping, optional
         Field or parameter of `group` -> keys of a record (see `gridsched.model.records`), each of
         which is an option. The field receives those that are given, by key.
@@ -124,7 +124,7 @@ def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 def _key_option(key: Key) -> inspect.Parameter:
     """Return a key of a record as an option.
 
-    Its default is None, which is: not given; a word stands in the help as the default.
+    Its default is None, which is: not given; the help shows a word as the default.
     """
     alternatives = [each for each in _alternatives(key.annotation) if each is not type(None)]
     names = [option_name(key.name)]

@@ -356,7 +356,7 @@ def check(
 def command_line(ctx: typer.Context) -> str:
     """Return the command of this invocation in a canonical form.
 
-    Options stand in the order of the help text; those with their default value are left out.
+    Options have the order of the help text; those with their default value are left out.
     """
     words = ["gridsched", "platform", str(ctx.info_name)]
     for parameter in ctx.command.params:

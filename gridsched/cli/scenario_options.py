@@ -53,7 +53,7 @@ def _asked(
     return RunSpec.asked(platform, workload, files=files, trace=trace, settings=settings, seed=seed)
 
 
-#: Gives a command what `RunSpec.asked` takes as options; its own stand after the files.
+#: Gives a command what `RunSpec.asked` takes as options; its own follow the files.
 with_scenario_options = with_options(
     _asked, before=2, records={"trace": keys_of(TraceOptions), "settings": keys_of(Scenario)}
 )

@@ -40,7 +40,7 @@ def print_notes(out: Console, notes: Iterable[str]) -> None:
 
 
 def _blocks(widths: Sequence[int], available: int) -> list[list[int]]:
-    """Return which columns stand side by side; the first one is repeated in each block."""
+    """Return which columns are side by side; the first one is repeated in each block."""
     blocks, used = [[0]], widths[0]
     for k, width in enumerate(widths[1:], start=1):
         if len(blocks[-1]) > 1 and used + _GAP + width > available:
@@ -95,7 +95,7 @@ def _alone(value: float | None) -> str:
 
 
 def print_values(out: Console, rows: Sequence[tuple[str, float | str | None, str]], title: str = "") -> None:
-    """Print named values with their units; numbers stand with their decimal points in line.
+    """Print named values with their units; numbers have their decimal points in line.
 
     Parameters
     ----------

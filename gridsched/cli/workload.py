@@ -76,7 +76,7 @@ _MATRICES = (
 )
 
 
-#: What stands for the value of each key of a bag in the help, and what it means.
+#: What represents the value of each key of a bag in the help, and what it means.
 _BAG = {
     "kind": ("KIND", f"{' or '.join(GENERATORS)}; default bag."),
     "tasks": ("N", "Number of tasks."),

@@ -353,7 +353,7 @@ class Controller:
         if not run.open_tasks or self._ended:
             return None
         news |= self._submissions.release(now)
-        if dispatch.freed:  # queues in which released tasks stand
+        if dispatch.freed:  # queues in which released tasks wait
             dispatch.serve_freed(now)
         return self._serve(first_new, news, bool(finished)), first_new
 

@@ -251,7 +251,7 @@ class DecisionValidator:
         return refusal
 
     def common_plan(self, tasks: Integers, hosts: Integers | None = None) -> Refusal | None:
-        """Find a planned task that is none, does not wait or stands there twice, and its host."""
+        """Find a planned task that is none, does not wait or is listed twice, and its host."""
         states = self._run.states
         exist = (tasks >= 0) & (tasks < len(states))
         if not exist.all():
@@ -276,7 +276,7 @@ class DecisionValidator:
         return "a Plan without hosts needs tasks that one host can hold", int(tasks[alone.argmin()]), None
 
     def _repeats(self, tasks: Integers) -> bool:
-        """Whether a task stands twice among waiting ones."""
+        """Whether a task is listed twice among waiting ones."""
         first = int(tasks.min())
         seen = np.zeros(int(tasks.max()) + 1 - first, dtype=bool)
         seen[tasks - first] = True
@@ -297,7 +297,7 @@ class DecisionValidator:
 
 
 def ascending(hosts: Integers) -> tuple[Integers, Integers | None]:
-    """Return hosts in ascending order, each once, and how often each stands there; None: once."""
+    """Return hosts in ascending order, each once, and how often each is listed; None: once."""
     if (hosts[1:] > hosts[:-1]).all():
         return hosts, None
     ordered = np.sort(hosts)

@@ -1,6 +1,6 @@
 """The probability that a task misses its deadline, on all hosts at once (paper 002; algorithms D3).
 
-Where all distributions stand on one grid, compiled loops keep the sum of what runs and what is
+Where all distributions have one grid, compiled loops keep the sum of what runs and what is
 queued up to date: an append convolves once, and an impulse that passes is taken out of the sum
 again, instead of convolving what remains. Otherwise each host's ready time is a `Pmf`.
 """

@@ -1,7 +1,7 @@
 """What is to start later, as arrays: plans, until the policy is asked again, and reservations.
 
 An event may place a thousand tasks and look at as many reservations, and few of them start before
-the next: one look costs a few array operations, whatever the width of a task. A host stands in a
+the next: one look costs a few array operations, whatever the width of a task. A host is in a
 place as often as it gives parts of the task.
 """
 
@@ -266,7 +266,7 @@ class VirtualQueues:
         self._next, self._end = starts[:-1], starts[1:]
 
     def put_back(self, host: int) -> None:
-        """Let the entry that was taken last stand at the head of the host's queue again."""
+        """Put the entry that was taken last at the head of the host's queue again."""
         self._next[host] -= 1
 
     def has(self, host: int) -> bool:

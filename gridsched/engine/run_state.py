@@ -53,7 +53,7 @@ class RunState(TaskStates):
     copies : dict of int to list of Execution
         Running copies of each task, where the policy replicates.
     places : dict of int to list of int
-        Hosts in whose fixed queues a task stands, where the policy replicates or cancels.
+        Hosts in whose fixed queues a task waits, where the policy replicates or cancels.
     version : list of int
         Of each host: how often anything but an append to its fixed queue has happened there, as far
         as tasks of one host are concerned.

@@ -89,7 +89,7 @@ class SharedNodes(WholeNodes):
         if n_parts != width:
             return f"the task has {counted(width, 'part')}, not {n_parts}", None
         if n_parts > len(hosts) and not self.jobs.anywhere[task]:
-            return "a host stands there twice, and each part of the task needs a node of its own", None
+            return "a host is listed twice, and each part of the task needs a node of its own", None
         inside = self.members[partition, hosts]
         if not inside.all():
             host = hosts.item(inside.argmin().item())

@@ -116,7 +116,7 @@ class DependencyTracker:
     run : RunState
     timers : Timers
     dispatch : Dispatch
-        What serves the queues in which released tasks stand.
+        What serves the queues in which released tasks wait.
     """
 
     def __init__(self, dependencies: Dependencies, run: RunState, timers: Timers, dispatch: Dispatch) -> None:

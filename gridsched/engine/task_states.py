@@ -42,7 +42,7 @@ class TaskStates:
     submitted : int
         Tasks from here on are not submitted yet.
     held : set of int
-        Submitted tasks that wait for others: blocked, or in a queue or a plan in which they come to stand.
+        Submitted tasks that wait for others: blocked, or in a queue or a plan that they enter.
     followed : list of int or None
         Tasks that have started or come to a final state since somebody looked; None where no task waits for another.
     """

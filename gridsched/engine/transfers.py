@@ -17,7 +17,7 @@ from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import TRANSFER
 
-#: Stands for the maker of files that no task makes.
+#: The maker of files that no task makes.
 _NO_TASK = -1
 
 

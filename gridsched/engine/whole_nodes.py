@@ -46,7 +46,7 @@ class WholeNodes(Resources):
         self._shown_free = self.free.view()
         self._shown_free.setflags(write=False)
         self.n_free = int(np.count_nonzero(self.ready))
-        #: where each running execution stands in the arrays; in order of start
+        #: where each running execution is in the arrays; in order of start
         self._place: dict[Execution, int] = {}
         self._at: list[Execution] = []
         #: when each node gets free of what runs or boots there, as estimated, or got free [s]
@@ -82,7 +82,7 @@ class WholeNodes(Resources):
     def misfit(self, task: int, hosts: Integers, parts: Integers | None) -> tuple[str, int | None] | None:
         """Say why the task can never lie so: it takes nodes of one cluster, as many as it needs there."""
         if parts is not None:
-            return "a host stands there twice", None
+            return "a host is listed twice", None
         cluster_of, first = self._cluster_of, hosts.item(0)
         if cluster_of is not None and (cluster_of[hosts] != cluster_of[first]).any():
             return "its nodes lie in several clusters; take them from one", None

@@ -1,7 +1,7 @@
 """The archive of a run: one npz file that holds its trace, and from which it is read back.
 
-Arrays stand in the file as they are, with every digit; what is not an array (the platform, names,
-provenance) stands beside them as one JSON text. ``numpy.load`` opens the file without us.
+Arrays are in the file as they are, with every digit; what is not an array (the platform, names,
+provenance) is beside them as one JSON text. ``numpy.load`` opens the file without us.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _PAIRS = {
     **dict.fromkeys(("task", "on", "kind", "item"), np.int64),
     **dict.fromkeys(("delay_s", "size_bytes"), np.float64),
 }
-#: Files that no task makes, and who reads them; their host stands in the description.
+#: Files that no task makes, and who reads them; their host is in the description.
 _STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
 #: Keys of the description about the export, the trace and the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")

@@ -29,7 +29,7 @@ MOST_BARS = 500_000
 _GRID = 1
 _SWITCHED = ("", "boot", "shutdown", "off", "down")
 _JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-_FIRST_NODE_ALONE = "Each job stands on the first core of the first of its nodes alone."
+_FIRST_NODE_ALONE = "Each job is shown on the first core of the first of its nodes alone."
 
 
 def trace_events_text(trace: Trace, power: TracePower) -> str:

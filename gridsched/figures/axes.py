@@ -95,9 +95,9 @@ def write_at(
     at : (float, float)
         The place, in the coordinates of the data or of `xycoords`.
     offset : (float, float)
-        How far the text stands from it [point].
+        Distance of the text from it [point].
     align : str
-        Which end of the text stands there.
+        Which end of the text is there.
     **style
         Others of `Axes.annotate`.
     """
@@ -206,7 +206,7 @@ def _overlap(axis: Axis) -> bool:
 
 
 def _set_aslant(axis: Axis) -> bool:
-    """Turn names by 30 degrees, or upright where they stand too close for that."""
+    """Turn names by 30 degrees, or upright where they are too close for that."""
     texts = _labels(axis)
     if any(text.get_rotation() for text in texts):
         return False

@@ -27,7 +27,7 @@ _LIMIT = "#a5371b"
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: where it stands, its title, and what the rows in it have in common."""
+    """One panel: its place, its title, and what the rows in it have in common."""
 
     row: int = 0
     column: int = 0
@@ -53,7 +53,7 @@ class Scale:
     factor : float
         Numbers are divided by it.
     levels : mapping or None
-        Value -> text of what stands along the axis; None of numbers.
+        Value -> text of what is along the axis; None of numbers.
     is_log : bool
     least, most : float or None
         Ends of the axis, as divided; default: what there is.
@@ -81,7 +81,7 @@ class Scale:
     shared_up_to: float = 3.0
 
     def places(self, table: pd.DataFrame, column: str = "") -> Floats:
-        """Return where rows stand along the axis, by its own or another column."""
+        """Return where rows are along the axis, by its own or another column."""
         values = table[column or self.column]
         if self.levels is not None:
             values = values.map({value: k for k, value in enumerate(self.levels)})
@@ -145,7 +145,7 @@ def chart(
     size : (float, float)
         Of the figure [inch].
     slots : mapping, optional
-        Where series stand side by side: how many places from the middle; default: in a row.
+        Where series are side by side: how many places from the middle; default: in a row.
     filled : str
         Column that specifies which markers are filled; default: all.
     legend : str
@@ -203,7 +203,7 @@ def chart(
 
 
 def _numbers(rows: pd.DataFrame, x: Scale, y: Scale, shift: float) -> tuple[Floats, Floats, Floats | None]:
-    """Return where rows stand, their numbers, and how far intervals reach below and above."""
+    """Return where rows are, their numbers, and how far intervals reach below and above."""
     along, numbers = (x, y) if y.levels is None else (y, x)
     value = numbers.places(rows)
     ends = None

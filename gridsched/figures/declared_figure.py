@@ -157,7 +157,7 @@ def family_panels(names: dict[str, str], width: float, height: float) -> dict[st
 
 
 def _folded(names: dict[str, str]) -> Scale:
-    """Return the axis of schedulers, whose names are in lines that are short enough to stand side by side."""
+    """Return the axis of schedulers, whose names are in lines that are short enough to be side by side."""
     room = max(8, int(min(15, 110 / len(names))))
     lines = {label: fill(name.replace("_", " "), room, break_long_words=False) for label, name in names.items()}
     return Scale("scheduler", "", levels=lines)

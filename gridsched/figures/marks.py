@@ -45,7 +45,7 @@ class Series:
     count : int
         Number of all series.
     is_flat : bool
-        What varies stands along y.
+        What varies is along y.
     """
 
     at: Floats
@@ -164,7 +164,7 @@ class ChartKind:
     stroke : LineStyle or None
         What its lines and markers have of their own; None if the legend shows areas.
     is_apart : bool
-        Series stand side by side at each level.
+        Series are side by side at each level.
     """
 
     draw: Callable[[Axes, Series], None]
@@ -172,7 +172,7 @@ class ChartKind:
     is_apart: bool = True
 
     def handle(self, series_style: SeriesStyle) -> Artist:
-        """Return what stands for a series in the legend."""
+        """Return what represents a series in the legend."""
         if self.stroke is None:
             return Patch(label=series_style.label, **series_style.patch())
         return Line2D([], [], **(series_style.stroke() | self.stroke | {"label": series_style.label}))

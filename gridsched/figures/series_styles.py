@@ -56,7 +56,7 @@ class SeriesStyle:
         Color of lines and markers.
     marker, line : str
     is_baseline : bool
-        It stands out.
+        Whether it is emphasized.
     width : float
         Of lines [point].
     """
@@ -121,7 +121,7 @@ def series_styles(names: Mapping[Any, str] | Iterable[str], *, baseline: Any = N
     names : mapping, or iterable of str
         Value in the table -> name in the legend, or values that are their own names.
     baseline : object, optional
-        The value that stands out; with more than nine series, the tenth does.
+        The value that is emphasized; with more than nine series, the tenth does.
     """
     named = names if isinstance(names, Mapping) else {name: name for name in names}
     ours = [  # a later line leaves an earlier one visible

@@ -25,7 +25,7 @@ from gridsched.metrics import METRICS
 from gridsched.runs.figure_kinds import figure_kinds
 
 _ENERGIES = ("energy_j", "energy_model_j")
-#: More panels than this would be unreadable; further combinations stand in the tables only.
+#: More panels than this would be unreadable; further combinations are in the tables only.
 MAX_COLUMNS, MAX_ROWS, MAX_PAGES, MAX_METRICS = 4, 4, 2, 4
 #: So many combinations of axes get a figure of finished tasks.
 MAX_FIGURES = 4
@@ -148,7 +148,7 @@ def _plotted(
     columns = max(panel.column for panel in panels) + 1
     size = max(6.4, 4.1 * columns) if layout.x else 6.4, 1.0 + 2.5 * len(panels) / columns
     styles = options.pop("styles", layout.styles)
-    if x.column == "scheduler":  # each stands at its name
+    if x.column == "scheduler":  # each is at its name
         styles = {label: replace(series_style, label="") for label, series_style in styles.items()}
         options["slots"] = dict.fromkeys(styles, 0.0)
     figure = chart(table, kind, x, y, styles, panels=panels, size=size, **options)

@@ -128,7 +128,7 @@ def _short(name: str, longest: int) -> str:
 
 
 def _table(drawn: Sequence[_Traffic], titles: Sequence[str]) -> pd.DataFrame:
-    """Return the rates of each run, link and step; those of all links together stand first."""
+    """Return the rates of each run, link and step; those of all links together come first."""
     parts = []
     for k, each in enumerate(drawn):
         for name, rates in zip(["all links", *each.names], [each.total, *each.busiest], strict=True):

@@ -232,7 +232,7 @@ class Table:
                 raise self.fail(row, columns[-1], legal)
 
     def places(self, column: str, names: Iterable[str], owner: object) -> list[int]:
-        """Return where each text of a column stands among `names`, which `owner` has.
+        """Return the place of each text of a column among `names`, which `owner` has.
 
         Raises
         ------

@@ -53,7 +53,7 @@ def plain(value: object, *, lacking: Callable[[float], object] = _null) -> objec
     value : object
         Mappings, lists, tuples, arrays, numpy numbers, paths, and what JSON has itself.
     lacking : callable
-        What stands for nan and infinities; by default null.
+        What is written for nan and infinities; by default null.
     """
     if hasattr(value, "tolist"):  # an array, or a number of numpy's
         value = value.tolist()

@@ -1,4 +1,4 @@
-"""What a run is judged by: the table of metrics; formulas stand in the modules `*_metrics` and `varying_prices`."""
+"""What a run is judged by: the table of metrics; formulas are in the modules `*_metrics` and `varying_prices`."""
 
 from gridsched.metrics.derived_entries import BOUNDED, BOUNDED_CARBON, DERIVED_ENTRIES, compared_metrics
 from gridsched.metrics.facts import PlanFacts, RunFacts

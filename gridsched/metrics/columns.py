@@ -26,7 +26,7 @@ class Column:
     key : str
         Where its values are found in the rows.
     header : str
-        May hold line breaks; ``{unit}`` stands for the unit with its prefix.
+        May hold line breaks; ``{unit}`` becomes the unit with its prefix.
     kind : {"text", "figure", "number", "rounded", "percent", "share", "exponent"}
         How values are written: as they are; likewise, but aligned right; with equal decimals;
         likewise, with one digit less; as what a ratio is above or below 0, in per cent; as a share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: Table -> ids of its metrics, in order: of one run; of comparisons of bags of tasks, of tasks with utility and of
 #: parallel tasks; of a comparison in a notebook. What a run does not have is left out, and a metric of a user's own
-#: stands last in each.
+#: comes last in each.
 TABLES: dict[str, tuple[str, ...]] = {
     "run": (
         "utility",

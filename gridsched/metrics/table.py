@@ -103,7 +103,7 @@ class Metric:
     words : str
         Its name in a table of one run; default the id without its unit.
     header : str
-        Heading of its column; may hold line breaks; ``{unit}`` stands for the unit with its prefix.
+        Heading of its column; may hold line breaks; ``{unit}`` becomes the unit with its prefix.
     form : {"number", "rounded", "percent", "share", "text"}
         How it is written: see `gridsched.metrics.columns.Column`; shares are written in per cent.
     scale : str
@@ -114,7 +114,7 @@ class Metric:
     is_detail : bool
         Whether a report shows it only where a study names it.
     is_part : bool
-        Whether it is part of what stands above it in a table of one run.
+        Whether it is part of the metric above it in a table of one run.
     hides_zero : bool
         Whether a table of one run leaves it out where it is 0.
     """

@@ -27,7 +27,7 @@ class Constraint:
     ----------
     text : str
         Names of features, joined by ``&`` (or a comma) and ``|``, from left to right, as Slurm has
-        it; what stands in parentheses counts first.
+        it; what is in parentheses counts first.
 
     Raises
     ------
@@ -65,7 +65,7 @@ class Constraint:
         operand_is_next = True
         for token in self._tokens:
             if operand_is_next != (token not in "&,|)"):
-                raise self._wrong(f"{token!r} stands where {'a name' if operand_is_next else 'an operator'} should")
+                raise self._wrong(f"{token!r} is where {'a name' if operand_is_next else 'an operator'} should be")
             if token == "(":
                 stack.append((True, "&"))
             elif token in "&,|":

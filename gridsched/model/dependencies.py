@@ -28,7 +28,7 @@ class Dependencies:
     Attributes
     ----------
     task, on : ndarray of int64, shape (pairs,)
-        Ids of the job that waits and of the other, which stands before it.
+        Ids of the job that waits and of the other, which is listed before it.
     kind : ndarray of int64, shape (pairs,)
         `After`.
     delay_s : ndarray of float64, shape (pairs,)
@@ -81,7 +81,7 @@ class Dependencies:
         )
 
     def first(self, count: int) -> Dependencies:
-        """Return those of the first `count` tasks, where the pairs stand in order of the tasks that wait."""
+        """Return those of the first `count` tasks, where the pairs have the order of the tasks that wait."""
         return self._of(slice(np.searchsorted(self.task, count).item()))
 
     def by_task(self) -> Dependencies:

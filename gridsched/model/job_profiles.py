@@ -40,7 +40,7 @@ class Step:
     flops : ndarray of float64, shape (parts,)
         Of each part [flop].
     source, target : ndarray of int64, shape (messages,)
-        Parts; the number of parts stands for the storage host.
+        Parts; the number of parts means the storage host.
     size_bytes : ndarray of float64, shape (messages,)
         Each greater than 0 [byte].
     storage : str

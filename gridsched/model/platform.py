@@ -281,7 +281,7 @@ class Platform:
         self._check_switches()
 
     def _check_switches(self) -> None:
-        """Raise `InputError` if a switch lies under two others, or stands at two levels."""
+        """Raise `InputError` if a switch is under two others, or at two levels."""
         above: dict[str, tuple[str, ...]] = {}
         for host in self.hosts:
             for level, switch in enumerate(host.switches):

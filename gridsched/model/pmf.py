@@ -1,6 +1,6 @@
 """Probability mass functions of times, as values: what is known of an uncertain run time.
 
-A pmf stands on a regular grid, where it is convolved directly or by FFT, or on free impulses, as
+A pmf is defined on a regular grid, where it is convolved directly or by FFT, or on free impulses, as
 measured samples give them. Every operation returns a new pmf (paper 002, section IV-B; algorithms
 D1 and D3).
 """
@@ -284,7 +284,7 @@ class PmfGrid:
     mean_s : ndarray of float64, shape (task types, host types, P-states)
         Mean run times [s], infinite where there is no distribution.
     pmf : callable
-        ``pmf(task_type, host_type, pstate)``: one that stands on the grid.
+        ``pmf(task_type, host_type, pstate)``: one that is defined on the grid.
 
     Attributes
     ----------

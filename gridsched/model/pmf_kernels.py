@@ -2,7 +2,7 @@
 
 All in one file: numba's cache would not notice a change of a called function in another file.
 
-Distributions stand on one grid. Of each its tail is kept, ``after[n]`` the mass behind the first n
+Distributions have one grid. Of each its tail is kept, ``after[n]`` the mass behind the first n
 impulses; the impulses before `passed` have passed, and what is left of it is ``after[passed]``.
 """
 

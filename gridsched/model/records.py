@@ -39,7 +39,7 @@ _MAX_SHOWN, _MAX_LISTED = 80, 20
 
 @dataclass(frozen=True)
 class KeyName:
-    """How a field of an inner record is called where it stands alone (``energy_budget_j``)."""
+    """The name of a field of an inner record outside that record (``energy_budget_j``)."""
 
     name: str
 
@@ -70,7 +70,7 @@ class Key:
     info : FieldInfo
         Default, limits, description. A key of an inner record has the default None: not given.
     group : str or None
-        Heading under which it stands with others.
+        Heading under which it is listed with others.
     """
 
     name: str
@@ -118,7 +118,7 @@ def key_info(description: str, example: str | None = None, *, of: dict[str, Any]
     example : str, optional
         How a value is written.
     of : dict, optional
-        The heading under which it stands with others, as ``{"group": "Hosts"}``.
+        The heading under which it is listed with others, as ``{"group": "Hosts"}``.
     **limits
         Those of pydantic's ``Field``.
     """

@@ -13,7 +13,7 @@ class RouteLinks(NamedTuple):
     Attributes
     ----------
     links : tuple of str
-        In order; a link may stand there again.
+        In order; a link may be listed again.
     latency_s : float
         [s]
     """

@@ -21,7 +21,7 @@ from gridsched.model.signals import EVEN, JOULES, UNITS, Signal, Unit
 
 #: Seconds of a day, the usual period.
 DAY_S = 86_400.0
-#: Headings under which options stand.
+#: Headings under which options are listed.
 SCHEDULING = "Tasks and scheduling"
 _OF_SCHEDULING = {"group": SCHEDULING}
 OF_HOSTS = {"group": "Hosts"}

@@ -21,7 +21,7 @@ from gridsched.errors import InputError
 #: Changes of a signal that a run may have.
 MOST_CHANGES = 1_000_000
 J_PER_KWH = 3.6e6
-#: Stands in tables for a cycle that never ends [s].
+#: In tables, the length of a cycle that never ends [s].
 _NEVER_S = 1e300
 #: Rows of a table of weights.
 BEGIN, COUNTED, WEIGHT = 0, 1, 2

@@ -25,7 +25,7 @@ class Distributions(ABC):
     """Distributions of run times by (task type, host type, P-state)."""
 
     _grid: PmfGrid | None = None
-    #: Distance of the grid that all of them stand on [s]; None if there is none.
+    #: Distance of the grid that all of them have [s]; None if there is none.
     step_s: float | None = None
 
     @abstractmethod
@@ -33,7 +33,7 @@ class Distributions(ABC):
         """Return the distribution of one run time [s]; a repeated call returns the same object."""
 
     def grid(self, mean_s: Floats) -> PmfGrid | None:
-        """Return all of them for compiled loops; None where they stand on no common grid.
+        """Return all of them for compiled loops; None where they have no common grid.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class StochasticEstimates(TypedEstimates):
         return self._distributions.pmf(self._task_type_list[task], self._host_type_list[host], pstate)
 
     def grid(self) -> PmfGrid | None:
-        """Return all distributions for compiled loops; None where they stand on no common grid."""
+        """Return all distributions for compiled loops; None where they have no common grid."""
         return self._distributions.grid(self.etc_matrix)
 
     def late_probabilities(self, task: int, host: int, ready: Pmf, time: float) -> Floats:

@@ -32,7 +32,7 @@ class System:
     estimates : Estimates
     pstates : ndarray of int64, shape (hosts,)
         The P-state each host starts in, which a decision without P-state means (``--pstate``). One
-        stands for all hosts.
+        means all hosts.
     files : DataFiles or None
         Input files that tasks need, where the workload has them.
     rules : Rules

@@ -389,7 +389,7 @@ def make_tasks(
     attributes : mapping of str to sequence of str, optional
         Texts in the order of `flops`, by their attribute; an empty one means unknown.
     dependencies : Dependencies, optional
-        Of tasks that stand in order of submission.
+        Of tasks in order of submission.
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
@@ -401,7 +401,7 @@ def make_tasks(
     host_times : HostTimes, optional
         Times by host in the order of `flops`.
     staged : StagedFiles, optional
-        Of tasks that stand in order of submission.
+        Of tasks in order of submission.
     name : str
         Where the tasks come from; used in messages.
 

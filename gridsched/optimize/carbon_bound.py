@@ -13,7 +13,7 @@ with the work W of all tasks and the length l_k of the stretch after the first s
 ascend along a curve, so the program is a fractional knapsack: the cheapest next flop is always
 that of the least ``w_jk slope_js`` which is left. It is solved by sorting, because a solver's
 tolerance could put its answer above the optimum, where it would be no bound; the tests compare it
-with HiGHS. As a function of F the optimum is convex within a interval (F stands on the right-hand
+with HiGHS. As a function of F the optimum is convex within a interval (F is on the right-hand
 side only), so its least value up to a time is found by the sign of its slope.
 """
 

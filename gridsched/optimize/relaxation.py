@@ -1,7 +1,7 @@
 """The linear relaxation that the programs (5) and (10) of paper 003 share, solved by HiGHS.
 
 **Variables.** Both programs speak of tasks x_ij and a length MS, (10) after division by MS. Here
-the share ``g_ij = x_ij / T_i`` of a type stands for x_ij, and times are measured in S, the length
+the share ``g_ij = x_ij / T_i`` of a type replaces x_ij, and times are measured in S, the length
 of the schedule that divides one type after the other among all machines. Then
 
     sum_j g_ij = rho,    sum_i b_ij g_ij <= m,    b_ij = T_i ETC_ij / (M_j S)

@@ -98,7 +98,7 @@ def task_paths(tasks: Tasks, time_s: ArrayLike) -> TaskPaths:
     head = (tasks.submit_time_s - first_s).tolist()
     tail = [0.0] * len(times)
     rows = list(zip(*(column.tolist() for column in ends_of(tasks.dependencies)), strict=True))
-    for task, on, delay in rows:  # by task, and every task stands behind those that it waits for
+    for task, on, delay in rows:  # by task, and every task is listed behind those that it waits for
         head[task] = max(head[task], head[on] + times[on] + delay)
     for task, on, delay in reversed(rows):
         tail[on] = max(tail[on], delay + times[task] + tail[task])

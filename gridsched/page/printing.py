@@ -1,6 +1,6 @@
 """Tables and pages as files: HTML from the templates of this folder, CSV, LaTeX for booktabs.
 
-A page is one HTML file that needs nothing else; other files may stand beside it.
+A page is one HTML file that needs nothing else; other files may be beside it.
 """
 
 from __future__ import annotations

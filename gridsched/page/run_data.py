@@ -62,7 +62,7 @@ class ShownRun:
 
     @property
     def job_names(self) -> list[str]:
-        """Ids of the jobs, where these are not numbers; then their places here stand in the bars."""
+        """Ids of the jobs, where these are not numbers; then the bars have their places here."""
         labels = self.trace.tasks.labels
         return labels.tolist() if labels.dtype.kind == "U" else []
 

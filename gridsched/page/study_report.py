@@ -104,7 +104,7 @@ def check_report_target(page: Path, *, force: bool = False) -> None:
 def _page(
     results: StudyResults, files: ReportFiles, claims: ClaimsSection | None, readings: ReadingsSection | None
 ) -> str:
-    """Return the page; put what stands beside it into `files`."""
+    """Return the page; put the files beside it into `files`."""
     study, has_runs = results.study, len(results.shown) > 0
     left_out = [name for name in results.runs if name.startswith(SERIES_PREFIX)]
     all_runs = files.put_frame("runs.csv", results.runs.drop(columns=["scenario", "provenance", *left_out]))

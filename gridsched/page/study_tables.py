@@ -39,7 +39,7 @@ def axes_table(results: StudyResults) -> TextTable:
 def mean_frame(results: StudyResults, metric: str) -> pd.DataFrame:
     """Return mean and interval of a metric for each cell and scheduler.
 
-    Beside those of ``energy_j`` stands ``energy_source``.
+    Those of ``energy_j`` have ``energy_source`` beside them.
     """
     group = [*results.cell_axes, "scheduler"]
     frame = statistics.group_intervals(results.shown, group, metric)

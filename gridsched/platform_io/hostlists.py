@@ -87,7 +87,7 @@ def fold_hostlist(names: Iterable[str]) -> str:
     return ",".join(_folded(before, after, padded, found) for (before, after, padded), found in numbers.items())
 
 
-#: Stands for the digits, and the number, of names that have none.
+#: The digits, and the number, of names that have none.
 _NO_NUMBER = -1
 #: A name and its last number, which may be missing and has at most as many digits as a range may have.
 _LAST_NUMBER = re.compile(r"(.*?)([0-9]{0,18})([^0-9]*)")

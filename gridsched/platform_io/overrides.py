@@ -21,7 +21,7 @@ from gridsched.platform_io.host_resources import UnitPower, parse_unit_power, sh
 Value = TypeVar("Value")
 #: Idle, epsilon and all-cores power of one P-state [W].
 Wattage = tuple[float, float, float]
-#: What a value without a pattern stands for.
+#: What a value without a pattern means.
 EVERYONE = "*"
 
 
@@ -57,7 +57,7 @@ def split_pattern(text: str) -> tuple[str, str]:
     """
     pattern, equals, value = text.rpartition("=")
     if equals and not pattern:
-        raise ValueError("no pattern of names stands before '='")
+        raise ValueError("there is no pattern of names before '='")
     return pattern or EVERYONE, value
 
 
@@ -95,7 +95,7 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
     option : str
         What gave the patterns.
     items : iterable of tuple
-        Pattern, and what it stands for.
+        Pattern, and its value.
     names : iterable of str
         Of the hosts.
     where : str
@@ -112,9 +112,9 @@ def check_patterns(option: str, items: Iterable[tuple[str, object]], names: Iter
 _MOST_NAMED = 3
 #: The word for a run without energy.
 NONE = "none"
-#: What stands for jobs that draw what was measured, and whether what lies outside a node's range is cut.
+#: What means that jobs draw what was measured, and whether what lies outside a node's range is cut.
 MEASURED = {"measured": False, "measured:clamped": True}
-REPLACED = "have power of their own, in whose place --power stands"
+REPLACED = "have power of their own, which --power replaces"
 SAME_IN_ALL = "draw the same power in each of their P-states, as set by --power"
 
 

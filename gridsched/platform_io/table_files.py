@@ -51,7 +51,7 @@ MAX_ROWS = 100_000
 
 @dataclass(frozen=True)
 class RawTable:
-    """Header and rows as they stand in the file.
+    """Header and rows as they are in the file.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class RawTable:
         What the content is: ``text``, ``spreadsheet`` or ``xml``, where a line is a machine's
         number.
     decimal_comma : bool
-        Whether a comma in a number may stand for the decimal point (columns are separated by ``;``).
+        Whether a comma in a number may be the decimal point (columns are separated by ``;``).
     preamble : int
         Rows above the header.
     """

@@ -52,7 +52,7 @@ _CORES_BY_PREFERENCE = ("totalcores", "cores", "processors")
 
 @dataclass(frozen=True)
 class Column:
-    """Where a canonical column stands and the factor to its SI unit.
+    """The place of a canonical column and the factor to its SI unit.
 
     Attributes
     ----------

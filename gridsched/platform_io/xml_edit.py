@@ -3,7 +3,7 @@
 Power of hosts is written in; options get the names that SimGrid 4.1 knows; and profiles are left
 that SimGrid is to act by. SimGrid changes speeds and links itself. gridsched switches hosts,
 because it has to end what runs there first, and to know of it in the order of one instant. What
-stands in files of profiles is written into the platform: SimGrid 4.1 opens no file by its whole
+is in files of profiles is written into the platform: SimGrid 4.1 opens no file by its whole
 path.
 """
 
@@ -26,7 +26,7 @@ from gridsched.platform_io.xml_profiles import HOST_FILES, HOST_KINDS, LINK_FILE
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_values import escape_text, expand_radical, quote_value
 
-#: A start tag from its ``<`` on; ``>`` may stand in the values of attributes.
+#: A start tag from its ``<`` on; the values of attributes may have ``>``.
 _START_TAG = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _ATTRIBUTE = re.compile(rb"""\s+([\w:.-]+)\s*=\s*("[^"]*"|'[^']*')""")
 _ACTORS = ("actor", "process")
@@ -62,7 +62,7 @@ def _place(data: bytes, element: Element) -> tuple[int, int]:
 
 
 def _attributes(data: bytes, element: Element, names: Collection[str]) -> Iterator[re.Match[bytes]]:
-    """Yield the attributes of some names as they stand in the start tag."""
+    """Yield the attributes of some names as the start tag has them."""
     tag = _start_tag(data, element)
     for match in _ATTRIBUTE.finditer(data, *tag.span()):
         if match[1].decode() in names:
@@ -160,7 +160,7 @@ def current_platform_xml(path: str | Path, data: bytes | None = None) -> bytes |
     ----------
     path : str or Path
     data : bytes, optional
-        What stands in it, where that was changed; else the file is read.
+        Its text, where that was changed; else the file is read.
 
     Returns
     -------

@@ -374,7 +374,7 @@ class _Reader:
         if 0.0 in values and any(values[values.index(0.0) :]):
             self.findings.problem(
                 f"{what}: P-state {values.index(0.0)} has speed 0, and faster ones follow; those of "
-                "speed 0, to boot or to shut down, stand last.",
+                "speed 0, to boot or to shut down, come last.",
                 element.line,
             )
         self.read_last = (element, values)

@@ -1,6 +1,6 @@
 """Read a platform from SimGrid XML: hosts with the properties that say their energy and switching, clusters, master.
 
-How long hosts boot and shut down, and in which P-state, stands in properties of our own.
+Properties of our own state how long hosts boot and shut down, and in which P-state.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def parallel_platform_xml(path: str | Path, text: str | None = None) -> str | No
     ----------
     path : str or Path
     text : str, optional
-        What stands in it, where that was changed; else the file is read.
+        Its text, where that was changed; else the file is read.
 
     Returns
     -------

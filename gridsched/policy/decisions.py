@@ -17,7 +17,7 @@ class Decision:
 class Assign(Decision):
     """Append a task to a host's fixed queue (first in, first out); all its parts lie on that host.
 
-    A task that waits for others may stand there: at the head it holds up what is behind it.
+    A task that waits for others may be in it: at the head it holds up what is behind it.
     `pstate` None means the scenario's P-state. Of a running task: queue a further copy
     (needs the trait `replicates`).
     """

@@ -237,7 +237,7 @@ class State(ABC):
     def parts(self) -> Parts:
         """What parts of the tasks submitted so far take, and where: columns of `tasks`, cheap at each arrival.
 
-        They are the same arrays during the whole run. They have a row for each of its tasks, in which 0 stands until
+        They are the same arrays during the whole run. They have a row for each of its tasks, which holds 0 until
         the task is submitted; but a column with one value for all tasks has that value in each row.
         """
 
@@ -260,7 +260,7 @@ class State(ABC):
         """Ids of submitted tasks that wait for others (`Tasks.dependencies`), ascending.
 
         They may be assigned and planned, and start no earlier than what they wait for lets them; then they
-        are mappable, unless they stand in a queue or a plan.
+        are mappable, unless they are in a queue or a plan.
         """
 
     @abstractmethod
@@ -333,7 +333,7 @@ class State(ABC):
     def queued_late_probabilities(self) -> Floats:
         """Return the chance of each queued task to end late, in the order of `queue_tasks`.
 
-        As `late_probabilities`, but where the task stands now.
+        As `late_probabilities`, but where the task is now.
         """
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """What a paper claims beside what our runs give, and the verdict.
 
-The statistics stand in `gridsched.reproduction.claim_statistics`.
+The statistics are in `gridsched.reproduction.claim_statistics`.
 
 **Verdict.** A claim with a number and a tolerance is *reproduced* if our mean lies within it, and,
 for a difference, not certainly on the other side of 0 (our interval excludes 0 and the paper's sign
@@ -122,7 +122,7 @@ def measure_claim(results: StudyResults, claim: Claim) -> Measured:
 
 
 def _variants(results: StudyResults, ours: Ours) -> dict[str, str]:
-    """Return the labels of a family's variants that stand for it."""
+    """Return the labels of a family's variants that represent it."""
     where = where_of(results, ours.where)
     named = {key: label for key, label in ours.schedulers.items() if label != BEST_OTHER}
     return {key: chosen_variant(results, label, ours.variant, where) for key, label in named.items()}

@@ -91,7 +91,7 @@ def _tolerance(tolerance: Any) -> str:
 def counts_text(findings: Sequence[Finding]) -> str:
     """Return in words how many of each kind got which verdict.
 
-    Apart stand what was judged by a tolerance set after own runs had been seen, and theorems and our own.
+    What was judged by a tolerance set after own runs had been seen is apart, as are theorems and our own.
     """
     of_paper = [each for each in findings if each.claim.kind in OF_THE_PAPER]
     groups = {
@@ -180,7 +180,7 @@ def claims_markdown(findings: Sequence[Finding], title: str) -> str:
         if finding.verdict != REPRODUCED:
             cells[-1] = f"**{cells[-1]}**"
         lines.append(markdown_row(cells))
-    lines += ["", "## On what the tolerances stand", ""]
+    lines += ["", "## What the tolerances are based on", ""]
     grounds: dict[str, list[str]] = {}
     for finding in findings:
         claim = finding.claim
@@ -264,7 +264,7 @@ def write_report(
 
 
 def _readings(results: StudyResults, readings: Sequence[Reading], files: ReportFiles) -> list[ShownTable]:
-    """Return the tables of the readings; all their numbers stand in one more file."""
+    """Return the tables of the readings; one more file holds all their numbers."""
     files.put_frame("readings.csv", readings_frame(readings))
     tables = readings_table(results, readings)
     return [files.table(f"readings-{k}", table) for k, table in enumerate(tables, start=1)]

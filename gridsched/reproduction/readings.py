@@ -1,12 +1,12 @@
 """Fit the reading of a paper on one part of its numbers, test it on the other.
 
-A reading is one combination of the axes that stand for what the paper leaves open, for instance the
+A reading is one combination of the axes that represent what the paper leaves open, for instance the
 rule by which hosts are selected and the distribution of speeds. Chosen by all of the paper's
 numbers, the best of many readings flatters itself. So each is judged on one part (an environment),
 and the one with the smallest error there is tested on the other part, which had no say in it.
 
 The error is the mean absolute difference between the paper's number and ours, in the claims' unit.
-Beside it stands what a reading must beat to be worth anything: the error of predicting, for every
+Beside it is what a reading must beat to be worth anything: the error of predicting, for every
 row, the mean of the paper's numbers in the fitted part.
 """
 

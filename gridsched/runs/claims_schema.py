@@ -38,7 +38,7 @@ class Ours:
     takes_families : bool
         Whether schedulers may be families: labels without parameters.
     variant : str
-        ``largest METRIC`` or ``least METRIC``: which of a family's variants stands for it, by its mean.
+        ``largest METRIC`` or ``least METRIC``: which of a family's variants represents it, by its mean.
     """
 
     function: Callable[..., Any]
@@ -106,7 +106,7 @@ def statistic(
 
 @checked_dataclass(frozen=True, config=_CHECKED)
 class Ground:
-    """On what a tolerance stands.
+    """What a tolerance is based on.
 
     Attributes
     ----------
@@ -141,7 +141,7 @@ class Claim:
     tolerance : float, (float, float), "order", "order_or_tie" or None
         Largest distance, allowed range, or only the ranking (which a tie may leave open).
     ground : Ground
-        On what the tolerance stands.
+        What the tolerance is based on.
     paper : float or None
         The paper's number.
     paper_range : (float, float) or None
@@ -217,12 +217,12 @@ def numbered(*rows: Any) -> Iterator[tuple[int, Any]]:
 
 
 class Readings(Section):
-    """Axes that stand for readings of a paper, to be fitted on one part and tested on another.
+    """Axes that represent readings of a paper, to be fitted on one part and tested on another.
 
     Attributes
     ----------
     axes : tuple of str
-        Axes whose combinations are the readings; ``scheduler`` stands for the variants of the
+        Axes whose combinations are the readings; ``scheduler`` means the variants of the
         scheduler that the claims name.
     split : str
         The axis each value of which is a part.
@@ -252,7 +252,7 @@ class Expression(Section):
     formula : str
         The expression over other metrics.
     unit : str
-        As it stands in tables; empty if it is a pure number.
+        As tables show it; empty if it is a pure number.
     better : {"less", "more"} or None
         Which is better, if one is.
     meaning : str

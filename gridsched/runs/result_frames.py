@@ -116,7 +116,7 @@ def page_of_traces(runs: Sequence[tuple[str, Trace]]) -> Any:
         If Bokeh is not installed.
     """
     check_installed("bokeh", "Pages of runs")
-    # by name: the room of pages stands above this one
+    # by name: the room of pages is above this one
     page, data = (import_module(f"gridsched.page.{name}") for name in ("run_panels", "run_data"))
     return page.run_page([data.ShownRun(*each) for each in runs])
 

@@ -128,7 +128,7 @@ _OF_WATCHING = ("timeout_s", "log")
 MEASURE_SETTINGS = ("series_step_s",)
 #: The driver of runs that execute nothing: see `gridsched.runs.optimization`.
 OPTIMIZE: Final = "optimize"
-#: Beside the tariff's, the settings that may stand where a run executes nothing; the others would
+#: Beside the tariff's, the settings that are allowed where a run executes nothing; the others would
 #: have no effect.
 _OPTIMIZE_TAKES = ("driver", "network", "pstate", "execution_mode", "cfg")
 

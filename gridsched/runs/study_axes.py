@@ -34,7 +34,7 @@ from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS, brings_machines
 from gridsched.workloads.traces.formats import is_trace
 
-#: Sections that keys and groups can set; those of `Settings` stand at the top of the file.
+#: Sections that keys and groups can set; those of `Settings` are at the top of the file.
 VARIED = ("platform", "workload", "settings")
 
 
@@ -47,11 +47,11 @@ class Axis:
     name : str
         ``workload.heterogeneity``, the name of a group, or ``scheduler``.
     values : tuple
-        What stands in the results: values, names of a group's levels, labels of schedulers.
+        What the results have: values, names of a group's levels, labels of schedulers.
     changes : tuple of dict
         For each value the keys it sets: (section, key) -> value.
     paths : tuple
-        For each value where it stands in the file.
+        For each value its place in the file.
     """
 
     name: str
@@ -78,7 +78,7 @@ def section_values(document: StudyDocument, section: str) -> dict[str, Any]:
 
 
 def path_of(document: StudyDocument, section: str, key: str) -> tuple[str, ...]:
-    """Return where a key of a section stands in the file."""
+    """Return the place of a key of a section in the file."""
     if section == "settings":
         return (key,)
     whole = not isinstance(getattr(document.content, section), dict)

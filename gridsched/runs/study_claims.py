@@ -65,7 +65,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
     found: dict[str, Claim] = {}
     for claim in claims:
         if claim.id in found:
-            raise InputError(f"{path}: claim {claim.id!r} stands there twice; give each another id.")
+            raise InputError(f"{path}: claim {claim.id!r} is there twice; give each its own id.")
         found[claim.id] = claim
     for explanation in explanations:
         for id in explanation.claims:

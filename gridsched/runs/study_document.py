@@ -195,7 +195,7 @@ class StudyDocument:
 
 
 def parse_document(text: str, path: str) -> StudyDocument:
-    """Parse the text of a study that stands by itself, as a store keeps it; keys may have former names.
+    """Parse the text of a study that needs no other files, as a store keeps it; keys may have former names.
 
     Raises
     ------

@@ -103,7 +103,7 @@ class StudyInputs:
         Parameters
         ----------
         path : tuple
-            Where the key stands in the study file.
+            Where the key is in the study file.
         name : str
 
         Raises

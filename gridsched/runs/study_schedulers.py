@@ -50,14 +50,14 @@ class StudyScheduler:
     Attributes
     ----------
     label : str
-        What stands in the results: the id, with the parameters that vary.
+        What the results have: the id, with the parameters that vary.
     id : str
     parameters : dict
         Those that have not their default.
     policy : str or None
         Name of the file it comes from, if it is none of gridsched's.
     path : tuple
-        Where it stands in the study file.
+        Where it is in the study file.
     family : str
         The label without the parameters that vary.
     varied : dict
@@ -211,7 +211,7 @@ class _OwnMetric(_Part):
 
 
 def _not_imported(_facts: Any) -> None:
-    """Stand for the function of a metric whose file is not imported."""
+    """Take the place of the function of a metric whose file is not imported."""
 
 
 class CustomDefinitions(_Part):

@@ -221,7 +221,7 @@ def _understand(
         raise kind(f"{where} ended by {how}: {_problem(lines)}")
     try:
         kind, *rest = pickle.loads(outcome.payload)
-    except Exception:  # noqa: BLE001 - whatever stands there
+    except Exception:  # noqa: BLE001 - whatever is there
         raise SimulationError(
             f"{where}: its process has sent no result that can be read. Does the policy write to "
             "files that it has not opened?"

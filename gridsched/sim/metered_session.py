@@ -18,7 +18,7 @@ from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 class BoundExecutions:
-    """One execution on a core of each of some hosts, of the same flops and speed; a host may stand there again.
+    """One execution on a core of each of some hosts, of the same flops and speed; a host may be listed again.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class ActorSession(Session):
         for h in nodes:
             if metered[h] != clock or pstates[h] != pstate:
                 hosts[h].pstate = pstates[h] = pstate
-        if execution.part_cores:  # SimGrid gives a core to each time that a host stands there
+        if execution.part_cores:  # SimGrid gives a core for each time that a host is listed
             nodes = [h for h, n in zip(nodes, execution.cores.tolist(), strict=True) for _ in range(n)]
         flops = [self._flops(execution)] * len(nodes)
         return self._exec_init([hosts[h] for h in nodes], flops, [])

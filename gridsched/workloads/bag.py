@@ -188,7 +188,7 @@ def _read_wait(table: Table, row: int, word: str, text: str, place: Mapping[int,
     if on == own:
         raise table.fail(row, word, "a task cannot wait for itself")
     if place[on] > place[own]:
-        raise table.fail(row, word, f"task {on} is submitted later, or stands below it; wait for tasks before it")
+        raise table.fail(row, word, f"task {on} is submitted later, or is below it; wait for tasks before it")
     return place[on], delay_s
 
 

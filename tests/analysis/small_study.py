@@ -66,7 +66,7 @@ def metrics_of(axes: dict[str, Any]) -> dict[str, float]:
     return {"makespan_s": makespan, "energy_j": energy, "energy_model_j": energy}
 
 
-#: What a file of claims imports, and on what their tolerances stand.
+#: What a file of claims imports, and what their tolerances are based on.
 CLAIMS_HEAD = """
 from gridsched.reproduction.claim_statistics import *
 from gridsched.runs.claims_schema import BEST_OTHER, Claim, Explanation, Ground, numbered

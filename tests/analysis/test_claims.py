@@ -90,7 +90,7 @@ def test_verdict_of_a_mean():
 
 
 def test_kinds_are_counted_apart():
-    """Numbers, orders and shapes are the paper's; theorems and our own stand behind them."""
+    """Numbers, orders and shapes are the paper's; theorems and our own follow them."""
     verdicts = [
         ("order", REPRODUCED),
         ("number", MISSED),
@@ -265,7 +265,7 @@ def test_no_data_is_no_verdict(tmp_path: Path, small_store: Path):
         ('worst_rank("energy_j"', 'worst_rank("energy"', "metric is 'energy'. Did you mean 'energy_j'"),
         ('where={"environment": "low"})', 'where={"environment": "lower"})', "it has the values 'low', 'high'"),
         ('where={"environment": "low"})', 'where={"env": "low"})', "claim 'mean': where is wrong"),
-        ('Claim("next"', 'Claim("wq-1"', "claim 'wq-1' stands there twice"),
+        ('Claim("next"', 'Claim("wq-1"', "claim 'wq-1' is there twice"),
         ('("wq-2",)', '("wq-9",)', "no claim is called so"),
         ('Claim("rank", "number"', 'Claim("rank", "numbers"', "in a Claim, "),
         ('worst_rank("energy_j", "lecsa")', '"lecsa"', "in a Claim, "),

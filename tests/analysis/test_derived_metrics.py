@@ -220,7 +220,7 @@ def test_a_report_says_whose_joules_it_shows(store: Path, tmp_path: Path):
 
 
 def test_parquet_columns_say_what_they_are(store: Path):
-    """Unit, meaning and direction stand in the metadata of each metric's column."""
+    """The metadata of each metric's column have unit, meaning and direction."""
     Store.open(store).compact()
     (file,) = store.glob("rows-*.parquet")
     schema = pyarrow.parquet.read_schema(file)

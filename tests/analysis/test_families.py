@@ -315,7 +315,7 @@ def test_no_agreement_without_both_drivers(small_store: Path):
 
 @pytest.mark.systems("utility")
 def test_tables_have_a_row_for_each_level(store: Path):
-    """What varies within a family stands in the rows, families in the columns."""
+    """What varies within a family is in the rows, families are in the columns."""
     results = read_results(str(store))
     table = mean_table(results, "window_utility", mean_frame(results, "window_utility"))
     assert table.header == ["max replicas", "a", "b", "wq"]

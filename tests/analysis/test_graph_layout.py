@@ -22,7 +22,7 @@ def graphs(draw):
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_tasks_stand_apart_behind_what_they_wait_for(graph):
-    """Each stands one layer behind the last of these, in the first if there is none; edges lead from task to task."""
+    """Each is one layer behind the last of these, in the first if there is none; edges lead from task to task."""
     n, edges = graph
     layout = layered(n, [task for task, _ in edges], [on for _, on in edges])
     for task in range(n):

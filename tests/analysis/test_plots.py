@@ -1,4 +1,4 @@
-"""Figures of plans and rows: what stands in them."""
+"""Figures of plans and rows: what they show."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def speeds_and_efficiencies(recipe: PlatformRecipe) -> tuple[np.ndarray, np.ndar
 
 
 def test_shuffling_changes_the_order_alone():
-    """Without it hosts stand in the table's order; with it the same hosts stand elsewhere."""
+    """Without it hosts have the table's order; with it the same hosts have another one."""
     ordered, _ = speeds_and_efficiencies(ENV_1)
     shuffled, _ = speeds_and_efficiencies(replace(ENV_1, shuffle=True))
     assert ordered.tolist() == [9000.0] * 30 + [10000.0] * 30 + [11000.0] * 30

@@ -48,7 +48,7 @@ def test_ex_a_for_energy():
 
 
 def test_ex_a_for_makespan():
-    """On EX-A dynamic FPLTF has the least makespan, 30 s, and stands first of its equals."""
+    """On EX-A dynamic FPLTF has the least makespan, 30 s, and comes first of its equals."""
     result = run_with(AutoBag("makespan"))
     assert result.summary()["makespan_s"] == pytest.approx(30)
     assert result.trace.delegated_to == "DynamicFPLTF()"

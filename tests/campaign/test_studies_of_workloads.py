@@ -79,7 +79,7 @@ def test_metrics_of_utility_are_refused(metric: str, tmp_path: Path):
 
 @pytest.mark.systems("profit")
 def test_runs_without_a_price_keep_their_description(tmp_path: Path):
-    """The tariff's keys stand in a stored text only where they are set, so that ids stay."""
+    """A stored text has the tariff's keys only where they are set, so that ids stay."""
     study = tmp_path / "s.toml"
     text = PROFIT.replace("price = [3e6, 5e6]\npue = 1.2\n", "").replace('"profit_rate", ', "")
     study.write_text(text, encoding="utf-8")

@@ -52,7 +52,7 @@ def test_a_key_that_takes_a_list_is_no_axis(small: str, tmp_path: Path):
 
 
 def test_groups_tie_values(small: str, tmp_path: Path):
-    """A group's levels set several keys at once and stand in the results by name."""
+    """A group's levels set several keys at once and are in the results by name."""
     text = small + (
         "\n[group.size.few]\nworkload.tasks = 3\nworkload.mean_flops = 4e12\n"
         "[group.size.many]\nworkload.tasks = 24\npstate = 0\nplatform.hosts = 2\n"

@@ -25,7 +25,7 @@ from made_files import xlsx
 class Reader:
     """Files that belong together, and commands that read them.
 
-    ``{}`` in a command stands for the files' folder; `made` are the names that its last command
+    ``{}`` in a command represents the files' folder; `made` are the names that its last command
     may leave behind. `damaged` are the files of which one is damaged, by default all.
     """
 

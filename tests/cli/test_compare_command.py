@@ -157,7 +157,7 @@ def test_a_disagreement_is_a_failed_run(gridsched, ex_a, simgrid, monkeypatch):
 
 @pytest.mark.parametrize(("driver", "source"), [("reference", "model"), ("simgrid", "plugin")])
 def test_energy_tells_its_source(gridsched, ex_a, simgrid, tmp_path, driver, source):
-    """Beside energy_j stands whose it is: in JSON and in CSV, of compare and of run."""
+    """Beside energy_j is whose it is: in JSON and in CSV, of compare and of run."""
     options = [*ex_a, "--driver", driver]
     compared = gridsched("compare", *options, "--schedulers", "wq", "--json")
     assert compared.json["results"][0]["energy_source"] == source
@@ -283,7 +283,7 @@ class {name}(Scheduler):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 @pytest.mark.parametrize("driver", ["reference", "simgrid"])
 def test_runs_go_on_at_one_time(gridsched, ex_a, write, tmp_path, request, driver):
-    """Two policies, each of which waits for the other's run; results stand as they were named."""
+    """Two policies, each of which waits for the other's run; results have the order in which they were named."""
     if driver == "simgrid":
         request.getfixturevalue("simgrid")
     files = [

@@ -239,7 +239,7 @@ def test_the_command_writes_a_log(gridsched, write, tmp_path):
 
 
 def test_the_commands_run_and_compare_policies_on_it(gridsched, write, tmp_path):
-    """How jobs waited stands in the tables; serial policies are refused in one line."""
+    """The tables show how jobs waited; serial policies are refused in one line."""
     toml = write("jobs.toml", 'kind = "rigid_jobs"\njobs = 60\nnodes = 16\nwidest_job = 16\n')
     options = ("--workload", toml, "--driver", "reference")
     plot = tmp_path / "bars.svg"
@@ -300,7 +300,7 @@ def test_generator_file_and_options_give_the_same_bag(gridsched, write, tmp_path
 
 
 def test_describe_in_words(gridsched, write):
-    """Numbers stand with their decimal points in line and with units."""
+    """Numbers have their decimal points in line, and units."""
     outcome = gridsched("workload", "describe", write("w.csv", EX_A_TASKS))
     lines = {line[:24].strip(): line[24:] for line in outcome.out.splitlines()[1:]}
     assert lines["work in all"].split() == ["5,250", "flop"]

@@ -33,7 +33,7 @@ WORST = (
 #: Kinds that fail before a campaign begins, or take long.
 NEVER = ("parameters_raise", "init_exits", "init_raises", "stop_parent")
 ALL = tuple(kind for kind in KINDS if kind not in NEVER)
-#: What stands for all in the normal run, where each kind calls several commands.
+#: What represents all in the normal run, where each kind calls several commands.
 QUICK = ("reference", "sys_exit")
 PAST = b"what an earlier run has left"
 

@@ -317,7 +317,7 @@ def test_percent():
 
 
 def test_values_stand_in_line():
-    """Decimal points stand under each other; texts are left as they are."""
+    """Decimal points are under each other; texts are left as they are."""
     out = Console(file=io.StringIO(), width=80, highlight=False)
     print_values(out, [("a", 1234.0, "J"), ("long", 0.5, ""), ("b", "text", ""), ("c", None, "s")])
     assert out.file.getvalue().splitlines() == ["a     1,234   J", "long      0.5", "b     text", "c         -   s"]

@@ -31,7 +31,7 @@ TRAITS = [
 ]
 #: Former and present names that the package offers.
 NAMES = [("Drawn", "PlottedFigure")]
-#: Tables of a study in which the keys stand; the others are settings.
+#: Tables of a study that have the keys; the others are settings.
 TABLES = {"jobs_take": "workload"}
 #: A value that each key takes, beside its default.
 VALUES = {

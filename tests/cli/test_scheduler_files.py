@@ -122,7 +122,7 @@ class Lacking(WorkQueue):
 
 
 def test_a_study_of_policies(gridsched, tmp_path):
-    """The shipped example: classes of `policies` stand beside ids, unregistered."""
+    """The shipped example: classes of `policies` are listed beside ids, unregistered."""
     study = ROOT / "examples/own_study.toml"
     text = study.read_text().replace('name = "own"', 'name = "own"\ndriver = "reference"')
     copy = tmp_path / "own.toml"
@@ -173,7 +173,7 @@ register_metric(Metric("half_tasks", "", "half of the tasks", lambda run: len(ru
 
 
 def test_a_metric_of_ones_own_is_shown(gridsched, ex_a, write):
-    """EX-A has five tasks: 2.5 stands in the tables of a run and of a comparison."""
+    """EX-A has five tasks: the tables of a run and of a comparison have 2.5."""
     file = write("own_metric.py", METRIC)
     alone = gridsched("run", *ex_a, "--scheduler", file, "--driver", "reference").out
     assert ["half", "tasks", "2.5"] in [line.split() for line in alone.splitlines()]

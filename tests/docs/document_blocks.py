@@ -6,9 +6,9 @@ The convention, by the info string of a block:
 ``console``             lines that start with ``$`` are commands and are executed; ``\\`` at the end
                         continues one on the next line, ``# exit 2`` at its end states its exit
                         status. Other lines are its output: each must come, in this order, in what
-                        the command prints; a line ``...`` stands for anything.
+                        the command prints; a line ``...`` means anything.
 ``console long``        likewise, in the tests marked `long` only
-``console not-run``     is not executed; its commands stand in an explicit list of the tests
+``console not-run``     is not executed; its commands are in an explicit list of the tests
 ``python``              is executed; the blocks of a document share their names
 ``LANGUAGE PATH``       shows a file of the repository, whole
 ``text``, ``mermaid``   are no code

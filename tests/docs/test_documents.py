@@ -310,7 +310,7 @@ def site() -> ModuleType:
     ],
 )
 def test_links_lead_to_the_copies(site: ModuleType, link: str, page: str, on_site: str):
-    """A link of the repository reads as it must where its page stands on the site."""
+    """A link of the repository reads as it must where its page is on the site."""
     assert site.rewritten(link, page) == on_site
 
 
@@ -345,7 +345,7 @@ def test_every_public_name_has_a_page(site: ModuleType):
 
 
 def test_the_navigation_has_every_page(site: ModuleType, tmp_path: Path):
-    """Each document stands in mkdocs.yml once; each entry there is a page that is written."""
+    """Each document is listed in mkdocs.yml once; each entry there is a page that is written."""
     site.prepare(tmp_path)
     written = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")}
     entries = re.findall(r"^ +- [^:\n]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), flags=re.MULTILINE)
@@ -355,7 +355,7 @@ def test_the_navigation_has_every_page(site: ModuleType, tmp_path: Path):
 
 
 def test_links_of_the_prepared_pages_lead_somewhere(site: ModuleType, tmp_path: Path):
-    """Copies and pages stand where the rewritten links look for them."""
+    """Copies and pages are where the rewritten links look for them."""
     site.prepare(tmp_path)
     for path in tmp_path.rglob("*.md"):
         prose = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)

@@ -52,7 +52,7 @@ PAGES = [
 _IS_NO = re.compile(
     r"(?<!there )\b(?:is|are) no (?:whole |regular |known )?(?:number|file|folder|store|name|text|date|list|key)\b"
 )
-#: Tokens after which a string is a docstring, or stands alone.
+#: Tokens after which a string is a docstring, or a statement of its own.
 _STATEMENT_BEGINS = (tokenize.ENCODING, tokenize.INDENT, tokenize.DEDENT, tokenize.NEWLINE)
 SOURCES = ("gridsched", "tests", "benchmarks", "examples", "scripts", "docs")
 

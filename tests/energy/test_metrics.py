@@ -278,7 +278,7 @@ def test_a_table_shows_what_stands_in_it(table):
 
 
 def test_tables_name_metrics_once():
-    """So that a table has one order of metrics that there are; what is drawn of one stands in it."""
+    """So that a table has one order of metrics that there are; what is drawn of one is in it."""
     for ids in TABLES.values():
         assert ids
         assert len(set(ids)) == len(ids)

@@ -69,7 +69,7 @@ def test_all_others_count_and_chains_hold():
 
 
 def test_who_waits_holds_up_nobody():
-    """A later job starts before one that stands before it in the queue, and waits for a third."""
+    """A later job starts before one that is before it in the queue, and waits for a third."""
     jobs = [(0, 10, 3), (1, 5, 4), (2, 3, 1)]
     assert starts(jobs, []) == [0, 10, 15]
     assert starts(jobs, [(1, 0, After.END, 0)]) == [0, 10, 2]

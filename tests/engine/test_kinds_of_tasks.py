@@ -100,7 +100,7 @@ def test_place_holders_start_when_they_are_due(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("parallel", [True, False])
 def test_queues_and_plans_on_hosts(kind, parallel):
-    """Three tasks stand in line on host 0, two are planned behind each other on host 1."""
+    """Three tasks wait in line on host 0, two are planned behind each other on host 1."""
     traits = ALL if parallel else Traits(trigger="event")
     answer = at_times({0: [Assign(0, 0), Assign(1, 0), Assign(2, 0), plan((3, 1), (4, 1))]})
     trace = played(kind, machine(kind), bag(kind, [5, 6, 7, 8, 9]), answer, traits)

@@ -81,7 +81,7 @@ def test_what_a_policy_sees_of_nodes():
     ("decision", "why"),
     [
         (Allocate(0, np.array([0])), "the task takes 2 nodes, not 1"),
-        (Allocate(0, np.array([1, 1])), "a host stands there twice"),
+        (Allocate(0, np.array([1, 1])), "a host is listed twice"),
         (Allocate(0, np.array([0, 9])), "there are hosts 0 to 5"),
         (Allocate(0, np.array([-1, 2])), "there are hosts 0 to 5"),
         (Allocate(0, np.array([2, 3])), "its nodes lie in several clusters"),

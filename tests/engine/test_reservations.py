@@ -277,7 +277,7 @@ def test_a_planned_task_may_go_another_way():
         (plan_of((0, 5, [0, 1])), "one that is running"),
         (plan_of((1, 5, [0, 1])), "task 2: the task takes 3 nodes, not 2"),
         (plan_of((1, 5, [0, 1, 2]), pstates=[2]), "P-states 0 to 1, not 2"),
-        (plan_of((2, 9, [3, 3])), "a host stands there twice"),
+        (plan_of((2, 9, [3, 3])), "a host is listed twice"),
         (plan_of((2, 9, [3, 4])), "place-holder starts, and its nodes lie in several"),
         (plan_of((1, 5, [0, 2, 3])), r"t = 5 s, task 2: its .* starts, and host 0 is busy"),
         (plan_of((2, 5, [2, 3]), (3, 9, [3, 2])), "t = 9 s, task 4: .* host 2 is busy"),

@@ -270,7 +270,7 @@ def test_an_incomplete_run_names_ten_tasks_and_counts_the_rest():
         play(hosts(10), [1.0] * 13, lambda state: [])
 
 
-# `state.late_probabilities` and `state.mean_ready_time` against the distributions they stand for.
+# `state.late_probabilities` and `state.mean_ready_time` against the distributions that they summarize.
 
 
 class LooksAtAllHosts(Scheduler):

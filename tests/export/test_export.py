@@ -117,7 +117,7 @@ def test_optional_parts_of_tasks_come_back(tmp_path):
 
 
 def test_nodes_and_requested_times_come_back(tmp_path):
-    """Width and requested time stand in the archive and in tasks.csv, where tasks have them."""
+    """The archive and tasks.csv have width and requested time, where tasks have them."""
     trace = by_hand.work_queue()
     n = len(trace.tasks)
     tasks = replace(trace.tasks, width=np.arange(1, n + 1), requested_time_s=np.arange(n) + 0.1)
@@ -395,7 +395,7 @@ def test_a_byte_of_the_archive_is_never_lost_unseen(tmp_path):
 
 @pytest.mark.parametrize("fault", ["empty", "binary", "pickle", "array", "folder"])
 def test_an_archive_that_is_none(tmp_path, fault):
-    """Whatever stands in its place, the message names it, and nothing is executed."""
+    """Whatever is in its place, the message names it, and nothing is executed."""
     folder = export(by_hand.work_queue(), tmp_path / "run")
     path = folder / "trace.npz"
     path.unlink()

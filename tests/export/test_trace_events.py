@@ -37,7 +37,7 @@ def read(trace):
 
 
 def bars(document, category):
-    """Return the bars of a category with the name of the thread that each stands in."""
+    """Return the bars of a category with the name of the thread that each is in."""
     events = document["traceEvents"]
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     return [(names[e["pid"], e["tid"]], e) for e in events if e.get("cat") == category]

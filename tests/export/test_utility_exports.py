@@ -353,7 +353,7 @@ def test_the_archive_gives_back_the_nodes(folder):
     ],
 )
 def test_damaged_node_sets_are_refused(tmp_path, change, message):
-    """Hosts that do not exist, stand there twice, or belong to no execution."""
+    """Hosts that do not exist, are listed twice, or belong to no execution."""
     write_export(example().trace, None, {}, tmp_path / "run", workload_name="jobs")
     edit_archive(tmp_path / "run", lambda _description, arrays: change(arrays))
     with pytest.raises(InputError, match=message):

@@ -208,7 +208,7 @@ LINKS = [
 
 @pytest.mark.parametrize("text", LINKS)
 def test_claims_as_markdown_hold_no_links_of_a_study(text: str):
-    """Where each text that a study brings stands; the reader of Markdown follows any scheme."""
+    """Where each text that a study brings is; the reader of Markdown follows any scheme."""
     markdown = MarkdownIt().enable("table")
     markdown.validateLink = lambda url: True  # many a reader checks nothing
     word = "".join(text.split())
@@ -234,7 +234,7 @@ def test_claims_as_markdown_hold_no_links_of_a_study(text: str):
 
 
 def test_the_text_of_markdown_is_shown_as_it_was():
-    """What is escaped is read again as what stood there."""
+    """What is escaped is read again as what was there."""
     text = r"error [%] of a\b, <i> and c\[d] & &lt;"
     page = MarkdownIt().render(markdown_text(text))
     assert page == f"<p>{html.escape(text)}</p>\n"

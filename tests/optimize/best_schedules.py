@@ -44,7 +44,7 @@ def best(
 
     Notes
     -----
-    Tasks are taken in every order in which each stands behind those that it waits for, each in every way, as early
+    Tasks are taken in every order in which each comes behind those that it waits for, each in every way, as early
     as its host, which takes it behind what it has, its submission and its data allow. Some best schedule is among
     them: of any other no task ends earlier than in the one with its order of starts and its ways.
     """

@@ -307,7 +307,7 @@ def test_every_scheduler_on_a_realistic_bag(scheduler):
 @settings(max_examples=30, deadline=None)
 @given(platforms(), bags(), st.randoms(use_true_random=False))
 def test_host_order_is_irrelevant(platform, tasks, random):
-    """Grouping equal hosts does not depend on where they stand."""
+    """Grouping equal hosts does not depend on their places."""
     hosts = list(platform.hosts)
     random.shuffle(hosts)
     one, other = bag_bounds(platform, tasks), bag_bounds(Platform(tuple(hosts)), tasks)

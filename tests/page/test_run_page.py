@@ -180,7 +180,7 @@ def shown(result):
 
 
 def test_bars_are_the_executions_of_the_run():
-    """A job on neighboring hosts is one bar; its joules, wait and user stand in its columns."""
+    """A job on neighboring hosts is one bar; its joules, wait and user are in its columns."""
     result = small()
     bars = shown(result).bars()
     told = [bars[name].tolist() for name in ("job", "left", "right", "row", "last", "wait", "user", "joules")]
@@ -338,7 +338,7 @@ def test_commands_write_a_page(tmp_path, capfd):
 
 
 def test_a_notebook_shows_it_in_a_frame():
-    """The page stands in the frame as text, so that it ends nothing around it."""
+    """The page is in the frame as text, so that it ends nothing around it."""
     frame = small().view()._repr_html_()
     assert frame.startswith("<iframe srcdoc=")
     assert frame.count("<") == 2

@@ -113,7 +113,7 @@ def test_what_is_refused(tmp_path, text, words):
     ],
 )
 def test_cpus_of_a_node(tmp_path, keys, cores):
-    """All threads of all sockets, where their number does not stand there."""
+    """All threads of all sockets, where their number is not there."""
     assert conf(tmp_path, f"NodeName=a {keys}\nPartitionName=p Nodes=a\n").nodes[0].cores == cores
 
 

@@ -286,7 +286,7 @@ def test_what_a_formula_refuses(text: str, problem: str):
 
 @pytest.mark.parametrize("text", ["9if 1", "9or 1", "tasks - 0x1for x", "1 is 1", "'\\d'"])
 def test_a_formula_is_refused_without_a_warning_of_pythons(text: str):
-    """What Python warns of as it reads the text does not stand before our line."""
+    """What Python warns of as it reads the text does not come before our line."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         with pytest.raises(InputError):

@@ -119,7 +119,7 @@ def test_jobs_beyond_the_window_have_no_promise(tmp_path):
 
 
 def test_stretches_that_just_suffice_are_taken(tmp_path):
-    """n2 is busy: one node is taken from n1, which stands alone, and not from n3 and n4."""
+    """n2 is busy: one node is taken from n1, which is alone, and not from n3 and n4."""
     jobs = [(0, 50, 1, 1, 4), (0, 100, 2, 1, 4), (55, 10, 1, 1, 4), (56, 10, 1, 2, 8)]
     assert starts(tmp_path, jobs) == [0, 0, 55, 56]
 

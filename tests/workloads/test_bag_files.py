@@ -146,7 +146,7 @@ def test_damaged_dependencies_are_refused(write, row, message):
 
 
 def test_a_circle_is_refused(write):
-    """Of tasks that wait for each other one stands below."""
+    """Of tasks that wait for each other one is below."""
     with pytest.raises(InputError, match="line 2: afterok is '2'"):
         read_workload(write("bag.csv", "id,flops,afterok\n1,10,2\n2,10,1\n"))
 

@@ -172,7 +172,7 @@ def test_columns_that_are_not_there(tmp_path, columns, named):
 @pytest.mark.parametrize("name", ["a.parquet", "a.jobs.csv"])
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1", b"\x00" * 50, b'"' * 2**18])
 def test_damaged_tables_are_refused(tmp_path, name, content):
-    """No traceback, whatever stands there."""
+    """No traceback, whatever is there."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=name):
         read_jobs(tmp_path / name, TraceOptions())

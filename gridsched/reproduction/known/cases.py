@@ -137,7 +137,7 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """How it stands: `AGREES`, `MISSES` or `SKIPPED`."""
+        """Its result: `AGREES`, `MISSES` or `SKIPPED`."""
         if self.ours is None:
             return SKIPPED
         return AGREES if self.row.agrees(self.ours) else MISSES

@@ -92,7 +92,7 @@ def table_3(lecsa: str, ground: Ground) -> list[Claim]:
     lecsa : str
         Its label in the study.
     ground : Ground
-        On what the tolerances stand.
+        What the tolerances are based on.
     """
     performance = [(*row, 10.0) for row in ROWS]
     measures = (

@@ -70,7 +70,7 @@ class Nodes(NamedTuple):
 class Steps(NamedTuple):
     """Free nodes from each time on, the first of which is now.
 
-    `size` holds the number of steps. When the blocked job starts stands at the end of `time`, and how
+    `size` holds the number of steps. The end of `time` holds when the blocked job starts, and how
     many nodes are free then beside its own at the end of `free`.
     """
 

@@ -31,7 +31,7 @@ class HostTable(NamedTuple):
     column_of : ndarray of int64, shape (hosts,)
     unit_start : ndarray of int64
         Columns of unit u: ``unit_start[u]`` to ``unit_start[u + 1] - 1``. Where hosts are the
-        units, every column stands for itself.
+        units, every column represents itself.
     unit_of : ndarray of int64, shape (columns,)
         Unit of each column.
     data_row : ndarray of int64, shape (columns,)

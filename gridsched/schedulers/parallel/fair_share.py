@@ -118,7 +118,7 @@ def fair_tree_factors(root: Association, count: int) -> Floats:
     Notes
     -----
     Siblings are ranked by part of shares over part of usage at their level, users before accounts
-    where these are equal; the accounts' users follow where the account stands. Accounts that are
+    where these are equal; the accounts' users follow at the place of the account. Accounts that are
     equal are ranked as one, and equal users have one rank. The factor of the user on rank k of n is
     (n - k + 1) / n.
 

@@ -204,7 +204,7 @@ def job_description(id: str, submitted: float, width: int, requested_s: float) -
 
 
 HOW_TO_START = "Start it, or give the command that does (--batsim-start CMD; parameter 'start')."
-#: What stands for the address in the command that starts the scheduler.
+#: What represents the address in the command that starts the scheduler.
 PLACE = "{address}"
 #: A message may be so long [byte]; of what the scheduler prints so much is kept.
 _MOST_BYTES, _KEPT_BYTES = 1 << 26, 1 << 12
@@ -243,7 +243,7 @@ class Peer:
     address : str
         Where it listens, as ``tcp://127.0.0.1:28000``; for port 0 a free one is taken.
     start : str
-        The command that starts it, in which `PLACE` stands for the address; empty: it runs.
+        The command that starts it, in which `PLACE` represents the address; empty: it runs.
     timeout_s : float
         It may take so long to answer [s].
 

@@ -50,16 +50,16 @@ class Batsim(Scheduler):
     Parameters
     ----------
     address : str
-        Where it listens: ``tcp://HOST:PORT`` or ``ipc://PATH``. Port 0 stands for a free one, which
+        Where it listens: ``tcp://HOST:PORT`` or ``ipc://PATH``. Port 0 means a free one, which
         only a program that `start` starts can know.
     start : str
-        The command that starts it, in which ``{address}`` stands for the address; it is ended with
+        The command that starts it, in which ``{address}`` represents the address; it is ended with
         the run. Empty: it runs already.
     answer_timeout_s : float
         It may take so long to answer [s].
     asks_waiting_time : bool
         It is asked of each job how long it will wait (Batsim's query ``estimate_waiting_time``);
-        what it answers stands in the column ``expected_wait_s``.
+        its answers are in the column ``expected_wait_s``.
 
     Notes
     -----

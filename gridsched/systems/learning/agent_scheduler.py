@@ -43,7 +43,7 @@ class Question:
     otherwise: int
 
     def taken(self, action: int) -> int:
-        """Return the option that an action stands for."""
+        """Return the option that an action means."""
         is_legal = 0 <= action < len(self.legal) and self.legal[action]
         return action if is_legal else self.otherwise
 

@@ -67,7 +67,7 @@ _GAIN, _LOSS = "#6f9e5c", "#c0392b"
 _BAR: dict[str, Any] = {"linewidth": 3.5, "alpha": 0.6}
 #: Height of the largest bar [point].
 _TALLEST = 110.0
-#: Numbers on shorter bars stand beside the square [point].
+#: Numbers on shorter bars are beside the square [point].
 _NEAR = 8.0
 #: Makespans of plans that differ by a larger factor are drawn on a logarithmic axis.
 _LOGARITHMIC = 10.0
@@ -313,7 +313,7 @@ def _plot(
 def _draw_bars(
     axes: Axes, points: pd.DataFrame, declared: DeclaredFigure, factor: float, per_unit: float, k: int
 ) -> None:
-    """Draw a bar on each point; its level stands at the end."""
+    """Draw a bar on each point; its level is at the end."""
     side = 1 if k % 2 else -1
     for row in points.to_dict("records"):
         at = row["divided_energy_j"] / factor, row["divided_makespan_s"]

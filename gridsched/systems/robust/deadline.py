@@ -64,7 +64,7 @@ class Candidates:
         #: estimated time [s] and energy [J] of the task, infinite where it cannot run
         self.eet_s: Floats = estimates.etc_matrix[pairs]
         self.eec_j: Floats = estimates.eec_matrix[pairs]
-        #: tasks that run on each host or stand in its queue
+        #: tasks that run on each host or wait in its queue
         self.assigned = 1 - state.free_cores + state.queue_length
         #: pairs that are still allowed
         self.allowed = np.isfinite(self.eet_s) & state.is_on[:, None]

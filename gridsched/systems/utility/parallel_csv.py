@@ -126,7 +126,7 @@ def read_parallel_system(spec: ParallelDay) -> ParallelSystem:
     `spec.clusters_csv` has the columns ``cluster,nodes,cores_per_node``, `spec.etc_csv`
     ``task_type,cluster,pstate,nodes,time_s,power_w``, where the power is that of one node and
     the same for every number of nodes. A type runs on the clusters that it has lines of. The cores
-    that its tasks ask for stand in `spec.task_types_csv`, or are those that are tabulated.
+    that its tasks ask for are in `spec.task_types_csv`, or are those that are tabulated.
 
     Raises
     ------
@@ -251,7 +251,7 @@ def write_parallel_files(
     """Write tasks, and beside them clusters, ETC, task types, utility classes and a TOML.
 
     Times are listed for the numbers of nodes that these tasks take, and for the fewest, most and
-    mean cores of each type. What was read from a table is written as it stood there.
+    mean cores of each type. What was read from a table is written as it was there.
 
     Parameters
     ----------

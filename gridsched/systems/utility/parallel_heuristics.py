@@ -292,7 +292,7 @@ class EventBased(ParallelUtilityScheduler):
     ``S = consumed + committed``, and ``goal = budget * (now - day_start) / (day_end - day_start)``:
     if S exceeds the goal the event uses Max UPE, else Max UPR. Without a budget it always
     uses Max UPR. With `counts_place_holders` S is compared with the energy of the place-holders
-    that the event withdraws, as they stood.
+    that the event withdraws, as they were.
 
     References
     ----------

@@ -200,7 +200,7 @@ class _Graph:
         return list(tasks.values()), notes
 
     def _left_out(self) -> tuple[set[str], list[str]]:
-        """Return the ends that stand for no work, and what that leaves out in words."""
+        """Return the ends that represent no work, and what that leaves out in words."""
         ends = {each for each in _ENDS if each in self._first and not self._size(each)}
         ends -= {"root"} & {head for _, head in self._edges}  # they are at the ends
         ends -= {"end"} & {tail for tail, _ in self._edges}

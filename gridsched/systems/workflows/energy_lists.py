@@ -321,7 +321,7 @@ class EES(SlackList):
     `SlackList`), if it then still ends by the time by which it must end with all tasks behind it as long as they take
     now; rounds end when no task has taken a step. So tasks on one way share its slack, each a step before any takes
     a second, where `heft_slack` gives it to the first. The paper shares slack at one common frequency of all tasks
-    on a processor between critical ones; P-states here are few, and steps stand for it. Equal starts: the lowest
+    on a processor between critical ones; P-states here are few, and steps replace it. Equal starts: the lowest
     task id.
 
     References

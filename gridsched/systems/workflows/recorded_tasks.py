@@ -60,7 +60,7 @@ def number(value: object, where: str, what: str, most: float = LARGEST) -> float
     value : object
         What the file gives.
     where, what : str
-        Where it stands, and what it is; for messages.
+        Its place, and what it is; for messages.
     most : float
         Greater ones are refused.
 
@@ -105,7 +105,7 @@ def joined(
     Raises
     ------
     InputError
-        Naming the task and where it stands.
+        Naming the task and its place.
     """
     named: dict[str, Recorded] = {}
     makers: dict[str, list[str]] = {}

@@ -41,7 +41,7 @@ class StaticList(Scheduler):
         self.pstate_: dict[int, int] = {}
 
     def schedule(self, state: State) -> Iterable[Decision]:
-        """Place all tasks that stand in no queue, on their hosts in the order of their planned starts."""
+        """Place all tasks that are in no queue, on their hosts in the order of their planned starts."""
         mappable, blocked = state.mappable, state.blocked
         if not len(mappable) and not len(blocked):
             return []
@@ -57,9 +57,9 @@ class StaticList(Scheduler):
         return answer if self.system_.rules.budget is None else self._admitted(answer, graph, state)
 
     def _admitted(self, answer: list[Assign], graph: TaskGraph, state: State) -> Iterator[Decision]:
-        """Yield decisions on tasks all of whose others are queued: behind one that a budget puts off none may stand.
+        """Yield decisions on tasks all of whose others are queued: none may be behind one that a budget puts off.
 
-        It could come to stand behind that, in the queue of one host, and both would wait for ever.
+        It could come behind that, in the queue of one host, and both would wait for ever.
         """
         put_off: set[int] = set()
         for decision in answer:

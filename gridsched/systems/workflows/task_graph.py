@@ -40,7 +40,7 @@ class TaskGraph:
     state : State
     system : System
     tasks : ndarray of int64
-        Their ids, ascending; every task stands behind those that it waits for.
+        Their ids, ascending; every task comes behind those that it waits for.
 
     Attributes
     ----------
@@ -165,5 +165,5 @@ def mean_costs(network: Network | None) -> tuple[float, float]:
 
 
 def in_order(tasks: Sequence[int], ranks: dict[int, float]) -> list[int]:
-    """Return tasks by falling rank; of equals the lowest id, which stands before those that wait for it."""
+    """Return tasks by falling rank; of equals the lowest id, which comes before those that wait for it."""
     return sorted(tasks, key=lambda task: (-ranks[task], task))

@@ -42,7 +42,7 @@ def read_wf_format(path: Path, most: int) -> list[Recorded]:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Return in which line each name stands first."""
+    """Return the line in which each name is first."""
     lines: dict[str, int] = {}
     line, at = 1, 0
     for match in _NAMED.finditer(text):
@@ -88,7 +88,7 @@ def _read_1_4(path: Path, workflow: Any, lines: Mapping[str, int]) -> list[Recor
 
 
 def _read_specified(path: Path, workflow: Any, lines: Mapping[str, int]) -> list[Recorded]:
-    """Read tasks, files and what was executed, which stand apart from each other."""
+    """Read tasks, files and what was executed, which are apart from each other."""
     specification, execution = (_entry(workflow, each, dict, str(path)) for each in ("specification", "execution"))
     speeds = _speeds(execution, path)
     sizes = {

@@ -35,7 +35,7 @@ EDGES = Format(
     {"task": Text(is_name=True), "on": Text(), "bytes": Number(default=0.0), "file": Text(default="")},
     key=("task", "on", "file"),
 )
-#: Stands for the maker of files that no task makes.
+#: The maker of files that no task makes.
 _NO_TASK = -1
 
 
@@ -45,9 +45,9 @@ def read_workflow(
     times_csv: str | Path | None = None,
     inputs_from: str | None = None,
 ) -> Tasks:
-    """Read a workflow, in an order in which every task stands behind those that it waits for.
+    """Read a workflow, in an order in which every task comes behind those that it waits for.
 
-    Of the tasks that may come next the one that is submitted earliest comes next, then the one that stands first
+    Of the tasks that may come next the one that is submitted earliest comes next, then the one that is listed first
     in the file.
 
     Parameters
@@ -118,7 +118,7 @@ def _read_times(path: str | Path) -> tuple[Table, HostTimes]:
 
 
 def _others(edges: Table, names: Sequence[str], owner: Path) -> list[int]:
-    """Return where the second task of each edge stands; `_NO_TASK` where a file is made by none."""
+    """Return the place of the second task of each edge; `_NO_TASK` where a file is made by none."""
     place = {name: k for k, name in enumerate(names)} | {"": _NO_TASK}
     for row, name in enumerate(edges["on"]):
         if name not in place:
@@ -170,7 +170,7 @@ def _check(edges: Table, task: Sequence[int], on: Sequence[int], submit_s: Seque
 
 
 def ordered(task: Sequence[int], on: Sequence[int], submit_s: Sequence[float]) -> tuple[list[int], int | None]:
-    """Return tasks so that each stands behind those that it waits for, and if some cannot, an edge of a cycle.
+    """Return tasks so that each comes behind those that it waits for, and if some cannot, an edge of a cycle.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from gridsched.arrays import Integers
 
 @dataclass(frozen=True)
 class Shape:
-    """Tasks, numbered so that each stands behind those that it waits for, and their edges.
+    """Tasks, numbered so that each comes behind those that it waits for, and their edges.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ def layered(rng: np.random.Generator, tasks: int, width: float, density: float, 
     regularity : float
         Layers differ from the average by up to 1 - regularity of it.
     jump : int
-        A parent stands 1 to `jump` layers before the task.
+        A parent is 1 to `jump` layers before the task.
 
     References
     ----------

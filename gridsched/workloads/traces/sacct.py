@@ -109,7 +109,7 @@ def read_sacct(
 
     Notes
     -----
-    Times without a zone are taken as they stand, where `zone` does not say it: an hour that a clock was turned back
+    Times without a zone are read as they are, where `zone` does not say it: an hour that a clock was turned back
     counts twice. Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
     Elapsed) states, else from Start to End. Where a JobID is not a whole number (``17_3``, of an
     array), all jobs are numbered by their lines, and keep their ids as names. Parts of a

@@ -114,7 +114,7 @@ def _number(values: Mapping[str, Any], key: str) -> str:
 
 
 def _moment(values: Mapping[str, Any], key: str) -> str:
-    """Return a time in seconds; 0 stands for unknown."""
+    """Return a time in seconds; 0 means unknown."""
     text = _number(values, key)
     return "" if text == "0" else text
 

@@ -394,7 +394,7 @@ def test_a_scheduler_that_is_only_called_later_ends_the_run(scripted, driver):
 
 @pytest.mark.parametrize("command", ["run --scheduler", "compare --schedulers"])
 def test_a_command_says_for_whom_it_waits(command, capfd):
-    """Nothing listens at a port: the address and the time stand on stderr before the wait, and the run fails."""
+    """Nothing listens at a port: the address and the time are on stderr before the wait, and the run fails."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"

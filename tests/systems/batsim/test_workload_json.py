@@ -143,7 +143,7 @@ def test_values_that_batsim_does_not_know(tmp_path: Path, key: str, value: objec
 
 
 def test_flops_take_the_speed_of_the_platform(tmp_path: Path):
-    """On nodes of 8 Gflop/s 4 Gflop take half a second; notes stand among the warnings."""
+    """On nodes of 8 Gflop/s 4 Gflop take half a second; notes are among the warnings."""
     path = file_of(tmp_path, "jobs.json", json.dumps(BATSIM))
     platform = homogeneous_cluster(4, idle_w=1, busy_w=2, speed=8e9)
     result = run(Scenario(platform, path, "fcfs", driver="reference"))

@@ -347,7 +347,7 @@ def test_what_means_nothing_without_execution_is_refused(old, new, problem, tmp_
 
 
 def test_others_may_be_executed(tmp_path: Path):
-    """A scheduler without a program may stand beside planners, where it is not to be planned."""
+    """A scheduler without a program is allowed beside planners, where it is not to be planned."""
     new = '"lp_pareto_profit", "mct",'
     text = "only = \"driver == 'reference' or scheduler != 'mct'\"\n" + TEXT
     study = Study.from_file(study_file(tmp_path, text.replace('"lp_pareto_profit",', new)))

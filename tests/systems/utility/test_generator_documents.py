@@ -22,7 +22,7 @@ DOCUMENTS = Path(__file__).resolve().parents[3] / "docs"
     ("name", "model"), [("utility_workloads.md", UtilityDay), ("parallel_workloads.md", ParallelDay)]
 )
 def test_every_key_is_documented_with_its_default(name: str, model):
-    """A row for each key, and no other; files stand in a table of their own."""
+    """A row for each key, and no other; files are in a table of their own."""
     document = (DOCUMENTS / name).read_text()
     keys = document.partition("## Keys")[2].partition("\n## ")[0]
     shown = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", keys, flags=re.MULTILINE))

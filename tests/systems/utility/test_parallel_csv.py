@@ -206,7 +206,7 @@ def test_what_is_written_is_read_back_exactly(tmp_path: Path, files, capsys):
 
 
 def test_written_files_written_again_are_the_same(tmp_path: Path):
-    """What is read is written as it stood, but for the order of the settings."""
+    """What is read is written as it was, but for the order of the settings."""
     target = written(tmp_path, {"w.toml": KEYS})
     (tmp_path / "again").mkdir()
     again = tmp_path / "again" / "day.csv"

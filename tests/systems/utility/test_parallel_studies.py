@@ -91,7 +91,7 @@ def test_how_many_runs_a_trial_has(name: str, runs: int, extra: int):
 
 
 def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Without any log nothing is left to run; where the whole one is absent, the excerpt stands."""
+    """Without any log nothing is left to run; where the whole one is absent, the excerpt is used."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="optional"):
         Study.shipped("parallel_curie")

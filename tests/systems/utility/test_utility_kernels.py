@@ -263,7 +263,7 @@ PACKAGE = Path(gridsched.__file__).parent
 def test_a_read_only_package_without_a_home(tmp_path):
     """A compiled policy on the reference driver, an interpreted one on both.
 
-    Files stand where numba would make its folders, which not even root can do then.
+    Files are where numba would make its folders, which not even root can do then.
     """
     copy = tmp_path / "packages" / "gridsched"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "_loops_*.so"))

@@ -57,7 +57,7 @@ def parents_of(tasks) -> dict[int, list[int]]:
     ],
 )
 def test_edges_by_hand(keys, count, edges):
-    """Tasks are counted from 1 in the order in which they stand."""
+    """Tasks are counted from 1 in their order."""
     tasks = sampled(**keys)
     assert (len(tasks), edges_of(tasks)) == (count, edges)
 
@@ -86,7 +86,7 @@ def test_all_ways_through_a_transform_are_critical():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_layers_keep_to_their_keys(seed):
-    """100 ** 0.5 = 10 tasks a layer, all alike; parents stand 1 to 3 layers before, 1 to 1 + 0.4 * 10 at most."""
+    """100 ** 0.5 = 10 tasks a layer, all alike; parents are 1 to 3 layers before, 1 to 1 + 0.4 * 10 at most."""
     keys = {"shape": "layered", "tasks": 100, "regularity": 1, "density": 0.4, "jump": 3}
     parents = parents_of(sampled(**keys, seed=seed))
     apart = {(task - 1) // 10 - (on - 1) // 10 for task in parents for on in parents[task]}

@@ -28,7 +28,7 @@ class NodeProfile(NamedTuple):
     n_nodes : ndarray of int64, shape (clusters, room)
         Nodes that have the gap.
     bits : ndarray of uint64, shape (clusters, room, words)
-        Which they are; the rows stand in any order.
+        Which they are; the rows are in any order.
     bits_of : ndarray of int64, shape (clusters, room)
         Row of `bits` of each gap; behind `size` of them the unused rows.
     size : ndarray of int64, shape (clusters,)
@@ -99,7 +99,7 @@ def place_behind(profile: NodeProfile, c: int, key: float) -> int:
 
 @inner
 def open_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
-    """Move what stands from place `k` on by one."""
+    """Move what is at place `k` and behind it on by one."""
     # unsigned: whether a place is negative, and so counts from the end, need not be looked at
     cluster, first, place, one = np.uint64(c), np.uint64(k), np.uint64(size), np.uint64(1)
     while place > first:
@@ -109,7 +109,7 @@ def open_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
 
 @inner
 def close_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
-    """Move what stands behind place `k` back by one."""
+    """Move what is behind place `k` back by one."""
     cluster, last, place, one = np.uint64(c), np.uint64(size - 1), np.uint64(k), np.uint64(1)
     while place < last:
         values[cluster, place] = values[cluster, place + one]
@@ -120,7 +120,7 @@ def close_place(values: Floats | Integers, c: int, k: int, size: int) -> None:
 def add_gap(profile: NodeProfile, c: int, from_s: float, until_s: float, some: Words, n: int, behind: int) -> int:
     """Give `n` nodes, the bits `some`, a gap; there must be room for a further one.
 
-    A new one stands before others with the same begin, but behind the place `behind`. Returns
+    A new one comes before others with the same begin, but behind the place `behind`. Returns
     its place.
     """
     begin, end, count, bits, bits_of, size, _ = profile

@@ -1,6 +1,6 @@
 """What the heuristics of parallel tasks choose from (algorithms C3 to C5).
 
-An option of a task is a cluster and a P-state, at its earliest start. Everything of a task stands
+An option of a task is a cluster and a P-state, at its earliest start. Everything of a task is
 in one row; option ``cluster * P-states + P-state``. Times [s], energies [J].
 """
 

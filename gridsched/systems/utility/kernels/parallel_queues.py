@@ -67,7 +67,7 @@ def soonest(
 
 @inner
 def next_of(queue_of: Integers, queue: int, n: int) -> int:
-    """First row from `n` on that stands in the queue; the number of rows if there is none."""
+    """First row from `n` on that is in the queue; the number of rows if there is none."""
     while n < len(queue_of) and queue_of[n] != queue:
         n += 1
     return n

@@ -43,7 +43,7 @@ _INF = np.inf
 
 @inner
 def sift_best(keys: Floats, ids: Integers, size: int, k: int) -> None:
-    """Let position `k` sink: larger keys stand above, of equal ones the lower id."""
+    """Let position `k` sink: larger keys are above, of equal ones the lower id."""
     key, task = keys[k], ids[k]
     while True:
         child = 2 * k + 1
@@ -69,7 +69,7 @@ def heapify(keys: Floats, ids: Integers, size: int) -> None:
 
 @inner
 def leads(keys: Floats, ids: Integers, size: int, value: float, task: int) -> bool:
-    """Whether `value` of `task`, the top, stands before everything below it."""
+    """Whether `value` of `task`, the top, comes before everything below it."""
     for child in range(1, min(3, size)):
         if keys[child] > value or (keys[child] == value and ids[child] < task):
             return False
@@ -276,7 +276,7 @@ def map_two_stage(
     bounds, caps = np.full(len(tasks), -_INF), np.zeros(len(tasks))
     upper_bounds(event, ends, bounds, caps)
     ids, successor = np.arange(len(tasks)), np.full(len(tasks), -1, np.int64)
-    if objective == COMP:  # tasks of a type are alike: only the first of each stands in the heap
+    if objective == COMP:  # tasks of a type are alike: only the first of each is in the heap
         ids, successor = followers(rows, len(types))
     assigned, reasons = map_lazily(event, bounds, caps, largest, ids, successor)
     mark_unmapped(event, ready_time, np.full(len(types), -1, np.int64), reasons)

@@ -94,7 +94,7 @@ class Event(NamedTuple):
 
 @inner
 def sift_host(heap: Integers, ready: Floats, base: int, size: int, k: int) -> None:
-    """Let position `k` of a type's heap sink: earlier ready times stand above, then lower ids."""
+    """Let position `k` of a type's heap sink: earlier ready times are above, then lower ids."""
     host = heap[base + k]
     time = ready[host]
     while True:
