@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gridsched.arrays import distinct
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
@@ -149,7 +150,7 @@ def check_sees_no_future(scheduler: Scheduler, case: Case) -> None:
     """What is submitted later changes nothing seen or decided before; only its number is known."""
     if case.estimates is not None:  # they belong to the very tasks of the case
         return
-    times = np.unique(case.tasks.submit_time_s)[1:].tolist()
+    times = distinct(case.tasks.submit_time_s)[1:].tolist()
     if not times:
         return
     all_decided, all_seen = before(math.inf, case, scheduler.clone())
