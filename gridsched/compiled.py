@@ -107,6 +107,8 @@ class _Later(ModuleType):
 _BLAS = "scipy.linalg.cython_blas"
 #: Where such a module holds its functions.
 _HELD = "__pyx_capi__"
+#: What numba asks an object that compiled code names for.
+_NUMBA_TYPE = "_numba_type_"
 
 
 @cache
@@ -213,7 +215,8 @@ class Kernel:
         return True
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what Python looks for on its own
+        # what Python, or pytest in a module of tests, looks for on its own; numba asks a kernel that a loop calls for one
+        if name.startswith("_") and name != _NUMBA_TYPE:
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 

@@ -72,5 +72,12 @@ def test_a_library_of_other_sources_is_not_called(shipped):
     assert not has_library()
 
 
+def test_a_look_for_a_private_name_makes_no_compiler_of_a_kernel():
+    """pytest asks what a module of tests imports for such names; a library would not be called from then on."""
+    kernel, _ = kernels()
+    assert not hasattr(kernel, "_of_pytest")
+    assert "dispatcher" not in vars(kernel)
+
+
 def test_every_processor_has_a_level():
     assert levels_here()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gridsched.arrays import distinct
 from gridsched.energy import HostEnergy, relative_difference
 from gridsched.metrics.run_metrics import busy_time_s
 from gridsched.model.trace import Trace
@@ -92,7 +93,7 @@ def _why_not_by_busy_time(trace: Trace) -> str:
         return "no host has power"
     if not changes["is_on"].all():
         return "hosts are switched, or go down"
-    if len(np.unique(changes["pstate"])) > 1:
+    if len(distinct(changes["pstate"])) > 1:
         return "hosts change their P-states"
     state = first.pstates[int(changes["pstate"][0])]
     if first.cores > 1 and state.epsilon_w != state.idle_w:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from gridsched.arrays import distinct
 from gridsched.metrics import run_metrics
 from gridsched.metrics.group_metrics import user_fairness
 from gridsched.metrics.table import Condition, Metric, metric
@@ -315,7 +314,7 @@ _PARALLEL = (
     less(
         "requeues",
         "starts of jobs that had been started before: cancelled and queued again, or ended with their host",
-        lambda run: len(run.trace.executions) - len(np.unique(run.trace.executions["task"])),
+        lambda run: len(run.trace.executions) - len(distinct(run.trace.executions["task"])),
         condition=PARALLEL,
         is_detail=True,
         hides_zero=True,

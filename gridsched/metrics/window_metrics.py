@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.arrays import Floats
+from gridsched.arrays import Floats, distinct
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import flow_time_s
@@ -105,7 +105,7 @@ def energy_in(
             ],
             axis=0,
         )
-    edges = np.unique(np.array(intervals, dtype=np.float64))
+    edges = distinct(np.array(intervals, dtype=np.float64))
     if len(edges) and not weights.is_even:
         edges = np.union1d(edges, weights.stretches(edges.item(0), edges.item(-1))[0])
     parts = np.append(grid_energy_between(trace, edges, power) * weights.at(edges[:-1]), 0.0)

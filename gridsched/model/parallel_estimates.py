@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.errors import InputError, counted
 from gridsched.model.estimates import Estimates, PStates, energy_matrix
 from gridsched.model.platform import Cluster, Host, Platform
@@ -189,7 +189,7 @@ class ParallelEstimates(Estimates):
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Whether each task can run on a cluster of any of the hosts, in any P-state."""
-        clusters = np.unique(self._cluster_ids[np.asarray(hosts)])
+        clusters = distinct(self._cluster_ids[np.asarray(hosts)])
         times = self.time_s[np.asarray(tasks)[:, None], clusters[None, :]]
         return np.asarray(np.isfinite(times).any(axis=(1, 2)))
 

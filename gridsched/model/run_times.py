@@ -13,7 +13,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gridsched.arrays import Floats, Integers, Labels
+from gridsched.arrays import Floats, Integers, Labels, distinct
 from gridsched.errors import InputError, counted
 from gridsched.model.estimates import Estimates, relative_speed
 from gridsched.model.limits import LARGEST, SMALLEST
@@ -182,7 +182,7 @@ class LoggedRunTimes(RunTimes):
         members = [np.array(each.hosts) for each in platform.pools]
         fastest = np.array([hosts[np.argmax(platform.speed[hosts, 0])] for hosts in members])
         of_pools = [platform.hosts[h].pstates[0] for h in fastest.tolist()]
-        for k in np.unique(pool).tolist():
+        for k in distinct(pool).tolist():
             if not of_pools[k].busy_w > of_pools[k].epsilon_w:
                 raise InputError(
                     f"--power measured: node {platform.hosts[fastest.item(k)].name!r} of {platform.name} draws "

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.errors import InputError
 from gridsched.model.calendar import Calendar
 from gridsched.model.estimates import Estimates, PStates, energy_matrix
@@ -299,13 +299,13 @@ class TypedEstimates(Estimates):
 
     def runnable(self, tasks: ArrayLike, hosts: ArrayLike) -> Booleans:
         """Whether each task's type can run on any of the hosts, in any P-state."""
-        types = np.unique(self.host_type[np.asarray(hosts)])
+        types = distinct(self.host_type[np.asarray(hosts)])
         by_type = np.asarray(np.isfinite(self.etc_matrix[:, types]).any(axis=(1, 2)))
         return by_type[self.task_type[np.asarray(tasks)]]
 
     def shortest_times(self) -> Floats:
         """Least ETC entry of each task's type on the hosts that there are [s], shape (tasks,)."""
-        shortest = self.etc_matrix[:, np.unique(self.host_type)].min(axis=(1, 2), initial=np.inf)
+        shortest = self.etc_matrix[:, distinct(self.host_type)].min(axis=(1, 2), initial=np.inf)
         return shortest[self.task_type]
 
     def run_time(self, task: int, host: int, pstate: int) -> float:

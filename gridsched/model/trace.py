@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.errors import InputError, counted
 from gridsched.model.host_profiles import Speeds
 from gridsched.model.limits import LARGEST_RESULT
@@ -346,7 +346,7 @@ def check_trace(trace: Trace) -> None:
     _check("periods", "start", legal, trace.periods, "before its end and after the last one's")
     legal = (np.diff(changes["time"], prepend=0.0) >= 0) & (changes["time"] <= LARGEST_RESULT)
     _check("host_changes", "time", legal, changes, "at least the time before, and finite")
-    if len(np.unique(changes["host"][changes["time"] == 0])) != len(trace.platform):
+    if len(distinct(changes["host"][changes["time"] == 0])) != len(trace.platform):
         raise InputError(f"host_changes: each of the {len(trace.platform)} hosts needs one at 0 s.")
     if not 0 <= trace.horizon_s <= LARGEST_RESULT:
         raise InputError(f"horizon_s is {trace.horizon_s}; it must be finite and at least 0 s.")

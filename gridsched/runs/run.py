@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gridsched.arrays import Floats
+from gridsched.arrays import Floats, distinct
 from gridsched.energy import HostEnergy, energy_and_power, link_energy
 from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
@@ -298,7 +298,7 @@ def _boots_for_nothing(trace: Trace) -> bool:
     changes = trace.host_changes[np.argsort(trace.host_changes["host"], kind="stable")]
     host, is_on = changes["host"], changes["is_on"]
     booted = host[1:][(host[1:] == host[:-1]) & is_on[1:] & ~is_on[:-1]]
-    return any(trace.platform.hosts[h].boot_time_s == 0 for h in np.unique(booted).tolist())
+    return any(trace.platform.hosts[h].boot_time_s == 0 for h in distinct(booted).tolist())
 
 
 def _under_fcfs(scenario: LoadedScenario) -> LoadedScenario:

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from gridsched.arrays import Floats
+from gridsched.arrays import Floats, distinct
 from gridsched.errors import InputError
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedEstimates
@@ -107,7 +107,7 @@ def mean_etc_s(system: System) -> float:
     estimates = system.estimates
     if not isinstance(estimates, TypedEstimates):
         raise InputError("The energy filter needs an ETC matrix of task types, which utility workloads have.")
-    etc = estimates.etc_matrix[:, np.unique(estimates.host_type)]
+    etc = estimates.etc_matrix[:, distinct(estimates.host_type)]
     return float(etc[np.isfinite(etc)].mean())
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.limits import time_tolerance
@@ -308,7 +308,7 @@ class Pool:
             return np.array([now])
         sites = expected.sites or (expected,)
         begins = np.concatenate([begins_of_lines(each.begin_s, each.cycle_s, now, latest + run_time) for each in sites])
-        starts = np.unique(np.concatenate([[now, latest], begins, begins - run_time]))
+        starts = distinct(np.concatenate([[now, latest], begins, begins - run_time]))
         return starts[(starts >= now) & (starts <= latest)]
 
     def _has_core(self, starts: Floats, run_time: float) -> Booleans:
@@ -361,7 +361,7 @@ def _persistent(signal: Signal, now: float) -> Signal:
     today = now // DAY_S * DAY_S
     changes = begins_of_lines(signal.begin_s, signal.cycle_s, max(now - DAY_S, 0.0), now)
     recent = changes[(changes > now - DAY_S) & (changes <= now)]
-    begins = np.unique(np.concatenate([[0.0, now - today], recent % DAY_S]))
+    begins = distinct(np.concatenate([[0.0, now - today], recent % DAY_S]))
     source_s = np.where(begins < now - today, today + begins, today - DAY_S + begins)
     weight = signal.at(np.where(source_s < 0, now, source_s))
     return Signal(tuple(begins.tolist()), tuple(weight.tolist()), DAY_S, signal.per_j, signal.unit)

@@ -106,7 +106,7 @@ class SimulationServer(AnsweringProcess):
         What the run had to load that is slow to load, the server loads before the next one.
         """
         modules = (*_OF_RUNS, *self.modules_for_all(scheduler, len(scenario.tasks)))
-        outcome = self.outcome(function, scenario.timeout_s, where, modules)
+        outcome = self.outcome(function, scenario.timeout_s, where, modules, modules_of(scheduler))
         result, log, loaded = _understand(outcome, scenario.timeout_s, where, set_up_line)
         if loaded:
             self._tasks_by_module.update(dict.fromkeys(modules_of(scheduler), _FEW_TASKS))
@@ -161,16 +161,23 @@ class SimulationServer(AnsweringProcess):
         return result, log
 
     def outcome(
-        self, function: Callable[[], Any], timeout_s: float | None, where: str, modules: Iterable[str] = ()
+        self,
+        function: Callable[[], Any],
+        timeout_s: float | None,
+        where: str,
+        modules: Iterable[str] = (),
+        if_compiled: Iterable[str] = (),
     ) -> Outcome:
         """Call a function as `call` does, with no module but the named; return how it ended.
+
+        Modules that are named `if_compiled` are imported where all loops were compiled ahead of time.
 
         Raises
         ------
         GridschedError
             If the function cannot be sent, or the server does not answer.
         """
-        message = timeout_s, os.getcwd(), tuple(modules), _packed(function, where)
+        message = timeout_s, os.getcwd(), tuple(modules), tuple(if_compiled), _packed(function, where)
         try:
             outcome: Outcome | None = self.ask(message)
         except TimeoutError as late:  # the run has stopped the server, too

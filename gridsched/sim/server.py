@@ -29,6 +29,7 @@ import cloudpickle
 
 from gridsched import compiled
 from gridsched.errors import GridschedError, SimulationError, error_of_policy, text_of
+from gridsched.loop_library import has_library
 from gridsched.schedulers.kernels import warm_up
 from gridsched.sim import processes
 from gridsched.sim.processes import Begun, Channel, Outcome, ProcessLog
@@ -47,13 +48,14 @@ def serve(channel: Channel) -> None:
     """Answer questions until the other side closes.
 
     A question is (time-out in s or None, working folder, names of modules to import before
-    forking, pickled function without arguments), its answer an `Outcome`.
+    forking, of those to import only if nothing is compiled for them, pickled function without
+    arguments), its answer an `Outcome`.
     """
     while (question := channel.receive()) is not None:
-        timeout_s, folder, modules, function = question
+        timeout_s, folder, modules, if_compiled, function = question
         try:
             with compiled.watched_compiling(partial(_say_compiling, channel)):
-                _import_for_all(modules)
+                _import_for_all(modules, if_compiled)
             os.chdir(folder)  # the child inherits it: relative paths in --cfg are the asker's
             channel.send(_begun(timeout_s))
             outcome = _run_child(function, timeout_s, channel)
@@ -65,12 +67,15 @@ def serve(channel: Channel) -> None:
         channel.send(outcome)
 
 
-def _import_for_all(modules: Iterable[str]) -> None:
+def _import_for_all(modules: Iterable[str], if_compiled: Iterable[str]) -> None:
     """Import what in each run's own process could take longer than the run."""
     gc.disable()  # what is imported stays, and would be scanned again and again
     try:
         for module in modules:
             importlib.import_module(module)
+        if if_compiled and has_library():
+            for module in if_compiled:
+                importlib.import_module(module)
         warm_up()
     finally:
         gc.freeze()

@@ -7,10 +7,12 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from gridsched.arrays import distinct
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
@@ -149,17 +151,18 @@ def check_sees_no_future(scheduler: Scheduler, case: Case) -> None:
     """What is submitted later changes nothing seen or decided before; only its number is known."""
     if case.estimates is not None:  # they belong to the very tasks of the case
         return
-    times = np.unique(case.tasks.submit_time_s)[1:].tolist()
+    times = distinct(case.tasks.submit_time_s)[1:].tolist()
     if not times:
         return
     all_decided, all_seen = before(math.inf, case, scheduler.clone())
-    for time in times:
+    for since, time in pairwise([-math.inf, *times]):
+        # what was seen before `since` has been compared with other tasks than all of those, and more
         decided = [what for now, what in all_decided if now < time]
-        seen = [what for now, what in all_seen if now < time]
+        seen = [what for now, what in all_seen if since <= now < time]
         tasks = with_other_future(case.tasks, time)
         name = f"{case.name}, others from {time:g} s on"
         other = replace(case, name=name, tasks=tasks, logged=_within_estimates(case.logged, tasks))
-        decided_then, seen_then = before(time, other, scheduler.clone())
+        decided_then, seen_then = before(time, other, scheduler.clone(), since)
         for first, (_, second) in zip(seen, seen_then, strict=False):
             if differing := [k for k in {**first, **second} if first.get(k) != second.get(k)]:
                 raise CheckFailed(
@@ -192,11 +195,12 @@ class _Enough(BaseException):
 
 
 def before(
-    time: float, case: Case, scheduler: Scheduler
+    time: float, case: Case, scheduler: Scheduler, since: float = -math.inf
 ) -> tuple[list[tuple[float, str]], list[tuple[float, dict[str, object]]]]:
     """Return in words what the scheduler decided before `time` [s], and what it could see then, each with its instant.
 
-    What it could see is the `public_values` of state, system and estimates. The run ends at `time`.
+    What it could see is the `public_values` of state, system and estimates, from `since` [s] on. The run ends at
+    `time`.
     """
     decided: list[tuple[float, str]] = []
     seen: list[tuple[float, dict[str, object]]] = []
@@ -204,8 +208,9 @@ def before(
     def around(state: State, ask: Callable[[], Iterable[Decision]]) -> Iterable[Decision]:
         if state.now >= time:
             raise _Enough
-        values = public_values({"state": state, "system": looking.system, "estimates": looking.system.estimates})
-        seen.append((state.now, values))
+        if state.now >= since:
+            values = public_values({"state": state, "system": looking.system, "estimates": looking.system.estimates})
+            seen.append((state.now, values))
         answer = ask()
         return answer if answer is None else noted(answer, state.now)
 

@@ -19,7 +19,7 @@ from gridsched.compiled import report_compiling, watched_compiling
 from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
-from gridsched.loop_library import KERNELS
+from gridsched.loop_library import KERNELS, has_library
 from gridsched.model.tasks import make_tasks
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
@@ -391,11 +391,12 @@ def test_a_server_sleeps_while_a_run_compiles():
         assert cpu_s() - before < 0.2
 
 
+@pytest.mark.systems("robust")
 def test_what_a_server_compiles_before_it_forks_is_said(tmp_path, monkeypatch):
     """On a fresh install a run waits for it; once it is kept, nothing is reported."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv(KERNELS, "numba")
-    modules, told = ["gridsched.schedulers.kernels.availability"], []
+    modules, told = ["gridsched.systems.robust.deadline"], []  # few loops
     for said in ([True, False], []):
         told.clear()
         with SimulationServer() as own, watched_compiling(told.append):
@@ -415,7 +416,7 @@ def test_few_tasks_let_nothing_be_compiled_before_a_fork():
 @pytest.mark.parametrize(
     ("name", "package"),
     [
-        pytest.param("max_util", "numba", marks=pytest.mark.systems("utility")),
+        pytest.param("lightest_load", "numba", marks=pytest.mark.systems("robust")),
         pytest.param("lp_max_profit", "scipy.optimize", marks=pytest.mark.systems("profit")),
     ],
 )
@@ -433,6 +434,17 @@ def test_what_a_run_had_to_load_is_loaded_before_the_next(monkeypatch, name, pac
         there, _ = own.call(loaded_packages, modules=imported)
     assert type(scheduler).__module__ in imported
     assert package in there
+
+
+def test_a_server_imports_a_scheduler_where_that_compiles_nothing():
+    """Each run's own process would import it again; with numba it might be compiled for."""
+    scheduler = make_scheduler("min_min")
+    case = next(case for case in cases_for(scheduler) if len(case.tasks))
+    scenario = prepare(case.scenario(scheduler))
+    with SimulationServer() as own:
+        own.run(partial(simulate_reference, scenario, scheduler), scenario, scheduler, "A run")
+        there, _ = own.call(loaded_packages)
+    assert (type(scheduler).__module__ in there) == has_library()
 
 
 def test_runs_at_once_use_and_leave_this_threads_server():

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats, Integers, distinct
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_whole_number
 from gridsched.policy.decisions import Assign, Decision, Plan
@@ -300,7 +300,7 @@ class WQR(WorkQueue):
         """
         places = {task: [(host, state.now) for host in hosts] for task, hosts in started.items()}
         if self.heap_ is None:
-            self.heap_, self.given_ = [], np.unique(state.running["task"]).tolist()
+            self.heap_, self.given_ = [], distinct(state.running["task"]).tolist()
         for task in (*self.given_, *started):
             heappush(self.heap_, (1, 0.0, task))
         self.given_ = []

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats, Integers, distinct
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler, Traits, check_choice
@@ -97,7 +97,7 @@ class BatchScheduler(Scheduler):
             self._file_table(state),
             float(state.now),
             self._by_cluster,
-            len(np.unique(units)) == 1,
+            len(distinct(units)) == 1,
         )
 
 

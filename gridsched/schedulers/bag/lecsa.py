@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats, Integers, distinct
 from gridsched.errors import InputError
 from gridsched.model.limits import SMALLEST
 from gridsched.model.system import System
@@ -50,7 +50,7 @@ def select_hosts(efficiency: Floats, share: float, rule: str) -> Integers:
         # 1e-9: in binary 0.07 * 100 is a little more than 7
         return order[: max(1, math.ceil(share * len(ranked) - 1e-9))]
     if rule == "levels":
-        levels = np.unique(ranked)[::-1]
+        levels = distinct(ranked)[::-1]
         least = levels[max(1, math.ceil(share * len(levels) - 1e-9)) - 1]
     elif rule == "value":
         least = (1.0 - share) * ranked[0] * (1.0 - 1e-9)

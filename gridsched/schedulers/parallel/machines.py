@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.model.maintenance import Maintenance
 from gridsched.model.room_on_nodes import PLACES, node_amounts
 from gridsched.model.system import System
@@ -257,7 +257,7 @@ class EachNode(CountedNodes):
         self._reservations = default
         first: Booleans = np.isin(queue, [each.task for each in decisions])
         partition = self._jobs.partition[queue]
-        for k in np.unique(partition[~first]).tolist():
+        for k in distinct(partition[~first]).tolist():
             first[np.flatnonzero(~first & (partition == k))[0]] = True
         return first
 

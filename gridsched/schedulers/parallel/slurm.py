@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Floats, Integers, distinct
 from gridsched.errors import InputError
 from gridsched.model.platform import Platform
 from gridsched.model.system import System
@@ -301,7 +301,7 @@ class Slurm(ParallelQueue):
         users = state.tasks.attributes.get("user")
         if most and users is not None:
             code, kept = users.codes[queue], np.ones(len(queue), dtype=np.bool_)
-            for user in np.unique(code[code >= 0]).tolist():
+            for user in distinct(code[code >= 0]).tolist():
                 kept[np.flatnonzero(code == user)[most:]] = False
             queue = queue[kept]
         return queue[: self.limits_["bf_max_job_test"]]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gridsched.arrays import Integers
+from gridsched.arrays import Integers, distinct
 from gridsched.errors import InputError
 from gridsched.model.prices import PriceSeries
 from gridsched.model.system import System
@@ -182,7 +182,7 @@ class Backlog:
         _, self._bag = np.unique(tasks.submit_time_s, return_inverse=True)
         self._size = np.bincount(self._bag)
         unfinished = np.concatenate([state.mappable, state.blocked, state.queue_tasks, state.running["task"]])
-        self.others = max(len(np.unique(self._bag[unfinished])) - 1, 0)
+        self.others = max(len(distinct(self._bag[unfinished])) - 1, 0)
 
     def share(self, tasks: Integers) -> float:
         """Return how many bags some tasks are, each a share of its own."""

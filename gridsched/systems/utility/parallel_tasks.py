@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gridsched.arrays import Booleans, Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.errors import InputError, counted
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.rules import DAY_S
@@ -339,7 +339,7 @@ def _typical(sampled: SampledTypes, jobs: JobTable, analysed: slice) -> Typical:
 
 def _distinct(labels: Integers) -> Integers | None:
     """Return the jobs' numbers; None where the log uses one twice."""
-    return labels if len(np.unique(labels)) == len(labels) else None
+    return labels if len(distinct(labels)) == len(labels) else None
 
 
 def _notes(log: LogDays, day: int) -> tuple[str, ...]:

@@ -88,6 +88,7 @@ def test_a_changed_source_makes_cached_kernels_stale(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == set(times) - {"before.nbi"}
 
 
+@pytest.mark.long  # most of two minutes where nothing is cached
 def test_second_process_compiles_nothing_and_importing_neither():
     """After `warm_up` policies find their signatures, all from the cache that the process before has filled."""
     program = """
@@ -117,6 +118,27 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels))
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "0\n"
+
+
+@pytest.mark.skipif(not has_library(), reason="no library")
+def test_policies_call_loops_as_the_library_has_them():
+    """None is called with what it was not compiled for: numba, which would then compile it, is not loaded."""
+    program = """
+import sys
+from gridsched import run
+from scheduler_cases import b6_scenario, day
+for name in ("max_max_upe", "max_max_upt", "max_max_util", "min_min_completion_time",
+             "random_mapping"):
+    run(b6_scenario(name, budget=day(150e3, 60.0)))
+assert "gridsched.systems.utility.kernels.two_stage" in sys.modules
+assert "gridsched.systems.utility.kernels.random_mapping" in sys.modules
+print("numba" in sys.modules)
+"""
+    root = Path(__file__).resolve().parents[3]
+    environment = {"PYTHONPATH": f"{root}:{root / 'tests/schedulers'}"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_a_kernel_loads_no_scipy_unless_it_multiplies_matrices(tmp_path):
