@@ -278,7 +278,8 @@ def joined(parts: list[ExecutionRows]) -> ExecutionRows:
     if parts[0].width is not None:
         width = np.empty(len(number), dtype=np.int64)
         for part in parts:
-            width[np.searchsorted(number, part.number)] = part.width
+            if part.width is not None:
+                width[np.searchsorted(number, part.number)] = part.width
         first = np.cumsum(width) - width
     ids, cores = np.empty(n_placed, dtype=np.int64), np.empty(n_placed, dtype=np.int64)
     computed = np.zeros((n_placed if any(len(part.computed) for part in parts) else 0, 2))
@@ -367,10 +368,10 @@ class ExecutionLog:
         """Return what a `Trace` holds of all executions so far; marks are void from then on."""
         self.put_away()
         self._parts.append(ExecutionRows.of(self._kept, self.recent, has_sets=self._has_sets))
-        rows = joined(self._parts)
-        over = rows.records["outcome"] != UNENDED
-        self._parts = [rows if over.all() else rows.take(np.flatnonzero(over))]
-        return rows.fields()
+        whole = joined(self._parts)
+        over = whole.records["outcome"] != UNENDED
+        self._parts = [whole if over.all() else whole.take(np.flatnonzero(over))]
+        return whole.fields()
 
 
 class HostChanges:
@@ -408,12 +409,6 @@ class HostChanges:
     def records(self) -> NDArray[np.void]:
         """Return all changes so far."""
         return self.since(0)[0]
-
-    def tasks_from(self, number: int) -> set[int]:
-        """Return the tasks of the executions from a number on."""
-        rows, _ = self.since(0)
-        tasks: list[int] = rows.records["task"][number:].tolist()
-        return set(tasks)
 
     def since(self, mark: int) -> tuple[NDArray[np.void], int]:
         """Return the changes since a mark, and the next mark; the first is 0."""
