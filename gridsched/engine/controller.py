@@ -211,6 +211,9 @@ class Controller:
         """
         self.now = now
         run = self._run
+        log = run.executions
+        if len(log.recent) >= log.most_recent:
+            log.put_away()
         if (
             self._starts_successors
             and len(finished) == 1
@@ -268,6 +271,8 @@ class Controller:
         and returns the commands. The caller who answers neither observes events nor delegates.
         """
         self.now = now
+        if len(self._run.executions.recent) >= self._run.executions.most_recent:
+            self._run.executions.put_away()
         commands: list[Command] = []
         for ends in self._events_of(now, finished) if self._by_events else (finished,):
             before = self._calls.mapping_events

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -85,10 +84,6 @@ class CoreCounts(Resources):
     def misfit_of_plan(self, tasks: Integers, hosts: Integers) -> tuple[str, int, int] | None:
         """Return None: each task takes one core of one host."""
         return None
-
-    def records(self, executions: Sequence[Execution]) -> dict[str, Integers]:
-        """Return nothing: the execution has its host."""
-        return {}
 
     def set_watts(self, execution: Execution) -> None:
         """Leave it to the execution."""

@@ -128,7 +128,7 @@ class Dispatch:
             run.copies[task] = [follower]
         run.version[host] += 1
         run.journal.append(host)
-        run.executions.append(follower)
+        run.executions.recent.append(follower)
         return follower
 
     # ------------------------------------------------------------------ onto hosts
@@ -232,7 +232,7 @@ class Dispatch:
             self._account.commit(execution)
         if self._powers is not None:
             self._powers.began(execution)
-        run.executions.append(execution)
+        run.executions.recent.append(execution)
         self.commands.append(execution)
 
     def enqueue(self, task: int, host: int, pstate: int, now: float) -> None:

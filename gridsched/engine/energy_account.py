@@ -8,7 +8,6 @@ drivers decide alike (paper 000, eq. 1; algorithms B5 and B7). A joule counts wh
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Floats
 from gridsched.energy import grid_energy_between
 from gridsched.engine.events import ProfileEvents
-from gridsched.engine.execution import UNENDED, Execution, computed_records, execution_records
+from gridsched.engine.execution import UNENDED, Execution
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
@@ -271,9 +270,11 @@ class DrawnEnergy:
     def __init__(self, platform: Platform, tasks: Tasks, run: RunState) -> None:
         self._platform, self._tasks, self._run = platform, tasks, run
         self._until, self._joules = 0.0, 0.0
-        #: executions that may not have ended by then, and how many others have been looked at
-        self._going_on: list[Execution] = []
+        #: numbers of executions that may not have ended by then, and how many others have been looked at
+        self._going_on = np.zeros(0, dtype=np.int64)
         self._seen = 0
+        #: where rows begin that had not been made by then
+        self._rows_mark = 0
         #: changes of hosts that still count, and the mark up to which all have been looked at
         self._changes = np.zeros(0, dtype=HOST_CHANGE)
         self._mark = 0
@@ -285,27 +286,26 @@ class DrawnEnergy:
         run, until = self._run, self._until
         if now <= until:
             return self._joules
-        executions = [*self._going_on, *run.executions[self._seen :]]
+        numbers = np.concatenate([self._going_on, np.arange(self._seen, len(run.executions))])
+        rows, self._rows_mark = run.executions.rows(numbers, self._rows_mark)
         self._seen = len(run.executions)
+        goes_on = (rows.records["end"] > now) | (rows.records["outcome"] == UNENDED)
+        self._going_on = rows.number[goes_on]
         new, self._mark = run.host_changes.since(self._mark)
         changes = np.concatenate([self._changes, new])
-        records = execution_records(executions)
-        records["end"] = np.minimum(records["end"], now)
-        places: dict[str, Any] = run.resources.records(executions)
+        fields = rows.fields()
+        fields["executions"]["end"] = np.minimum(fields["executions"]["end"], now)
         trace = Trace(
             platform=self._platform,
             tasks=self._tasks,
-            executions=records,
             host_changes=changes,
             final_state=run.states.astype(np.int64),
             horizon_s=now,
             mapping_events=0,
-            computed=computed_records(executions),
-            **places,
+            **fields,
         )
         self._joules += grid_energy_between(trace, np.array([until, now])).item()
         self._until = now
-        self._going_on = [each for each in executions if each.end > now or each.outcome == UNENDED]
         self._changes = self._those_that_count(changes, now)
         return self._joules
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from operator import attrgetter
 from typing import Any
@@ -17,6 +17,8 @@ from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd
 
 #: Outcome of an execution that has not ended.
 UNENDED = -1
+#: So many executions are kept as objects, and twice as many as have not ended, before those that have become rows.
+MOST_RECENT = 4096
 
 
 class Timer(IntEnum):
@@ -57,21 +59,25 @@ class Execution:
     computed : ndarray of float64, shape (hosts, 2), or None
         Where tasks have profiles: seconds in which each host computed, and seconds that this would have
         taken at its full speed, on all its cores; set by the driver.
-    is_awaited, is_reported : bool
-        For a driver that waits until a simulator has reported all ends of an instant.
     """
 
-    # no __slots__: defaults in the class make one of 100,000 executions cheaper to create
-    outcome = UNENDED
-    has_begun = False
-    hosts: Integers | None = None
-    parts: Integers | None = None
-    part_cores = 0
-    is_cut = False
-    is_awaited = False
-    is_reported = False
-    watts = 0.0
-    computed: Floats | None = None
+    # without: an attribute that the first ones did not have costs each later one a dict of its own, 464 bytes
+    __slots__ = (
+        "computed",
+        "end",
+        "estimated_end",
+        "has_begun",
+        "host",
+        "hosts",
+        "is_cut",
+        "outcome",
+        "part_cores",
+        "parts",
+        "pstate",
+        "start",
+        "task",
+        "watts",
+    )
 
     def __init__(self, task: int, host: int, pstate: int, start: float, estimated_end: float) -> None:
         self.task = task
@@ -80,6 +86,14 @@ class Execution:
         self.start = start
         self.end = estimated_end
         self.estimated_end = estimated_end
+        self.outcome = UNENDED
+        self.has_begun = False
+        self.hosts: Integers | None = None
+        self.parts: Integers | None = None
+        self.part_cores = 0
+        self.is_cut = False
+        self.watts = 0.0
+        self.computed: Floats | None = None
 
     @property
     def nodes(self) -> Integers:
@@ -180,47 +194,184 @@ class SetPState:
 Command = Execution | Transfer | Stop | TurnOff | TurnOn | SetPState
 
 
-def execution_records(executions: Sequence[Execution]) -> NDArray[np.void]:
-    """Return executions as an array of `EXECUTION`, in order of their start."""
-    records = np.empty(len(executions), dtype=EXECUTION)
-    for name in EXECUTION.names or ():  # column by column: five times faster than row by row
-        records[name] = list(map(attrgetter(name), executions))
-    return records[_by_start(records["start"])]
+@dataclass(frozen=True, slots=True)
+class ExecutionRows:
+    """Executions as arrays: a row each.
+
+    Attributes
+    ----------
+    number : ndarray of int64, shape (rows,)
+        Which of the run's executions it is, counted from 0 in the order in which they began.
+    records : ndarray of `EXECUTION`
+    width : ndarray of int64, shape (rows,), or None
+        How many hosts it has, where executions have sets of them.
+    host_ids, host_cores : ndarray of int64, shape (placements,)
+        These hosts, and the cores that each gives; 0: it is a whole node.
+    computed : ndarray of float64, shape (placements, 2)
+        `Trace.computed`; empty where none of them has a profile.
+    """
+
+    number: Integers
+    records: NDArray[np.void]
+    width: Integers | None
+    host_ids: Integers
+    host_cores: Integers
+    computed: Floats
+
+    @classmethod
+    def of(cls, number: Integers, executions: Sequence[Execution], *, has_sets: bool) -> ExecutionRows:
+        """Return executions of these numbers as rows."""
+        records = np.empty(len(executions), dtype=EXECUTION)
+        for name in EXECUTION.names or ():  # column by column: five times faster than row by row
+            records[name] = list(map(attrgetter(name), executions))
+        nothing = np.zeros(0, dtype=np.int64)
+        if not has_sets:
+            return cls(number, records, None, nothing, nothing, np.zeros((0, 2)))
+        width = np.array([each.width for each in executions], dtype=np.int64)
+        ids = np.concatenate([nothing, *(each.nodes for each in executions)])
+        cores = np.repeat(np.array([each.part_cores for each in executions], dtype=np.int64), width)
+        if any(each.parts is not None for each in executions):
+            cores *= np.concatenate([each.parts_each for each in executions])
+        computed = np.zeros((0, 2))
+        if any(each.computed is not None for each in executions):
+            zeros = [np.zeros((each.width, 2)) if each.computed is None else each.computed for each in executions]
+            computed = np.concatenate(zeros)
+        return cls(number, records, width, ids, cores, computed)
+
+    def take(self, rows: Integers) -> ExecutionRows:
+        """Return some of the rows, in this order."""
+        if self.width is None:
+            return replace(self, number=self.number[rows], records=self.records[rows])
+        first, width = (np.cumsum(self.width) - self.width)[rows], self.width[rows]
+        at = _places(first, width)
+        computed = self.computed[at] if len(self.computed) else self.computed
+        return ExecutionRows(
+            self.number[rows], self.records[rows], width, self.host_ids[at], self.host_cores[at], computed
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """Return what a `Trace` holds of them, in order of their start."""
+        start = self.records["start"]
+        ordered = self if (start[1:] >= start[:-1]).all() else self.take(np.argsort(start, kind="stable"))
+        fields = {"executions": ordered.records, "computed": ordered.computed}
+        if ordered.width is not None:
+            fields["host_offsets"] = np.cumsum([0, *ordered.width.tolist()], dtype=np.int64)
+            fields["host_ids"] = ordered.host_ids
+            fields["host_cores"] = ordered.host_cores[ordered.host_cores > 0]
+        return fields
 
 
-def node_records(executions: Sequence[Execution]) -> dict[str, Integers]:
-    """Return the hosts of executions on sets of them as in `Trace`, by their start."""
-    starts = np.array([execution.start for execution in executions], dtype=np.float64)
-    in_order = [executions[k] for k in _by_start(starts).tolist()]
-    sets = [each.nodes for each in in_order]
-    nothing = np.zeros(0, dtype=np.int64)
-    return {
-        "host_offsets": np.cumsum([0, *map(len, sets)], dtype=np.int64),
-        "host_ids": np.concatenate([nothing, *sets]),
-        "host_cores": _cores_of([each for each in in_order if each.part_cores]),
-    }
+def _places(first: Integers, width: Integers) -> Integers:
+    """Return for each k ``first[k], first[k] + 1, ...``, `width[k]` of them."""
+    ends = np.cumsum(width)
+    places: Integers = np.repeat(first - (ends - width), width) + np.arange(int(width.sum()))
+    return places
 
 
-def computed_records(executions: Sequence[Execution]) -> Floats:
-    """Return `Trace.computed` of executions, by their start; empty where none has a profile."""
-    if not any(execution.computed is not None for execution in executions):
-        return np.zeros((0, 2))
-    starts = np.array([execution.start for execution in executions], dtype=np.float64)
-    in_order = [executions[k] for k in _by_start(starts).tolist()]
-    return np.concatenate([np.zeros((each.width, 2)) if each.computed is None else each.computed for each in in_order])
+def joined(parts: list[ExecutionRows]) -> ExecutionRows:
+    """Return all rows by their numbers; `parts`, at least one, is emptied, so that nothing is there twice for long."""
+    number = np.sort(np.concatenate([part.number for part in parts]))
+    records = np.empty(len(number), dtype=EXECUTION)
+    width: Integers | None = None
+    first = np.zeros(0, dtype=np.int64)
+    n_placed = sum(len(part.host_ids) for part in parts)
+    if parts[0].width is not None:
+        width = np.empty(len(number), dtype=np.int64)
+        for part in parts:
+            if part.width is not None:
+                width[np.searchsorted(number, part.number)] = part.width
+        first = np.cumsum(width) - width
+    ids, cores = np.empty(n_placed, dtype=np.int64), np.empty(n_placed, dtype=np.int64)
+    computed = np.zeros((n_placed if any(len(part.computed) for part in parts) else 0, 2))
+    while parts:
+        part = parts.pop()
+        rows = np.searchsorted(number, part.number)
+        records[rows] = part.records
+        if part.width is not None:
+            at = _places(first[rows], part.width)
+            ids[at], cores[at] = part.host_ids, part.host_cores
+            if len(part.computed):
+                computed[at] = part.computed
+    return ExecutionRows(number, records, width, ids, cores, computed)
 
 
-def _cores_of(executions: Sequence[Execution]) -> Integers:
-    """Return how many cores each host gives to executions on sets of them, one after the other."""
-    widths = [each.width for each in executions]
-    cores = np.repeat(np.array([each.part_cores for each in executions], dtype=np.int64), widths)
-    if any(each.parts is not None for each in executions):
-        cores *= np.concatenate([each.parts_each for each in executions])
-    return cores
+class ExecutionLog:
+    """All executions of a run, in the order in which they began.
 
+    Those that have ended are kept as rows of arrays, a third of their memory: of a million tasks, only
+    those that run and some thousand others are objects at one time.
 
-def _by_start(starts: Floats) -> NDArray[np.intp]:
-    return np.argsort(starts, kind="stable")
+    Parameters
+    ----------
+    has_sets : bool
+        Whether executions have sets of hosts.
+
+    Attributes
+    ----------
+    recent : list of Execution
+        Those that are no rows yet, in order. Append to it what begins.
+    most_recent : int
+        With so many of them, `put_away` is to be called.
+    """
+
+    def __init__(self, *, has_sets: bool) -> None:
+        self.recent: list[Execution] = []
+        self.most_recent = MOST_RECENT
+        self._has_sets = has_sets
+        #: numbers of the first of `recent`, which had not ended when the others were put away
+        self._kept = np.zeros(0, dtype=np.int64)
+        #: how many had begun by then
+        self._n_seen = 0
+        self._parts: list[ExecutionRows] = []
+
+    def __len__(self) -> int:
+        return self._n_seen + len(self.recent) - len(self._kept)
+
+    def put_away(self) -> None:
+        """Make rows of those that have ended.
+
+        Between two instants: a driver may still correct those that end in one.
+        """
+        recent, numbers = self.recent, self._numbers()
+        is_over = np.array([each.outcome != UNENDED for each in recent], dtype=np.bool_)
+        over = [each for each in recent if each.outcome != UNENDED]
+        if over:
+            self._parts.append(ExecutionRows.of(numbers[is_over], over, has_sets=self._has_sets))
+        self._n_seen = len(self)
+        self._kept = numbers[~is_over]
+        recent[:] = [each for each in recent if each.outcome == UNENDED]
+        self.most_recent = MOST_RECENT + 2 * len(recent)
+
+    def _numbers(self) -> Integers:
+        """Return the numbers of `recent`."""
+        return np.concatenate([self._kept, np.arange(self._n_seen, len(self))])
+
+    def tasks_from(self, number: int) -> set[int]:
+        """Return the tasks of the executions from a number on."""
+        tasks = {each.task for each in self.recent[np.searchsorted(self._numbers(), number) :]}
+        for part in self._parts:
+            tasks.update(part.records["task"][part.number >= number].tolist())
+        return tasks
+
+    def rows(self, numbers: Integers, mark: int = 0) -> tuple[ExecutionRows, int]:
+        """Return executions of these numbers as rows, by number, and the next mark.
+
+        With a mark, none of them may have been put away when it was given.
+        """
+        recent = self._numbers()
+        at = np.flatnonzero(np.isin(recent, numbers))
+        there = ExecutionRows.of(recent[at], [self.recent[k] for k in at.tolist()], has_sets=self._has_sets)
+        away = [part.take(np.flatnonzero(np.isin(part.number, numbers))) for part in self._parts[mark:]]
+        return joined([*away, there]), len(self._parts)
+
+    def records(self) -> dict[str, Any]:
+        """Return what a `Trace` holds of all executions so far; marks are void from then on."""
+        self.put_away()
+        self._parts.append(ExecutionRows.of(self._kept, self.recent, has_sets=self._has_sets))
+        whole = joined(self._parts)
+        over = whole.records["outcome"] != UNENDED
+        self._parts = [whole if over.all() else whole.take(np.flatnonzero(over))]
+        return whole.fields()
 
 
 class HostChanges:

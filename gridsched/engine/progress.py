@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from itertools import islice
 
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import MOST_IDLE_WAKEUPS, MappingEvents, Timers
@@ -152,7 +151,7 @@ class Progress:
     def _has_got_on(self) -> bool:
         """Whether a task has started for the first time, or has ended, since this was last asked."""
         run = self._run
-        new = {each.task for each in islice(run.executions, self._n_known, None)} - self._started
+        new = run.executions.tasks_from(self._n_known) - self._started
         got_on = bool(new) or run.open_tasks < self._n_open
         self._started |= new
         self._n_known, self._n_open = len(run.executions), run.open_tasks

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
-from gridsched.engine.execution import Execution, node_records
+from gridsched.engine.execution import Execution
 from gridsched.engine.plans import Reservations
 from gridsched.errors import counted
 from gridsched.model.signals import Signal
@@ -66,10 +65,6 @@ class Resources(ABC):
     @abstractmethod
     def set_watts(self, execution: Execution) -> None:
         """Take over the average power of an execution [W]."""
-
-    def records(self, executions: Sequence[Execution]) -> dict[str, Integers]:
-        """Return what a `Trace` holds of the hosts of executions."""
-        return node_records(executions)
 
     @abstractmethod
     def committed_j(self, now: float, period_end: float, weights: Signal) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gridsched.arrays import Floats, Integers
-from gridsched.engine.execution import Execution, HostChanges, computed_records, execution_records
+from gridsched.engine.execution import Execution, ExecutionLog, HostChanges
 from gridsched.engine.kinds_of_resources import resources_of
 from gridsched.engine.plans import PlaceHolders, Reservations, VirtualQueues
 from gridsched.engine.task_states import BLOCKED, FINISHED, QUEUED, RUNNING, VIRTUAL, WAITING, TaskStates
@@ -59,8 +59,8 @@ class RunState(TaskStates):
         as tasks of one host are concerned.
     journal : list of int
         Hosts on which something happened, one after the other; readers remember how far they read.
-    executions : list of Execution
-        All of them, in order of start.
+    executions : ExecutionLog
+        All of them.
     n_executing : int
         Executions that have their hosts, those that wait for input files among them.
     """
@@ -85,7 +85,7 @@ class RunState(TaskStates):
         self.place_holders = PlaceHolders()
         self.reservations = Reservations(n)
         self.common: deque[int] = deque()
-        self.executions: list[Execution] = []
+        self.executions = ExecutionLog(has_sets=self.resources.has_sets)
         self.copies: dict[int, list[Execution]] = {}
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
@@ -160,12 +160,10 @@ class RunState(TaskStates):
     def records(self) -> dict[str, Any]:
         """Return what a `Trace` holds of tasks and hosts, by its fields."""
         return {
-            "executions": execution_records(self.executions),
+            **self.executions.records(),
             "host_changes": self.host_changes.records(),
             "final_state": self.states.astype(np.int64),
             "times_postponed": self.times_postponed,
-            "computed": computed_records(self.executions),
-            **self.resources.records(self.executions),
         }
 
     def append_fixed(self, host: int, task: int, pstate: int) -> None:

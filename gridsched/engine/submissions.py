@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
@@ -54,7 +55,7 @@ class Submissions:
     ) -> None:
         self._sees_all, self._one_by_one = sees_all, one_by_one
         self.returned: Sequence[int] = ()
-        self._times: list[float] = tasks.submit_time_s.tolist()
+        self._times = array("d", tasks.submit_time_s.tobytes())  # a list takes four times as much
         self._runnable = system.estimates.runnable(np.arange(len(tasks)), np.arange(system.n_hosts))
         self._run = run
         self._tracker: DependencyTracker | None = None

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ from gridsched.model.limits import LARGEST, MAX_NAME, SMALLEST
 _INT64 = 2**63 - 1
 #: Longer cells are cut in messages.
 _SHOWN = 80
+#: Texts are cut into lines by so many characters and the rest of the line.
+_PIECE = 1 << 16
 T = TypeVar("T")
 
 
@@ -198,13 +201,13 @@ class Table:
 
     Attributes
     ----------
-    lines : list of int
+    lines : array of int
         Line of each row.
     """
 
     def __init__(self, path: Path, columns: Mapping[str, Column]) -> None:
         self.path = path
-        self.lines: list[int] = []
+        self.lines = array("q")
         self._kinds = columns
         self._columns: dict[str, list[Any]] = {name: [] for name in columns}
 
@@ -224,8 +227,11 @@ class Table:
 
     def refuse_repeats(self, columns: Sequence[str]) -> None:
         """Raise `InputError` where rows have equal values in all of `columns`."""
-        first: dict[tuple[Any, ...], int] = {}
-        for row, key in enumerate(zip(*(self[name] for name in columns), strict=True)):
+        keys = self[columns[0]] if len(columns) == 1 else list(zip(*(self[name] for name in columns), strict=True))
+        if len(set(keys)) == len(keys):
+            return
+        first: dict[Any, int] = {}
+        for row, key in enumerate(keys):
             before = first.setdefault(key, row)
             if before != row:
                 legal = f"line {self.lines[before]} has the same {', '.join(columns)}"
@@ -348,13 +354,22 @@ def _fault(path: Path, line: int, column: str, found: str, legal: str) -> InputE
     return InputError(f"{path}, line {line}: {column} is {shown!r}; {legal}.")
 
 
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text, as `str.splitlines` gives them: some thousand are there at one time."""
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin + _PIECE) + 1 or len(text)
+        yield from text[begin:end].splitlines()
+        begin = end
+
+
 def _numbered_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the last line of each row and its cells."""
     line = 1
 
     def lines() -> Iterator[str]:
         nonlocal line
-        for number, content in enumerate(text.splitlines(), start=1):
+        for number, content in enumerate(_lines(text), start=1):
             if content.strip() and not content.startswith("#"):
                 line = number
                 yield content

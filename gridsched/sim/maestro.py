@@ -56,7 +56,9 @@ class MaestroSession(Session):
         self._finished: list[Execution] = []
         #: what the controller has decided already for the next instant, in which nothing ends
         self._commands: list[Command] | None = None
-        self._n_awaited = 0
+        #: what the next instant ends and SimGrid has not reported yet, and what it has reported before its instant
+        self._awaited: set[Execution] = set()
+        self._reported: set[Execution] = set()
         self._is_deciding = False
         # plain assignment to Task.amount raises in SimGrid 4.1: its setter is bound wrongly
         self._set_amount = simulated.simgrid.Task.__dict__["amount"].fset
@@ -98,18 +100,20 @@ class MaestroSession(Session):
         assert execution is not None
         core.execution = None
         self._free[execution.host].append(core)
-        execution.is_reported = True
-        if execution.is_awaited:
-            self._n_awaited -= 1
-            if not self._n_awaited and not self._is_deciding:
+        awaited = self._awaited
+        if execution in awaited:
+            awaited.remove(execution)
+            if not awaited and not self._is_deciding:
                 self._proceed()
+        else:
+            self._reported.add(execution)
 
     def _rung(self, alarm: Any, _task: Any) -> None:
         """A time at which something is to be done has come."""
         self._idle_alarms.append(alarm)
         clock = self._engine.clock
         self._alarms = {time for time in self._alarms if time > clock}
-        if not self._n_awaited and not self._is_deciding:
+        if not self._awaited and not self._is_deciding:
             self._proceed()
 
     # ------------------------------------------------------------------ deciding
@@ -133,9 +137,10 @@ class MaestroSession(Session):
         self._time, self._commands = time, commands
         self._finished = cast(list[Execution], finished)  # nothing is sent
         for execution in self._finished:
-            if not execution.is_reported:
-                execution.is_awaited = True
-                self._n_awaited += 1
+            if execution in self._reported:
+                self._reported.remove(execution)
+            else:
+                self._awaited.add(execution)
         if timer <= time and timer not in self._alarms and timer > self._engine.clock:
             self._alarms.add(timer)
             self._set_alarm(timer)
@@ -144,7 +149,7 @@ class MaestroSession(Session):
         """Let the controller decide for every instant that SimGrid has fully reached."""
         self._is_deciding = True
         controller, start = self.controller, self._start
-        while not self._n_awaited:
+        while not self._awaited:
             clock, time = self._engine.clock, self._time
             if clock != time:
                 if not clock >= time - time_tolerance(time):  # true for an infinite time, too

@@ -139,7 +139,9 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
     nominal = _read_nominal(path, text)
     data = None if files is None else read_data_files(files)
     table = BAG.read(path, text)
-    needs = [_read_needs(table, row, data) if names else [] for row, names in enumerate(table["input_files"])]
+    needs: list[list[int]] = []
+    if data is not None or any(table["input_files"]):  # a list for each of a million tasks takes 60 MB
+        needs = [_read_needs(table, row, data) if names else [] for row, names in enumerate(table["input_files"])]
     tasks = make_tasks(
         table["flops"],
         table["submit_time_s"] or 0.0,
@@ -157,6 +159,8 @@ def read_bag(path: str | Path, *, files: str | Path | None = None) -> Tasks:
 
 def _read_dependencies(table: Table, tasks: Tasks) -> Dependencies | None:
     """Return which tasks wait for which others, that are submitted before them."""
+    if not any(any(table[word]) for word in KINDS):
+        return None
     place = {label: k for k, label in enumerate(tasks.labels.tolist())}
     pairs = [
         (place[table["id"][row]], *_read_wait(table, row, word, text, place), int(kind))
@@ -165,7 +169,7 @@ def _read_dependencies(table: Table, tasks: Tasks) -> Dependencies | None:
         for row, cell in enumerate(table[word])
         for text in cell.replace(":", " ").split()
     ]
-    if not pairs:
+    if not pairs:  # blanks alone
         return None
     task, on, delay_s, kind_of = zip(*sorted(pairs), strict=True)
     return Dependencies(np.array(task), np.array(on), np.array(kind_of), np.array(delay_s))

@@ -8,7 +8,7 @@ from clusters import estimates_of, jobs, two_clusters
 from scripted import NODE, PARALLEL, Scripted, at_times, controller_of, nodes, play_on_nodes
 
 from gridsched.energy import trace_energy
-from gridsched.engine import reference
+from gridsched.engine import execution, reference
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
 from gridsched.model.platform import Cluster, Host, Platform
@@ -20,8 +20,10 @@ from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, PowerOff,
 from gridsched.testing.decision_checks import illegal_places
 
 
-def test_two_jobs_share_a_cluster():
+@pytest.mark.parametrize("most_recent", [0, execution.MOST_RECENT])
+def test_two_jobs_share_a_cluster(monkeypatch, most_recent):
     """Widths 3 and 2 on 5 nodes; the third waits for the first: records and joules by hand."""
+    monkeypatch.setattr(execution, "MOST_RECENT", most_recent)
     trace, _ = play_on_nodes(
         nodes(5),
         [(0, 3, 10), (0, 2, 30), (4, 3, 8)],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scripted import ANYTHING, Scripted, at, controller_of, first_host, hosts, idle_hosts, plan, play, rows
 
 from gridsched.energy import grid_energy_between
-from gridsched.engine import reference
+from gridsched.engine import execution, reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster
 from gridsched.model.rules import EnergyBudget
@@ -274,8 +274,10 @@ def test_tasks_that_no_cap_admits_are_told():
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("cores", [1, 2])
-def test_what_is_consumed_is_the_integral_of_the_trace(cores, seed):
+@pytest.mark.parametrize("most_recent", [0, execution.MOST_RECENT])
+def test_what_is_consumed_is_the_integral_of_the_trace(monkeypatch, most_recent, cores, seed):
     """Hosts of two P-states boot in 3 s, shut down in 2 s and draw 1 W while off; the policy asks now and then."""
+    monkeypatch.setattr(execution, "MOST_RECENT", most_recent)
     rng, seen = np.random.default_rng(seed), []
     pstates = PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0)
     machine = Platform(
