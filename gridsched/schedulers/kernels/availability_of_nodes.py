@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.engine.parts_on_nodes import give_back_parts, have_room, take_parts
 from gridsched.schedulers.kernels import called_once
 from gridsched.schedulers.kernels.availability import PACK, Nodes, some_may_start, starts_now
 
@@ -27,5 +28,10 @@ def _call_once() -> None:
         np.zeros((2, 4), dtype=np.int64), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
     left, rows = shown([0], [1]), shown([0], [0], [1])
+    own, free, pool = left.copy(), np.ones(2, dtype=np.bool_), np.zeros((2, 2), dtype=np.int64)
+    some, parts = shown(0), shown(1)
+    have_room(left, some, parts, demand, 0)
+    take_parts(own, some, parts, demand, 0, free, pool, 0)
+    give_back_parts(own, some, parts, demand, 0, free, shown([1], [1]), np.zeros(2), 1.0)
     some_may_start(left, shown(0, 1), ones, demand, anywhere, nodes.at_least)
     starts_now(1, 0.0, shown(0, 1), np.ones(2), ones, left, shown(1.0), rows, np.arange(2), nodes)
