@@ -6,6 +6,7 @@ import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution
+from gridsched.engine.parts_on_nodes import ONE_EACH, give_back_parts, have_room, take_parts
 from gridsched.engine.plans import Reservations
 from gridsched.engine.whole_nodes import WholeNodes
 from gridsched.errors import counted
@@ -46,10 +47,6 @@ class SharedNodes(WholeNodes):
         self.left = self.amounts * np.array(is_on, dtype=np.int64)[:, None]
         self._shown_left = self.left.view()
         self._shown_left.setflags(write=False)
-        #: the same, each row as one item: to set some of them takes a third of the time
-        self._rows_left = self.left.view(np.dtype((np.void, self.left.itemsize * self.left.shape[1])))[:, 0]
-        #: nodes that were last found to have room, and what they have left once they are taken
-        self._found: tuple[Integers, Integers] | None = None
         #: P-state of what runs on each node that is not free
         self._pstate_here = np.zeros(len(is_on), dtype=np.int64)
         self._cores_of = self.amounts[:, 0]
@@ -110,14 +107,8 @@ class SharedNodes(WholeNodes):
             fits = len(hosts) == jobs.width.item(task)
         else:
             fits = jobs.anywhere.item(task) and int(parts.sum()) == jobs.width.item(task)
-        if not fits:
-            return False
-        left = self.left.take(hosts, axis=0)
-        left -= jobs.demand[task] if parts is None else self.demand(task, parts)
-        if left.min() < 0:
-            return False
-        self._found = hosts, left
-        return True
+        each = ONE_EACH if parts is None else parts
+        return fits and bool(have_room(self.left, hosts, each, jobs.demand, task))
 
     def parts_apart(self, task: int) -> bool:
         """Whether each part of the task needs a node of its own."""
@@ -231,37 +222,27 @@ class SharedNodes(WholeNodes):
         n = len(hosts)
         if self._n_pooled + n > self._pool.shape[1]:
             self._pack_pool(n)
-        begin = self._n_pooled
-        self._pool[0, begin : begin + n] = hosts
-        self._pool[1, begin : begin + n] = 1 if execution.parts is None else execution.parts
-        self._n_pooled += n
+        begin, parts = self._n_pooled, ONE_EACH if execution.parts is None else execution.parts
+        task, demand = execution.task, self.jobs.demand
+        self.n_free -= int(take_parts(self.left, hosts, parts, demand, task, self.free, self._pool, begin))
+        self._n_pooled = begin + n
         self._begin_row(execution, place)
         rows = self._rows
-        rows[0, place], rows[1, place], rows[2, place] = execution.task, begin, n
-        found, self._found = self._found, None
-        if found is not None and found[0] is hosts:
-            left = found[1]
-        else:
-            left = self.left.take(hosts, axis=0)
-            left -= self._taken(execution)
-        self._rows_left[hosts] = left.view(self._rows_left.dtype)[:, 0]
+        rows[0, place], rows[1, place], rows[2, place] = task, begin, n
         if not self._is_simple:
             self._pstate_here[hosts] = execution.pstate
-        self.n_free -= int(np.count_nonzero(self.free[hosts]))
-        self.free[hosts] = False
 
     def release(self, execution: Execution) -> None:
         """Take the parts of an execution back; the last one in the arrays fills its place."""
         place, n = self._place[execution], len(self._at) - 1
         _, begin, count = self._rows[:, place].tolist()
-        hosts, self._found = execution.nodes, None
-        left = self.left.take(hosts, axis=0)
-        left += self._taken(execution)
-        self._rows_left[hosts] = left.view(self._rows_left.dtype)[:, 0]
-        idle = hosts[left[:, 0] == self._cores_of[hosts]]  # what runs has a core of each of its nodes at least
-        if len(idle):
-            self.free[idle], self._until[idle] = True, execution.end
-            self.n_free += len(idle)
+        parts = ONE_EACH if execution.parts is None else execution.parts
+        task, demand, free = execution.task, self.jobs.demand, self.free
+        self.n_free += int(
+            give_back_parts(
+                self.left, execution.nodes, parts, demand, task, free, self.amounts, self._until, execution.end
+            )
+        )
         self._rows[:, place] = self._rows[:, n]
         if begin + count == self._n_pooled:
             self._n_pooled = begin
@@ -288,7 +269,7 @@ class SharedNodes(WholeNodes):
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""
         super().set_ready(host, ready=ready)
-        self.left[host], self._found = self.amounts[host] if ready else 0, None
+        self.left[host] = self.amounts[host] if ready else 0
 
     def free_at(self, now: float, hosts: Integers | None = None) -> Floats:
         """When all that runs on nodes has ended [s], shape (hosts,): estimated; inf where one is off."""

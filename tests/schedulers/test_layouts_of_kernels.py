@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gridsched.compiled import Kernel, has_library, library
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.parallel import machines, slurm
 from gridsched.testing.cases import cases_for
@@ -46,3 +47,21 @@ def test_each_loop_is_compiled_for_few_layouts(monkeypatch, module, name, expect
         for case in cases_for(scheduler):
             play(case, scheduler.clone())
     assert len(layouts) == expected, "\n".join(map(str, layouts))
+
+
+@pytest.mark.skipif(not has_library(), reason="no library of loops")
+def test_the_library_holds_each_loop_that_is_called(monkeypatch):
+    """Else numba is loaded for it, or it is interpreted."""
+    default, called = Kernel.__call__, set()
+
+    def noted(kernel, *arguments):
+        called.add(kernel.id)
+        return default(kernel, *arguments)
+
+    monkeypatch.setattr(Kernel, "__call__", noted)
+    for id, parameters in POLICIES:
+        scheduler = make_scheduler(id, parameters)
+        for case in cases_for(scheduler):
+            play(case, scheduler.clone())
+    assert called
+    assert called <= set(library())

@@ -31,7 +31,8 @@ class Kernels:
 
     def __init__(self, folder: Path) -> None:
         self._sources = tuple(dict.fromkeys((*folder.glob("*.py"), *_SHARED)))
-        self.kernel = compiled(sources=self._sources, error_model="numpy")
+        # without _nrt it would take that of the function that calls it
+        self.kernel = compiled(sources=self._sources, error_model="numpy", _nrt=True)
         #: For functions that are called from kernels only and make no arrays. numba then counts no
         #: references to the arrays they get, which costs as much as their work; its own string
         #: functions are compiled so.
@@ -39,7 +40,7 @@ class Kernels:
 
     def interpreted_at_first(self, steps: Callable[..., int]) -> Callable[[Callable[..., Any]], Any]:
         """Return the decorator `kernel` for functions that are interpreted while there is little to do."""
-        return compiled(sources=self._sources, steps=steps, error_model="numpy")
+        return compiled(sources=self._sources, steps=steps, error_model="numpy", _nrt=True)
 
 
 _OWN = Kernels(_HERE)

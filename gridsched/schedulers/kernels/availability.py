@@ -45,6 +45,8 @@ class Nodes(NamedTuple):
     down : ndarray of int64, shape (windows,)
         Hosts that are down, each from a time to another:
     down_s : ndarray of float64, shape (2, windows)
+    exactly, at_least : ndarray of int64, shape (most cores of a host + 2,)
+        To work with: how many hosts have so many free cores, and how many at least so many.
     places : ndarray of int64, shape (2, cores)
         Filled with the hosts of what starts and the parts on each, one job after the other.
     n_places : ndarray of int64, shape (any,)
@@ -63,6 +65,8 @@ class Nodes(NamedTuple):
     pool: Integers
     down: Integers
     down_s: Floats
+    exactly: Integers
+    at_least: Integers
     places: Integers
     n_places: Integers
 
@@ -86,7 +90,7 @@ class Stays(NamedTuple):
     ----------
     left : ndarray of int64, shape (hosts, resources)
     exactly, at_least : ndarray of int64
-        How many hosts have so many free cores, and how many at least so many.
+        Those of `Nodes`.
     time : ndarray of float64
         When stays end and begin, ascending; of one time ends come first.
     change : ndarray of int64
@@ -96,8 +100,8 @@ class Stays(NamedTuple):
         what runs, then of what starts or is reserved.
     pool : ndarray of int64, shape (2, any)
         Of the latter, as `Nodes.pool`.
-    then, low, room, work : ndarray of int64
-        To work with: what hosts have left at a time, the least from then on, and parts that find room.
+    then, after, low, room, work : ndarray of int64
+        To work with: what hosts have left at a time and after it, the least from then on, and parts that find room.
     size : ndarray of int64, shape (7,)
         Changes, stays, places of the pool that are used, free cores in all, places and number of what
         starts, and all `room` together at a start that was looked for without places.
@@ -121,6 +125,7 @@ class Stays(NamedTuple):
     row: Integers
     pool: Integers
     then: Integers
+    after: Integers
     low: Integers
     room: Integers
     work: Integers
@@ -158,7 +163,10 @@ def room_for(left: Integers, host: int, need: Integers, anywhere: bool, most: in
 @inner
 def fill(hosts: Integers, left: Integers, need: Integers, anywhere: bool, width: int, out: Integers, at: int) -> int:
     """Lay parts on the first hosts that have room, in order; return where their places end, or -1."""
+    cores = need[0]
     for host in hosts:
+        if left[np.uint64(host), 0] < cores:  # most hosts, where many jobs wait
+            continue
         room = room_for(left, host, need, anywhere, width)
         if room > 0:
             out[0, at], out[1, at] = host, room
@@ -330,15 +338,10 @@ def gather(
     return at
 
 
-@kernel
-def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: Integers, at: int) -> int:
-    """Find hosts for a job that begins at a time, which stay up; return where its places end, or -1."""
+@inner
+def lay_on(job: int, width: int, left: Integers, nodes: Nodes, out: Integers, at: int) -> int:
+    """Find hosts for a job by what they have left; return where its places end, or -1."""
     partition, need, anywhere = nodes.partition[job], nodes.demand[job], nodes.anywhere[job]
-    if len(nodes.down):
-        left, until = left.copy(), begin + nodes.longest[job]
-        for k in range(len(nodes.down)):
-            if nodes.down_s[0, k] < until and begin < nodes.down_s[1, k]:
-                left[nodes.down[k]] = -1
     hosts = nodes.hosts[nodes.offsets[partition] : nodes.offsets[partition + 1]]
     if nodes.place == CONTIGUOUS:
         return fill_neighbours(hosts, left, need, anywhere, width, out, at)
@@ -347,6 +350,24 @@ def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: I
     if nodes.place == LOCALITY and len(nodes.switch):  # without switches as packed
         return gather(hosts, left, need, anywhere, width, nodes.switch, out, at)
     return fill(hosts, left, need, anywhere, width, out, at)
+
+
+@kernel
+def lay_on_those_up(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: Integers, at: int) -> int:
+    """As `lay_on`, on hosts that stay up from a time on for as long as the job may run."""
+    left, until = left.copy(), begin + nodes.longest[job]
+    for k in range(len(nodes.down)):
+        if nodes.down_s[0, k] < until and begin < nodes.down_s[1, k]:
+            left[nodes.down[k]] = -1
+    return lay_on(job, width, left, nodes, out, at)
+
+
+@inner
+def lay(job: int, width: int, begin: float, left: Integers, nodes: Nodes, out: Integers, at: int) -> int:
+    """Find hosts for a job that begins at a time, which stay up; return where its places end, or -1."""
+    if len(nodes.down):
+        return lay_on_those_up(job, width, begin, left, nodes, out, at)
+    return lay_on(job, width, left, nodes, out, at)
 
 
 @inner
@@ -358,7 +379,7 @@ def room_is_enough(nodes: Nodes) -> bool:
 # ---------------------------------------------------------------------- stays on nodes
 
 
-@kernel
+@inner
 def copy_into(target: Integers, source: Integers) -> None:
     """Copy all of a contiguous array into another: to assign it to a slice takes several times as long."""
     to, of = target.reshape(target.size), source.reshape(source.size)
@@ -465,19 +486,23 @@ def change_room(profile: Stays, k: int, n_running: int, job: int, width: int, to
     return total
 
 
-@kernel
-def least_until(profile: Stays, k: int, until: float, n_running: int, nodes: Nodes) -> Integers:
-    """Return the least that hosts have left from change `k` on until a time; `then` is what they have before."""
-    low, n = profile.then, profile.size[0]
+@inner
+def least_until(profile: Stays, k: int, until: float, n_running: int, nodes: Nodes) -> bool:
+    """Note in `low` the least that hosts have left from change `k` on until a time, unless that is `then`, as before.
+
+    Return whether it is noted.
+    """
+    n = profile.size[0]
     for begin in range(k, n):
         if profile.time[begin] >= until:
-            return low
+            return False
         if profile.change[begin] < 0:
             break
     else:
-        return low
-    low, left = profile.low, profile.then.copy()
-    low[:] = left
+        return False
+    low, left = profile.low, profile.after
+    copy_into(low, profile.then)
+    copy_into(left, low)
     while k < n and profile.time[k] < until:
         change = profile.change[k]
         if change != IDLE:
@@ -490,10 +515,10 @@ def least_until(profile: Stays, k: int, until: float, n_running: int, nodes: Nod
                 for r in range(left.shape[1]):
                     low[host, r] = min(low[host, r], left[host, r])
         k += 1
-    return low
+    return True
 
 
-@kernel
+@inner
 def earliest_on_nodes(
     profile: Stays, now: float, job: int, run_time: float | None, width: int, n_running: int, nodes: Nodes
 ) -> float:
@@ -518,7 +543,8 @@ def earliest_on_nodes(
                     profile.size[6] = total
                     return begin
             else:
-                low = least_until(profile, k, begin + run_time, n_running, nodes)
+                is_less = least_until(profile, k, begin + run_time, n_running, nodes)
+                low = profile.low if is_less else then
                 end = lay(job, width, begin, low, nodes, profile.pool, at)
                 if end >= 0:
                     profile.row[2, stay] = end - at
@@ -550,7 +576,7 @@ def no_earlier(profile: Stays, now: float, job: int, width: int, n_running: int,
     return begin if free >= width * need and hosts >= width else np.inf
 
 
-@kernel
+@inner
 def keep_place(
     profile: Stays, job: int, begin: float, until: float, now: float, looks_ahead: bool, nodes: Nodes
 ) -> None:
@@ -565,10 +591,12 @@ def keep_place(
         insert(profile, begin, ~stay)
         return
     take_now(profile, nodes.demand[job], first, end)
-    at, n = profile.size[4], end - first
-    nodes.places[:, at : at + n] = profile.pool[:, first:end]
-    nodes.n_places[profile.size[5]] = n
-    profile.size[4], profile.size[5] = at + n, profile.size[5] + 1
+    at = profile.size[4]
+    for k in range(first, end):
+        nodes.places[0, at], nodes.places[1, at] = profile.pool[0, k], profile.pool[1, k]
+        at += 1
+    nodes.n_places[profile.size[5]] = end - first
+    profile.size[4], profile.size[5] = at, profile.size[5] + 1
 
 
 # ---------------------------------------------------------------------- numbers of free nodes
@@ -625,15 +653,16 @@ def profile_now(now: float, left: Any, end: Floats, queue: Integers, width: Inte
     most = left.shape[0]
     for job in queue:
         most += min(width[job], left.shape[0])
-    room, cores = n + 2 * m + len(nodes.down), max(left[:, 0].max(), 0) + 2
+    room = n + 2 * m + len(nodes.down)
     stays = Stays(
         left.copy(),
-        np.empty(cores, dtype=np.int64),
-        np.empty(cores, dtype=np.int64),
+        nodes.exactly,
+        nodes.at_least,
         np.empty(room),
         np.empty(room, dtype=np.int64),
         np.empty((3, n + m + 1), dtype=np.int64),
         np.empty((2, most), dtype=np.int64),
+        np.empty(left.shape, dtype=np.int64),
         np.empty(left.shape, dtype=np.int64),
         np.empty(left.shape, dtype=np.int64),
         np.zeros(left.shape[0], dtype=np.int64),
@@ -692,39 +721,36 @@ def look_ahead(
 
 
 @inner
-def may_fit(profile: Stays, job: int, width: int, nodes: Nodes) -> bool:
-    """Whether there are cores enough for a job now, wherever they are: quick, and never wrongly no."""
+def may_start(profile: Any, job: int, width: int, nodes: Any) -> bool:
+    """Whether there is enough for a job now, wherever that is: quick, and never wrongly no."""
+    if len(nodes) == 0:
+        enough: bool = width <= profile.free[0]
+        return enough
     return are_enough(profile.size[3], profile.at_least, nodes.demand[job, 0], width, nodes.anywhere[job])
 
 
-@kernel
+@inner
 def last_that_may_start(profile: Any, queue: Integers, first: int, last: int, width: Integers, nodes: Any) -> int:
     """The last place from the first to the last of a queue whose job may start now, or -1: quick, never too early."""
     for k in range(last, first - 1, -1):
         job = queue[k]
-        if len(nodes) == 0:
-            if width[job] <= profile.free[0]:
-                return k
-        elif may_fit(profile, job, width[job], nodes):
+        if may_start(profile, job, width[job], nodes):
             return k
     return -1
 
 
-@kernel
-def fits_now(profile: Any, now: float, job: int, width: int, nodes: Any) -> bool:
-    """Whether a job can start now, if nothing else starts later."""
+@inner
+def has_place(profile: Any, now: float, job: int, width: int, nodes: Any) -> bool:
+    """Whether a job that may start can, if nothing else starts later."""
     if len(nodes) == 0:
-        fits: bool = width <= profile.free[0]
-        return fits
-    if not may_fit(profile, job, width, nodes):
-        return False
+        return True
     at, stay = profile.size[2], profile.size[1]
     end = lay(job, width, now, profile.left, nodes, profile.pool, at)
     profile.row[2, stay] = end - at
     return end >= 0
 
 
-@kernel
+@inner
 def earliest(profile: Any, now: float, job: int, run_time: float, width: int, n_running: int, nodes: Any) -> float:
     """Earliest start of a job in a profile that looks ahead, infinite if there is none; as `earliest_on_nodes`."""
     if len(nodes) == 0:
@@ -733,7 +759,7 @@ def earliest(profile: Any, now: float, job: int, run_time: float, width: int, n_
     return float(earliest_on_nodes(profile, now, job, run_time, width, n_running, nodes))
 
 
-@kernel
+@inner
 def hold(
     profile: Any, now: float, job: int, begin: float, until: float, width: int, looks_ahead: bool, nodes: Any
 ) -> None:
@@ -741,14 +767,15 @@ def hold(
     if len(nodes) == 0:
         if looks_ahead:
             first, last = step_at(profile, begin), step_at(profile, later(until, begin))
-            profile.free[first:last] -= width
+            for k in range(first, last):
+                profile.free[k] -= width
         else:
             profile.free[0] -= width
     else:
         keep_place(profile, job, begin, later(until, begin), now, looks_ahead, nodes)
 
 
-@kernel
+@inner
 def close(profile: Any, partition: int, nodes: Any) -> None:
     """Leave nothing of a partition to those behind."""
     if len(nodes) == 0:
@@ -759,7 +786,7 @@ def close(profile: Any, partition: int, nodes: Any) -> None:
         count_cores(profile)
 
 
-@kernel
+@inner
 def promise(profile: Any, now: float, job: int, width: int, n_running: int, nodes: Any) -> None:
     """Note when the first job of a partition that is blocked starts, and what is free then.
 
@@ -776,7 +803,7 @@ def promise(profile: Any, now: float, job: int, width: int, n_running: int, node
         profile.head_s[partition] = no_earlier(profile, now, job, width, n_running, nodes)
 
 
-@kernel
+@inner
 def find_start(profile: Stays, now: float, p: int, width: int, n_running: int, nodes: Nodes) -> None:
     """Note when a blocked job really starts, and what hosts have left then.
 
@@ -789,7 +816,7 @@ def find_start(profile: Stays, now: float, p: int, width: int, n_running: int, n
     profile.head_total[p] = profile.size[6]
 
 
-@kernel
+@inner
 def take_at_head(
     profile: Stays, p: int, need: Integers, width: int, first: int, end: int, sign: int, nodes: Nodes
 ) -> bool:
@@ -809,7 +836,7 @@ def take_at_head(
     return bool(total >= width)
 
 
-@kernel
+@inner
 def keeps_promises(
     profile: Any, now: float, job: int, until: float, width: Integers, n_running: int, nodes: Any
 ) -> bool:
@@ -842,13 +869,17 @@ def keeps_promises(
     return broken < 0
 
 
-def steps_of_counting(left: Integers, queue: Integers, _width: Integers, _demand: Integers, _anywhere: Booleans) -> int:
+def steps_of_counting(
+    left: Integers, queue: Integers, _width: Integers, _demand: Integers, _anywhere: Booleans, _at_least: Integers
+) -> int:
     """Return about how many steps of Python `some_may_start` takes."""
     return len(left) + len(queue)
 
 
 @interpreted_at_first(steps_of_counting)
-def some_may_start(left: Integers, queue: Integers, width: Integers, demand: Integers, anywhere: Booleans) -> bool:
+def some_may_start(
+    left: Integers, queue: Integers, width: Integers, demand: Integers, anywhere: Booleans, at_least: Integers
+) -> bool:
     """Whether there are cores enough for any job of a queue now; if not, `starts_now` need not be asked.
 
     Parameters
@@ -859,16 +890,68 @@ def some_may_start(left: Integers, queue: Integers, width: Integers, demand: Int
         Ids of jobs.
     width : ndarray of int64
         Parts of each job, by id.
-    demand, anywhere : ndarray
+    demand, anywhere, at_least : ndarray
         As of `Nodes`.
     """
-    at_least = np.empty(max(left[:, 0].max(), 0) + 2, dtype=np.int64)
     count_hosts(left, at_least)
     total = sum_up(at_least, at_least)
     for job in queue:  # noqa: SIM110 - numba compiles no generators within any()
         if are_enough(total, at_least, demand[job, 0], width[job], anywhere[job]):
             return True
     return False
+
+
+@inner
+def go_down(
+    reservations: int,
+    now: float,
+    queue: Integers,
+    run_time: Floats,
+    width: Integers,
+    profile: Any,
+    end: Floats,
+    freed: Integers,
+    starts: Integers,
+    nodes: Any,
+) -> int:
+    """As `starts_now`, in a profile of what is free now."""
+    count, n_heads, n = 0, 0, len(end)
+    last = last_that_may_start(profile, queue, 0, len(queue) - 1, width, nodes)
+    if last < 0:
+        return 0
+    looks_ahead = reservations == ALL
+    if looks_ahead:
+        look_ahead(profile, now, run_time, width, end, freed, starts, 0, nodes)
+    place = 0
+    while place <= last:
+        job = queue[place]
+        place += 1
+        partition = 0 if len(nodes) == 0 else nodes.partition[job]
+        if reservations == ALL:
+            begin = earliest(profile, now, job, run_time[job], width[job], n, nodes)
+        else:
+            fits = may_start(profile, job, width[job], nodes) and has_place(profile, now, job, width[job], nodes)
+            begin = now if fits else np.inf
+        if begin == now:
+            until = now + run_time[job]
+            if n_heads and not keeps_promises(profile, now, job, until, width, n, nodes):
+                continue
+            hold(profile, now, job, now, until, width[job], looks_ahead, nodes)
+            starts[count], count = job, count + 1
+            last = last_that_may_start(profile, queue, place, last, width, nodes)
+        elif reservations == 0:
+            close(profile, partition, nodes)
+            last = last_that_may_start(profile, queue, place, last, width, nodes)
+        elif reservations == ALL:
+            if begin < np.inf:
+                hold(profile, now, job, begin, begin + run_time[job], width[job], True, nodes)
+        elif place <= last and (n_heads == 0 or (len(nodes) > 0 and profile.head[partition] < 0)):
+            if not looks_ahead:
+                look_ahead(profile, now, run_time, width, end, freed, starts, count, nodes)
+                looks_ahead = True
+            promise(profile, now, job, width[job], n, nodes)
+            n_heads += 1
+    return count
 
 
 def steps_of(
@@ -928,42 +1011,8 @@ def starts_now(
         No shorter than the queue.
     nodes : Nodes or ()
     """
-    profile, count, n_heads, n = profile_now(now, left, end, queue, width, nodes), 0, 0, len(end)
-    last = last_that_may_start(profile, queue, 0, len(queue) - 1, width, nodes)
-    if last < 0:
-        return 0
-    looks_ahead = reservations == ALL
-    if looks_ahead:
-        look_ahead(profile, now, run_time, width, end, freed, starts, 0, nodes)
-    place = 0
-    while place <= last:
-        job = queue[place]
-        place += 1
-        partition = 0 if len(nodes) == 0 else nodes.partition[job]
-        if reservations == ALL:
-            begin = earliest(profile, now, job, run_time[job], width[job], n, nodes)
-        else:
-            begin = now if fits_now(profile, now, job, width[job], nodes) else np.inf
-        if begin == now:
-            until = now + run_time[job]
-            if n_heads and not keeps_promises(profile, now, job, until, width, n, nodes):
-                continue
-            hold(profile, now, job, now, until, width[job], looks_ahead, nodes)
-            starts[count], count = job, count + 1
-            last = last_that_may_start(profile, queue, place, last, width, nodes)
-        elif reservations == 0:
-            close(profile, partition, nodes)
-            last = last_that_may_start(profile, queue, place, last, width, nodes)
-        elif reservations == ALL:
-            if begin < np.inf:
-                hold(profile, now, job, begin, begin + run_time[job], width[job], True, nodes)
-        elif place <= last and (n_heads == 0 or (len(nodes) > 0 and profile.head[partition] < 0)):
-            if not looks_ahead:
-                look_ahead(profile, now, run_time, width, end, freed, starts, count, nodes)
-                looks_ahead = True
-            promise(profile, now, job, width[job], n, nodes)
-            n_heads += 1
-    return count
+    profile = profile_now(now, left, end, queue, width, nodes)
+    return go_down(reservations, now, queue, run_time, width, profile, end, freed, starts, nodes)
 
 
 @called_once

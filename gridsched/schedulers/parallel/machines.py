@@ -158,6 +158,8 @@ class EachNode(CountedNodes):
         self._placement, self._switch = PLACES.index(system.rules.placement), platform.switch_of
         self.size, self.n_hosts = int(platform.cores.sum()), len(platform)
         self._places = np.empty((2, self.size), dtype=np.int64)
+        most = int(platform.cores.max(initial=1))
+        self._exactly, self._at_least = np.empty(most + 2, dtype=np.int64), np.empty(most + 2, dtype=np.int64)
         self._n_places = np.empty(0, dtype=np.int64)
         self._platform = platform
         self._amounts: Integers | None = None
@@ -226,7 +228,7 @@ class EachNode(CountedNodes):
         left, width, queue = self._left_now(state, down_now), jobs.width, for_kernels(queue)
         if not self._shares:
             width = for_kernels(size)
-        if not some_may_start(left, queue, width, jobs.demand, jobs.anywhere):
+        if not some_may_start(left, queue, width, jobs.demand, jobs.anywhere, self._at_least):
             return []
         starts = self._room(queue)
         if len(starts) > len(self._n_places):
@@ -234,7 +236,7 @@ class EachNode(CountedNodes):
         ends, rows, pool = self._what_runs(state, end, down_now)
         nodes = Nodes(
             jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._placement,
-            self._switch, pool, down, down_s, self._places, self._n_places,
+            self._switch, pool, down, down_s, self._exactly, self._at_least, self._places, self._n_places,
         )  # fmt: skip
         rows = for_kernels(rows)
         count = starts_now(self._reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
