@@ -22,9 +22,10 @@ def _call_once() -> None:
         return array
 
     demand, anywhere, ones, nothing = shown([1], [1]), shown(False, False), shown(1, 1), np.empty(0, dtype=np.int64)
+    exactly, at_least = np.zeros((2, 3), dtype=np.int64)
     nodes = Nodes(
         demand, anywhere, shown(0, 0), np.ones(2), np.arange(2), np.array([0, 2]), np.ones((1, 2), dtype=np.bool_),
-        PACK, shown([0, 0]), shown([0], [1]), nothing, np.empty((2, 0)), *np.zeros((2, 3), dtype=np.int64),
+        PACK, shown([0, 0]), shown([0], [1]), nothing, np.empty((2, 0)), exactly, at_least,
         np.zeros((2, 4), dtype=np.int64), np.zeros(2, dtype=np.int64),
     )  # fmt: skip
     left, rows = shown([0], [1]), shown([0], [0], [1])
