@@ -215,7 +215,7 @@ class Kernel:
         return True
 
     def __getattr__(self, name: str) -> Any:
-        # what Python, or pytest in a module of tests, looks for on its own; numba asks a kernel that a loop calls for one
+        # what Python, or pytest in a module of tests, looks for on its own; numba asks what loops call for one
         if name.startswith("_") and name != _NUMBA_TYPE:
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
