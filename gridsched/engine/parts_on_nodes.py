@@ -1,8 +1,4 @@
-"""Compiled loops over the nodes of one execution, which takes parts of them.
-
-Each gets the nodes of the execution, ascending, how many parts of its job each node has, or nothing (one each),
-and what a part of each job takes, shape (jobs, resources).
-"""
+"""Compiled loops over the nodes of one execution, which takes parts of them."""
 
 from __future__ import annotations
 
@@ -26,7 +22,20 @@ _kernel = compiled(steps=_steps, error_model="numpy")
 
 @_kernel
 def have_room(left: Integers, hosts: Integers, parts: Integers, demand: Integers, job: int) -> bool:
-    """Whether nodes have so much left, shape (hosts, resources), that they can give the parts of a job."""
+    """Whether nodes have enough left for the parts of a job.
+
+    Parameters
+    ----------
+    left : ndarray of int64, shape (hosts, resources)
+        What each node has left.
+    hosts : ndarray of int64, shape (nodes,)
+        Those of the execution, ascending.
+    parts : ndarray of int64, shape (nodes,)
+        Parts of the job on each of them; `ONE_EACH` is one each.
+    demand : ndarray of int64, shape (jobs, resources)
+        What a part of each job takes.
+    job : int
+    """
     for k in range(len(hosts)):
         n = parts[k] if len(parts) > 0 else 1
         for r in range(demand.shape[1]):
@@ -48,7 +57,16 @@ def take_parts(
 ) -> int:
     """Take the parts of a job from what nodes have left; return how many of them were free, and no longer are.
 
-    Nodes and parts are noted in a pool, shape (2, any), from a place on.
+    Parameters
+    ----------
+    left, hosts, parts, demand, job
+        As `have_room` has them.
+    free : ndarray of bool, shape (hosts,)
+        Changed.
+    pool : ndarray of int64, shape (2, any)
+        Filled with the nodes and their parts.
+    begin : int
+        First place in the pool.
     """
     n_free = 0
     for k in range(len(hosts)):
@@ -76,8 +94,20 @@ def give_back_parts(
 ) -> int:
     """Give nodes the parts of a job back; return how many of them are free then.
 
-    These have all their cores again, as in `amounts`: what runs has one of each of its nodes at least. Since when they
-    are free [s] is noted in `until`.
+    A node is free if it has all its cores again: what runs has at least one core of each of its nodes.
+
+    Parameters
+    ----------
+    left, hosts, parts, demand, job
+        As `have_room` has them.
+    free : ndarray of bool, shape (hosts,)
+        Changed.
+    amounts : ndarray of int64, shape (hosts, resources)
+        What each node has in all.
+    until : ndarray of float64, shape (hosts,)
+        Changed: since when nodes are free [s].
+    end : float
+        End of the execution [s].
     """
     n_free = 0
     for k in range(len(hosts)):

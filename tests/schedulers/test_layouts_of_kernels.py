@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gridsched.compiled import Kernel, has_library, library
+from gridsched.compiled import Kernel
+from gridsched.loop_library import has_library, library
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.parallel import machines, slurm
 from gridsched.testing.cases import cases_for
