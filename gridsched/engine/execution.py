@@ -206,7 +206,7 @@ class ExecutionRows:
     width : ndarray of int64, shape (rows,), or None
         How many hosts it has, where executions have sets of them.
     host_ids, host_cores : ndarray of int64, shape (placements,)
-        These hosts, and the cores that each gives; 0: it is a whole node.
+        These hosts, and the cores that each gives; 0, or no array: it is a whole node.
     computed : ndarray of float64, shape (placements, 2)
         `Trace.computed`; empty where none of them has a profile.
     """
@@ -229,9 +229,11 @@ class ExecutionRows:
             return cls(number, records, None, nothing, nothing, np.zeros((0, 2)))
         width = np.array([each.width for each in executions], dtype=np.int64)
         ids = np.concatenate([nothing, *(each.nodes for each in executions)])
-        cores = np.repeat(np.array([each.part_cores for each in executions], dtype=np.int64), width)
-        if any(each.parts is not None for each in executions):
-            cores *= np.concatenate([each.parts_each for each in executions])
+        cores, each_cores = nothing, np.array([each.part_cores for each in executions], dtype=np.int64)
+        if each_cores.any():
+            cores = np.repeat(each_cores, width)
+            if any(each.parts is not None for each in executions):
+                cores *= np.concatenate([each.parts_each for each in executions])
         computed = np.zeros((0, 2))
         if any(each.computed is not None for each in executions):
             zeros = [np.zeros((each.width, 2)) if each.computed is None else each.computed for each in executions]
@@ -244,10 +246,9 @@ class ExecutionRows:
             return replace(self, number=self.number[rows], records=self.records[rows])
         first, width = (np.cumsum(self.width) - self.width)[rows], self.width[rows]
         at = _places(first, width)
+        cores = self.host_cores[at] if len(self.host_cores) else self.host_cores
         computed = self.computed[at] if len(self.computed) else self.computed
-        return ExecutionRows(
-            self.number[rows], self.records[rows], width, self.host_ids[at], self.host_cores[at], computed
-        )
+        return ExecutionRows(self.number[rows], self.records[rows], width, self.host_ids[at], cores, computed)
 
     def fields(self) -> dict[str, Any]:
         """Return what a `Trace` holds of them, in order of their start."""
@@ -264,7 +265,8 @@ class ExecutionRows:
 def _places(first: Integers, width: Integers) -> Integers:
     """Return for each k ``first[k], first[k] + 1, ...``, `width[k]` of them."""
     ends = np.cumsum(width)
-    places: Integers = np.repeat(first - (ends - width), width) + np.arange(int(width.sum()))
+    places: Integers = np.repeat(first - (ends - width), width)
+    places += np.arange(len(places))
     return places
 
 
@@ -281,7 +283,8 @@ def joined(parts: list[ExecutionRows]) -> ExecutionRows:
             if part.width is not None:
                 width[np.searchsorted(number, part.number)] = part.width
         first = np.cumsum(width) - width
-    ids, cores = np.empty(n_placed, dtype=np.int64), np.empty(n_placed, dtype=np.int64)
+    ids = np.empty(n_placed, dtype=np.int64)
+    cores = np.zeros(n_placed if any(len(part.host_cores) for part in parts) else 0, dtype=np.int64)
     computed = np.zeros((n_placed if any(len(part.computed) for part in parts) else 0, 2))
     while parts:
         part = parts.pop()
@@ -289,7 +292,9 @@ def joined(parts: list[ExecutionRows]) -> ExecutionRows:
         records[rows] = part.records
         if part.width is not None:
             at = _places(first[rows], part.width)
-            ids[at], cores[at] = part.host_ids, part.host_cores
+            ids[at] = part.host_ids
+            if len(part.host_cores):
+                cores[at] = part.host_cores
             if len(part.computed):
                 computed[at] = part.computed
     return ExecutionRows(number, records, width, ids, cores, computed)
