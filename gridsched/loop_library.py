@@ -45,15 +45,19 @@ LEVELS = (
 )
 
 
-def levels_here() -> tuple[str, ...]:
-    """Return the levels that this processor belongs to, the quickest first."""
-    flags: frozenset[str] = frozenset()
+def _processor_flags() -> frozenset[str]:
+    """Return what Linux lists of this processor; nothing on another system, where only the last level is certain."""
     try:
         with open("/proc/cpuinfo") as lines:
             line = next((line for line in lines if line.startswith("flags")), "")
-            flags = frozenset(line.partition(":")[2].split())
-    except OSError:  # another system, of which only the last level is certain
-        pass
+    except OSError:
+        return frozenset()
+    return frozenset(line.partition(":")[2].split())
+
+
+def levels_here() -> tuple[str, ...]:
+    """Return the levels that this processor belongs to, the quickest first."""
+    flags = _processor_flags()
     return tuple(name for name, level in LEVELS.items() if level.flags <= flags)
 
 
