@@ -58,7 +58,7 @@ class GraphLayout:
 
 
 def layered(n_tasks: int, task: Sequence[int], on: Sequence[int]) -> GraphLayout:
-    """Lay out a graph without cycles whose tasks are listed behind those that they wait for.
+    """Lay out a graph without cycles whose tasks are behind those that they wait for.
 
     Parameters
     ----------
