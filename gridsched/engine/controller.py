@@ -211,9 +211,7 @@ class Controller:
         """
         self.now = now
         run = self._run
-        log = run.executions
-        if len(log.recent) >= log.most_recent:
-            log.put_away()
+        run.executions.keep_short()
         if (
             self._starts_successors
             and len(finished) == 1
@@ -271,8 +269,7 @@ class Controller:
         and returns the commands. The caller who answers neither observes events nor delegates.
         """
         self.now = now
-        if len(self._run.executions.recent) >= self._run.executions.most_recent:
-            self._run.executions.put_away()
+        self._run.executions.keep_short()
         commands: list[Command] = []
         for ends in self._events_of(now, finished) if self._by_events else (finished,):
             before = self._calls.mapping_events

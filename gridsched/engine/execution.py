@@ -316,7 +316,7 @@ class ExecutionLog:
     recent : list of Execution
         Those that are no rows yet, in order. Append to it what begins.
     most_recent : int
-        With so many of them, `put_away` is to be called.
+        With so many of them, `keep_short` puts those away that have ended.
     """
 
     def __init__(self, *, has_sets: bool) -> None:
@@ -331,6 +331,11 @@ class ExecutionLog:
 
     def __len__(self) -> int:
         return self._n_seen + len(self.recent) - len(self._kept)
+
+    def keep_short(self) -> None:
+        """Put those away that have ended, where there are many; as `put_away` between two instants."""
+        if len(self.recent) >= self.most_recent:
+            self.put_away()
 
     def put_away(self) -> None:
         """Make rows of those that have ended.
