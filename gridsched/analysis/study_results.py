@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.bounds import study_bounds
+from gridsched.campaign.row_table import GROUP, GROUPS, read_groups
 from gridsched.campaign.store import Store
 from gridsched.errors import InputError, counted
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS
@@ -42,6 +43,9 @@ class StudyResults:
         The store's folder, for messages.
     withheld : str
         What is left out because the study's Python is not run, in words.
+    groups : DataFrame
+        A row for each finished run and each group of its jobs, where the study has ``group_by``, else none: ``run_id``,
+        the axes, ``group_by``, ``group``, and what `gridsched.metrics.group_metrics.group_rows` computes.
     """
 
     study: Study
@@ -49,6 +53,7 @@ class StudyResults:
     damage: list[str]
     place: str
     withheld: str = ""
+    groups: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return `runs` as a stream of Arrow: ``polars.from_arrow(results)``, ``pyarrow.table(results)``."""
@@ -229,8 +234,22 @@ def read_results(path: str | Store, study: Study | None = None) -> StudyResults:
             f"{store.root}: holds no run of the study {chosen.name!r} as it is now; "
             f"'gridsched study run' fills it.{damaged}"
         )
-    derived = with_derived(runs, chosen, store.inputs())
-    return StudyResults(chosen, derived, damage, str(store.root), _withheld(chosen))
+    groups = _groups(runs, list(chosen.axis_names), damage)
+    derived = with_derived(runs.drop(columns=GROUPS, errors="ignore"), chosen, store.inputs())
+    return StudyResults(chosen, derived, damage, str(store.root), _withheld(chosen), groups)
+
+
+def _groups(runs: pd.DataFrame, axes: list[str], damage: list[str]) -> pd.DataFrame:
+    """Return a row for each run and group of its jobs; `damage` receives what is no such row."""
+    rows: list[dict[str, Any]] = []
+    if GROUPS in runs:
+        stored = runs[runs[GROUPS].notna()]
+        for run, text in zip(stored[["run_id", *axes]].to_dict("records"), stored[GROUPS], strict=True):
+            try:
+                rows += [{**run, **dict.fromkeys(GROUP), **group} for group in read_groups(text)]
+            except InputError as error:
+                damage.append(f"run {run['run_id']}: {error} They are left out.")
+    return pd.DataFrame(rows)
 
 
 def _withheld(study: Study) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from gridsched.campaign.kept_studies import check_programs, not_trusted
 from gridsched.campaign.local_pool import JobExecutor
 from gridsched.campaign.messages import Job, WorkerConfig
+from gridsched.campaign.row_table import GROUP
 from gridsched.campaign.segments import RunRow, encoded, with_infinities
 from gridsched.campaign.store import Store
 from gridsched.campaign.worker import perform
@@ -47,7 +48,7 @@ class Repetition:
 
     @property
     def not_stored(self) -> list[str]:
-        """Metrics and series that the version which stored the row did not have."""
+        """Metrics, also of groups, and series that the version which stored the row did not have."""
         return [name for name in _results(self.repeated) if name not in _results(self.stored)]
 
     @property
@@ -146,7 +147,13 @@ def _differences(stored: RunRow, repeated: RunRow) -> list[tuple[str, Any, Any]]
 
 def _results(row: RunRow) -> dict[str, Any]:
     series = {f"series.{name}": values for name, values in row.get("series", {}).items()}
-    return {"status": row["status"], "error": row["error"], **row["metrics"], **series}
+    groups = {
+        f"groups.{group['group_by']}.{group['group']}.{name}": value
+        for group in row.get("groups", ())
+        for name, value in group.items()
+        if name not in GROUP
+    }
+    return {"status": row["status"], "error": row["error"], **row["metrics"], **series, **groups}
 
 
 def _exact(name: str, results: Mapping[str, Any]) -> list[Any]:

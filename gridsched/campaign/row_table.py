@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gridsched.campaign.segments import RunRow, cannot_write
 from gridsched.errors import InputError, counted
@@ -20,6 +20,7 @@ from gridsched.extras import check_installed
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
+from gridsched.model.records import shown_value
 from gridsched.runs.study_inputs import file_digest
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ FINISHED, FAILED, MISSING = "finished", "failed", "missing"
 _TEXTS = ("run_id", "status", "error", "scenario", "provenance")
 #: Begins the names of columns that hold a list of numbers for each run.
 SERIES_PREFIX = "series."
+#: Name of the column of the metrics of groups of jobs, as JSON.
+GROUPS = "groups"
+#: What a group's name is, and what its jobs have in common.
+GROUP = ("group_by", "group")
+#: Columns of texts in which a row may have none.
+_MAY_LACK = ("error", GROUPS)
 #: So many rows are held as Python objects at a time.
 _CHUNK = 2000
 #: Rows of one Parquet file, all of which one damaged bit loses.
@@ -55,7 +62,7 @@ def _arrow() -> Any:
 
 
 def flat(row: RunRow) -> dict[str, Any]:
-    """Return a row with one column for each metric, each timing and each series."""
+    """Return a row with one column for each metric, each timing and each series, and one for all groups."""
     columns: dict[str, Any] = {"run_id": row["run_id"], "status": row["status"]}
     columns["error"] = None if row["error"] is None else as_text(row["error"])
     columns.update({name: _value(name, each) for name, each in row["metrics"].items()})
@@ -64,6 +71,8 @@ def flat(row: RunRow) -> dict[str, Any]:
     columns.update({f"timing.{name}": value for name, value in row["timing"].items()})
     for name, values in row.get("series", {}).items():
         columns[SERIES_PREFIX + name] = [_number(value) for value in values]
+    if "groups" in row:
+        columns[GROUPS] = as_text(canonical_text(row["groups"]))
     return columns
 
 
@@ -96,7 +105,7 @@ def _column(name: str, values: list[Any], damage: list[str]) -> pa.Array:
     """Return values as a column, whatever they are."""
     arrow = _arrow()
     try:
-        return arrow.array(values, type=arrow.string() if name in _TEXTS else None)
+        return arrow.array(values, type=arrow.string() if name in (*_TEXTS, GROUPS) else None)
     except (arrow.ArrowException, OverflowError):
         return _of_one_kind(name, values, damage)
 
@@ -186,6 +195,7 @@ def _is_no_result(name: str) -> bool:
 def row_of(table: pa.Table, k: int) -> RunRow:
     """Return row `k` as it was written, with nested metrics, scenario and provenance."""
     values = table.slice(k, 1).to_pylist()[0]
+    groups = values.pop(GROUPS, None)
     results = {name: each for name, each in values.items() if not _is_no_result(name)}
     series = {
         name.removeprefix(SERIES_PREFIX): each
@@ -203,7 +213,39 @@ def row_of(table: pa.Table, k: int) -> RunRow:
     }
     if series:
         row["series"] = series
+    if groups is not None:
+        row["groups"] = read_groups(groups)
     return row
+
+
+def read_groups(text: str) -> list[dict[str, Any]]:
+    """Return the metrics of groups that a cell of the column `GROUPS` contains.
+
+    Raises
+    ------
+    InputError
+        If it contains something else, as one of a forged file may.
+    """
+    rows = None
+    with contextlib.suppress(ValueError, RecursionError):
+        rows = json.loads(text)
+    if not are_groups(rows):
+        raise InputError(f"the groups of jobs are {shown_value(text)}; a table of metrics by name is expected.")
+    return [{key: value if key in GROUP else _number(value) for key, value in row.items()} for row in rows]
+
+
+def are_groups(rows: Any) -> TypeGuard[list[dict[str, Any]]]:
+    """Whether a stored value has the form of metrics of groups: names, and numbers that fit 64 bits."""
+    return isinstance(rows, list) and all(isinstance(row, dict) and _is_group(row) for row in rows)
+
+
+def _is_group(row: dict[str, Any]) -> bool:
+    numbers = [_number(value) for key, value in row.items() if key not in GROUP]
+    return (
+        all(isinstance(row.get(key), str) for key in GROUP)
+        and all(key.isidentifier() for key in row)
+        and all(value is None or (_real(value) is not None and abs(value) < 2**63) for value in numbers)
+    )
 
 
 def parquet_files(root: Path) -> list[Path]:
@@ -366,12 +408,14 @@ def read_rows(path: Path) -> pa.Table:
     """
     with _refusing(path):
         table = read_parquet(path)
-    for name in _TEXTS:
-        legal = (_arrow().string(), *([_arrow().null()] if name == "error" else []))
+    for name in (*_TEXTS, GROUPS):
+        legal = (_arrow().string(), *([_arrow().null()] if name in _MAY_LACK else []))
+        if name == GROUPS and name not in table.column_names:
+            continue
         if (
             name not in table.column_names
             or table.schema.field(name).type not in legal
-            or (name != "error" and table.column(name).null_count)
+            or (name not in _MAY_LACK and table.column(name).null_count)
         ):
             raise InputError(f"{path}: holds no rows of runs; it is not read.")
     return table

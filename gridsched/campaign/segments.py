@@ -62,6 +62,8 @@ class RunRow(TypedDict):
     timing : dict
         Wall times [s], the machine's name and when the run ended.
     series : dict of str to list of float
+    groups : list of dict
+        What groups of its jobs received: `gridsched.metrics.group_metrics.in_one_table`.
     """
 
     run_id: str
@@ -72,6 +74,7 @@ class RunRow(TypedDict):
     provenance: dict[str, Any]
     timing: dict[str, float | str]
     series: NotRequired[dict[str, list[float]]]
+    groups: NotRequired[list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)

@@ -202,8 +202,8 @@ class Store:
         pandas.DataFrame
             ``run_id``, ``status`` (``finished``, ``failed``), ``error``, the metrics, the scenario
             and the provenance as JSON, the ``series.*`` columns (arrays of numbers) where a study
-            keeps series or a scheduler notes chances, and the ``timing.*`` columns, which do not
-            repeat. Damaged rows are not in it; `damage` lists them.
+            keeps series or a scheduler notes chances, ``groups`` (JSON) where it groups jobs, and
+            the ``timing.*`` columns, which do not repeat. Damaged rows are not in it; `damage` lists them.
         """
         frame = self._table().to_pandas(use_threads=False)
         if study is None:

@@ -156,6 +156,7 @@ def _is_row(row: Any) -> TypeGuard[RunRow]:
         row.get("status") in (row_table.FINISHED, row_table.FAILED)
         and all(name.isidentifier() and name not in RESERVED for name in names)
         and all(_is_value(*each) for each in values)
+        and row_table.are_groups(row.get("groups", []))
     )
 
 

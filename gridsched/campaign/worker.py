@@ -18,18 +18,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from gridsched.arrays import Floats
 from gridsched.campaign.greater_budgets import LastUnlimited
 from gridsched.campaign.messages import ATTEMPTS, Answer, AnswerKind, Job, WorkerConfig, ended_row
 from gridsched.campaign.row_table import FAILED
 from gridsched.campaign.segments import RunRow, SegmentWriter
 from gridsched.compiled import watched_compiling
 from gridsched.errors import EnvironmentFault, InputError, MissingDependency, ProcessLost, error_of_policy
+from gridsched.metrics.group_metrics import in_one_table
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.metrics.window_metrics import window_series
 from gridsched.policy.policy_files import needs_own_process
 from gridsched.runs.plugin_agreement import check_energy_agreement
-from gridsched.runs.run import RunResult, run
-from gridsched.runs.run_spec import OPTIMIZE, RunSpec
+from gridsched.runs.run import RunResult, check_groups, run
+from gridsched.runs.run_spec import MEASURE_SETTINGS, OPTIMIZE, RunSpec, Settings
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.processes import Begun, Channel
 from gridsched.sim.server import COMPILING_S
@@ -41,11 +45,35 @@ _PR_SET_PDEATHSIG = 1
 _PREPARING_S = 60.0
 
 
+class FairStarts:
+    """When the jobs of the last run that asked start under FCFS; it is the same under all schedulers of a cell."""
+
+    def __init__(self) -> None:
+        self._run_id, self._start_s = "", np.empty(0)
+
+    def of(self, spec: RunSpec, result: RunResult) -> Floats:
+        """Return `RunResult.fair_start_s` of a run [s].
+
+        Parameters
+        ----------
+        spec : RunSpec
+            What describes the run.
+        result : RunResult
+        """
+        unmeasured = {name: Settings.model_fields[name].default for name in MEASURE_SETTINGS}
+        settings = spec.settings.model_copy(update={"driver": "reference", **unmeasured})
+        run_id = spec.under("fcfs", {}).model_copy(update={"settings": settings}).run_id
+        if run_id != self._run_id:
+            self._run_id, self._start_s = run_id, result.fair_start_s
+        return self._start_s
+
+
 def perform(
     maker: ScenarioMaker,
     job: Job,
     timeout_s: float | None,
     begin: Callable[[float | None], None] = lambda limit_s: None,
+    fair_starts: FairStarts | None = None,
 ) -> tuple[RunRow, RunResult | None]:
     """Do one run; any error in it becomes a failed row.
 
@@ -58,6 +86,8 @@ def perform(
     begin : callable, optional
         Called with the additional wall time [s] after which the caller has to end this process: a policy that
         decides in this process may not give in otherwise.
+    fair_starts : FairStarts, optional
+        Those of the runs before, which are not computed again.
 
     Returns
     -------
@@ -80,7 +110,7 @@ def perform(
         if spec.settings.driver == OPTIMIZE:
             begin(timeout_s)
             return _optimized(maker, job, spec, began), None
-        return _executed(maker, job, spec, timeout_s, begin, began)
+        return _executed(maker, job, spec, timeout_s, begin, began, fair_starts or FairStarts())
     except BaseException as raised:  # noqa: BLE001 - sys.exit() in a policy, too
         error = error_of_policy(raised)
         if isinstance(error, MissingDependency | EnvironmentFault):
@@ -95,9 +125,12 @@ def _executed(
     timeout_s: float | None,
     begin: Callable[[float | None], None],
     began: float,
+    fair_starts: FairStarts,
 ) -> tuple[RunRow, RunResult]:
     """Return the row of a run of a driver that executes tasks, and what it gave."""
     scenario = maker.make(spec.model_copy(update={"timeout_s": timeout_s}))
+    by = spec.settings.group_by
+    check_groups(scenario, by)
     is_apart = scenario.driver == "simgrid" or needs_own_process(scenario.make_scheduler())
     if timeout_s is not None and not is_apart:  # the leading process ends this one
         scenario = replace(scenario, timeout_s=None)
@@ -119,6 +152,8 @@ def _executed(
     row = ended_row(job, time.perf_counter() - began, metrics=metrics, timing=result.timing, further=further)
     if series:
         row["series"] = series
+    if by:
+        row["groups"] = in_one_table({each: result.groups(each, fair_starts.of(spec, result)) for each in by})
     return row, result
 
 
@@ -162,7 +197,7 @@ class Worker:
         self._files: set[Path] = {self._folder}
         self._maker = ScenarioMaker(config.inputs, self._folder)
         self._segment: SegmentWriter | None = None
-        self._unlimited = LastUnlimited()
+        self._unlimited, self._fair_starts = LastUnlimited(), FairStarts()
 
     def serve(self) -> None:
         """Do jobs until there are no more."""
@@ -185,7 +220,7 @@ class Worker:
         # records are those of a run that was made
         known = None if self._config.records else self._unlimited.row_of(job)
         if known is None:
-            row, result = perform(self._maker, job, self._config.timeout_s, begin)
+            row, result = perform(self._maker, job, self._config.timeout_s, begin, self._fair_starts)
             self._unlimited.note(job, row, result)
         else:
             row, result = known, None

@@ -10,6 +10,7 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import busy_energy_j, task_energy_j
 from gridsched.errors import InputError, did_you_mean
+from gridsched.metrics.columns import Column
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S, makespan_s, mean_of_finished, slowdown, waiting_time_s
 from gridsched.model.platform import Platform
 from gridsched.model.room_on_nodes import node_amounts
@@ -19,6 +20,16 @@ from gridsched.model.trace import TaskState, Trace
 #: The keys by which jobs may be grouped, beside the attributes of a log.
 PARTITION, SIZE = "partition", "size"
 HOUR_S = 3600.0
+#: The number of jobs of a group, and what it received from its scheduler; of `group_rows`.
+JOBS = Column("jobs", "jobs", "number")
+COLUMNS = (
+    JOBS,
+    Column("core_hours", "core\nhours", "rounded"),
+    Column("mean_waiting_s", "mean\nwait [{unit}]", "rounded", "s"),
+    Column("mean_bounded_slowdown", "mean bounded\nslowdown", "rounded"),
+    Column("unfairness_s", "later than\nFCFS [{unit}]", "rounded", "s"),
+    Column("energy_j", "energy\n[{unit}]", "rounded", "J"),
+)
 
 
 def groups_of(tasks: Tasks, platform: Platform) -> list[str]:
@@ -137,11 +148,23 @@ def _utilisations(trace: Trace, partition: str, ran: Any) -> dict[str, float]:
     return {f"utilisation_{name}": float(share) for name, share in zip(tasks.resources, shares, strict=True) if share}
 
 
-def utilisation_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the keys of utilizations that any row has, cores first."""
+def in_one_table(groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """Return rows of groups below each other, with ``group_by`` before their keys.
+
+    Parameters
+    ----------
+    groups : mapping
+        `group_rows` by what the jobs are grouped by.
+    """
+    return [{"group_by": by, **row} for by, rows in groups.items() for row in rows]
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Return the columns of numbers that rows of groups have, utilizations last, that of cores first of these."""
     first = f"utilisation_{CORES}"
-    keys = {key for row in rows for key in row if key.startswith("utilisation_")}
-    return sorted(keys, key=lambda key: (key != first, key))
+    used = {key for row in rows for key in row if key.startswith("utilisation_")}
+    of_resources = sorted(used, key=lambda key: (key != first, key))
+    return [*COLUMNS, *(Column(key, f"{key.removeprefix('utilisation_')}\nused", "share") for key in of_resources)]
 
 
 def user_fairness(trace: Trace) -> float:

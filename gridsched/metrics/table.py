@@ -203,7 +203,7 @@ def metric(id: str, sentence: str, function: Callable[[Any], Any], **declared: A
 
 
 #: Names of the other columns of stored runs.
-RESERVED = ("run_id", "status", "error", "scenario", "provenance", "scheduler", "replicate")
+RESERVED = ("run_id", "status", "error", "scenario", "provenance", "groups", "scheduler", "replicate")
 
 
 def _registered(plugin: Plugin) -> tuple[()]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from gridsched.figures.figure_style import style
 from gridsched.figures.study_figure import MAX_PAGES, Layout, layout_of, study_figures
 from gridsched.files.output_files import FolderKind, check_writable, write_whole
 from gridsched.metrics import METRICS
+from gridsched.metrics.group_metrics import JOBS, columns_of
 from gridsched.page import ranking_tables, study_tables
 from gridsched.page.printing import page_html
 from gridsched.page.report_files import Link, ReportFiles, ShownTable
@@ -38,6 +39,7 @@ HEADINGS = {
     "figures": "Figures",
     "claims": "Claims",
     "tables": "Tables",
+    "groups": "Groups of jobs",
     "agreement": "Both drivers",
     "failed": "Failed runs",
     "provenance": "Provenance",
@@ -118,6 +120,7 @@ def _page(
         "figures": _figures(results, layout, files) if has_runs else {},
         "claims": claims(files) if claims else None,
         "tables": list(_tables(results, files)) if has_runs else [],
+        "groups": list(_group_tables(results, files)) if has_runs and len(results.groups) else [],
         "agreement": files.table("agreement", agreement_table(agreement), agreement) if len(agreement) else None,
         "failed": files.table("failures", study_tables.failure_table(results)) if len(results.failed) else None,
         "provenance": files.table("provenance", study_tables.provenance_table(results)),
@@ -227,3 +230,16 @@ def _tables(results: StudyResults, files: ReportFiles) -> Iterator[ShownTable]:
             if differences["mean"].notna().any():  # nothing is above a baseline of 0 by a share
                 table = study_tables.difference_table(results, metric, differences)
                 yield files.table(f"differences-{metric}", table, differences)
+
+
+def _group_tables(results: StudyResults, files: ReportFiles) -> Iterator[ShownTable]:
+    """Yield the tables of what groups of jobs received; the rows of all of them are in ``groups.csv``."""
+    groups = results.groups
+    every = files.put_frame("groups.csv", groups)
+    for by, rows in groups.groupby("group_by", sort=False):
+        for column in columns_of(rows.dropna(axis="columns", how="all").to_dict("records")):
+            if column is not JOBS:
+                frame = study_tables.group_frame(results, by, column)
+                table = study_tables.group_table(results, by, column, frame)
+                shown = files.table(f"groups-{by}-{column.key}", table, frame)
+                yield replace(shown, files=(every, *shown.files))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from gridsched.analysis import statistics
-from gridsched.analysis.study_results import StudyResults
+from gridsched.analysis.study_results import StudyResults, restricted
 from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
 from gridsched.errors import counted
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS, Metric
+from gridsched.metrics.columns import Column, prefix
+from gridsched.metrics.group_metrics import JOBS
 from gridsched.runs.study_schedulers import scheduler_texts
+
+#: So many groups of jobs are listed on a page; the files beside it have all.
+_MOST_GROUPS = 20
 
 
 def baseline_text(results: StudyResults) -> str:
@@ -108,10 +115,53 @@ def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) ->
     return _pivoted(results, frame.assign(is_best=best), labels, title, note, signed=True)
 
 
+def group_frame(results: StudyResults, by: str, column: Column) -> pd.DataFrame:
+    """Return mean and interval of a column of groups of jobs for each cell, scheduler and group.
+
+    Parameters
+    ----------
+    results : StudyResults
+    by : str
+        What the jobs are grouped by.
+    column : Column
+        Of `gridsched.metrics.group_metrics.COLUMNS`.
+    """
+    groups = restricted(results.groups, results.study.report_where)
+    own = groups[groups["group_by"] == by]
+    largest = own.groupby("group", sort=False)[JOBS.key].sum().sort_values(ascending=False, kind="stable").index
+    order = own["group"].map({name: k for k, name in enumerate(largest)})
+    keys = [*results.cell_axes, "group", "scheduler"]
+    return statistics.group_intervals(own.assign(_order=order).sort_values("_order", kind="stable"), keys, column.key)
+
+
+def group_table(results: StudyResults, by: str, column: Column, frame: pd.DataFrame) -> TextTable:
+    """Return `group_frame` with a column for each scheduler, of the `_MOST_GROUPS` groups with the most jobs."""
+    names = frame["group"].unique()
+    shown = frame[frame["group"].isin(names[:_MOST_GROUPS])]
+    factor, letter = (0.01, "%") if column.kind == "share" else prefix(float(shown["mean"].abs().max()))
+    shown = shown.assign(**{name: shown[name] / factor for name in ("mean", "low", "high")})
+    heading = column.header.replace("\n", " ").replace("{unit}", letter + column.unit)
+    heading += " [%]" if column.kind == "share" else ""
+    note = f"Mean ± half-width of the 95 % interval of {counted(results.study.replicates, 'replicate')}."
+    if len(names) > _MOST_GROUPS:
+        note += f" The {_MOST_GROUPS} groups of {len(names):,} with the most jobs; the .csv file has all."
+    return _pivoted(
+        results, shown, results.labels, f"Jobs by {by}: {heading}", note, signed=False, beside={"group": by}
+    )
+
+
 def _pivoted(
-    results: StudyResults, frame: pd.DataFrame, labels: list[str], title: str, note: str, *, signed: bool
+    results: StudyResults,
+    frame: pd.DataFrame,
+    labels: list[str],
+    title: str,
+    note: str,
+    *,
+    signed: bool,
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> TextTable:
-    axes, variants = results.varying_axes, {each.label: each for each in results.study.schedulers}
+    """Return a frame with a column for each scheduler; `beside` are columns that are labels beside axes, by heading."""
+    axes, variants = [*results.varying_axes, *beside], {each.label: each for each in results.study.schedulers}
     families = list(dict.fromkeys(variants[label].family for label in labels))
     label_axes, n = [*axes, *results.varied_parameters], results.study.replicates
     rows: dict[tuple[Any, ...], list[str]] = {}
@@ -124,14 +174,15 @@ def _pivoted(
         row[column] = number_text(cell["mean"], (cell["high"] - cell["low"]) / 2, signed=signed)
         if cell["count"] < n:
             row[column] += f" ({cell['count']})"
-        if cell["is_best"]:
+        if cell.get("is_best"):
             best.append((place, column))
     if (frame["count"] < n).any():
         note += " In brackets: the number of replicates, where some are missing."
     if best:
         where = f", where it is better than {results.baseline}" if signed else ""
         note += f" Bold: the best of each setting{where}."
-    header, row_of = [*map(axis_name, label_axes), *families], {place: k for k, place in enumerate(rows)}
+    headings = [beside.get(name, axis_name(name)) for name in label_axes]
+    header, row_of = [*headings, *families], {place: k for k, place in enumerate(rows)}
     marked = frozenset((row_of[place], column) for place, column in best)
     return TextTable(title, header, list(rows.values()), len(label_axes), note, marked)
 

@@ -125,7 +125,7 @@ class NoPlatform(Section):
 #: Settings that decide nothing of a run's results, so they are not stored with it.
 _OF_WATCHING = ("timeout_s", "log")
 #: Settings that say what is kept of a run, and not how it is done.
-MEASURE_SETTINGS = ("series_step_s",)
+MEASURE_SETTINGS = ("series_step_s", "group_by")
 #: The driver of runs that execute nothing: see `gridsched.runs.optimization`.
 OPTIMIZE: Final = "optimize"
 #: Beside the tariff's, the settings that are allowed where a run executes nothing; the others would
@@ -147,6 +147,11 @@ class Settings(Section):
         gt=0,
         allow_inf_nan=False,
         description="Store cumulative energy and utility in the window of the results at steps of this length.",
+    )
+    group_by: tuple[str, ...] = Field(
+        default=(),
+        description="Store metrics of [groups of jobs](#groups-of-jobs) as well: by `partition`, `size`, `user`, or "
+        "another attribute of the log.",
     )
 
     @field_validator("cfg", check_fields=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.metrics import METRICS, known_metrics
+from gridsched.metrics.group_metrics import COLUMNS
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name
 from gridsched.runs.claims_schema import DeclaredFigure
@@ -58,6 +59,7 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
     formulas = study_formulas(document, axes, [metric.id for metric in numbers])
     numbers += [each.metric for each in formulas]
     check = _Checks(document, [metric.id for metric in numbers], axes, schedulers)
+    _check_groups(document, axes)
     for k, name in enumerate(content.metrics):
         check.metric(("metrics", k), name)
     if content.baseline is not None:
@@ -79,6 +81,16 @@ def check_results(document: StudyDocument, axes: Sequence[Axis], schedulers: Seq
         formulas,
         tuple(metric.id for metric in numbers),
     )
+
+
+def _check_groups(document: StudyDocument, axes: Sequence[Axis]) -> None:
+    """Refuse axes called as a column of the groups of jobs, if the study has any, and an axis of what groups them."""
+    taken = ("group", *(column.key for column in COLUMNS))
+    for name in [axis.name for axis in axes] if "group_by" in document.settings else []:
+        if name == "group_by":
+            document.refuse((name,), 'varies, which would repeat runs; one list is allowed, as in ["user", "size"].')
+        if name in taken:
+            document.refuse(("group", name), f"is a column of groups of jobs; not allowed: {', '.join(taken)}.")
 
 
 def study_formulas(document: StudyDocument, axes: Sequence[Axis], known: Sequence[str]) -> tuple[Formula, ...]:

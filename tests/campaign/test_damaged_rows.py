@@ -68,6 +68,9 @@ CHANGES = {
     "more than 64 bits": lambda row: row["metrics"].update(makespan_s=10**30),
     "metrics are a list": lambda row: row.update(metrics=[]),
     "odd series": lambda row: row.update(series={"energy_j": 5}),
+    "groups are no list": lambda row: row.update(groups={"user": 5}),
+    "a group without a name": lambda row: row.update(groups=[{"group_by": "user", "jobs": 5}]),
+    "odd number of a group": lambda row: row.update(groups=[{"group_by": "user", "group": "1", "jobs": [5]}]),
     "deep": deep,
     "no object": lambda row: b"[" + b"0" * 60 + b"]",
 }
