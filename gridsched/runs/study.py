@@ -293,7 +293,8 @@ class Study:
     def find(cls, name: str, timeout_s: float | None = None, *, trust: bool = False) -> Study:
         """Return the study of a file, or the shipped one of that name; see `from_file`."""
         path = Path(name)
-        if path.suffix == ".toml" or path.exists() or path.name != name:
+        is_there = path.exists() and not path.is_dir()  # a folder of a shipped study's name hides none
+        if path.suffix == ".toml" or is_there or path.name != name:
             return cls.from_file(path, timeout_s, trust=trust)
         return cls.shipped(name, timeout_s)
 

@@ -293,3 +293,10 @@ def test_runs_are_lazy(small: str, tmp_path: Path):
     study = study_of(small.replace("replicates = 2", "replicates = 1000000"), tmp_path)
     assert isinstance(next(study.scenarios()), StudyRun)
     assert study.n_runs == 4_000_000
+
+
+def test_a_folder_hides_no_shipped_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder of a study's name in the working folder is not taken for its file."""
+    (tmp_path / "tiny").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert Study.find("tiny").name == "tiny"
