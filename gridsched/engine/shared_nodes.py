@@ -107,8 +107,7 @@ class SharedNodes(WholeNodes):
             fits = len(hosts) == jobs.width.item(task)
         else:
             fits = jobs.anywhere.item(task) and int(parts.sum()) == jobs.width.item(task)
-        each = ONE_EACH if parts is None else parts
-        return fits and bool(have_room(self.left, hosts, each, jobs.demand, task))
+        return fits and bool(have_room(self.left, hosts, _for_loops(parts), jobs.demand, task))
 
     def parts_apart(self, task: int) -> bool:
         """Whether each part of the task needs a node of its own."""
@@ -222,7 +221,7 @@ class SharedNodes(WholeNodes):
         n = len(hosts)
         if self._n_pooled + n > self._pool.shape[1]:
             self._pack_pool(n)
-        begin, parts = self._n_pooled, ONE_EACH if execution.parts is None else execution.parts
+        begin, parts = self._n_pooled, _for_loops(execution.parts)
         task, demand = execution.task, self.jobs.demand
         self.n_free -= int(take_parts(self.left, hosts, parts, demand, task, self.free, self._pool, begin))
         self._n_pooled = begin + n
@@ -236,7 +235,7 @@ class SharedNodes(WholeNodes):
         """Take the parts of an execution back; the last one in the arrays fills its place."""
         place, n = self._place[execution], len(self._at) - 1
         _, begin, count = self._rows[:, place].tolist()
-        parts = ONE_EACH if execution.parts is None else execution.parts
+        parts = _for_loops(execution.parts)
         task, demand, free = execution.task, self.jobs.demand, self.free
         self.n_free += int(
             give_back_parts(
@@ -289,3 +288,8 @@ class SharedNodes(WholeNodes):
             common = (self._shown_free, self.n_free, end[:n], width[:n], now, self.free_at, reservations.view)
             state = self._state = SharedNodesState(*common, self._shown_left, self._shown_rows[:, :n], self._shown_pool)
         return state
+
+
+def _for_loops(parts: Integers | None) -> Integers:
+    """Return the parts on each node as loops take them: `ONE_EACH` in the place of none."""
+    return ONE_EACH if parts is None else parts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
@@ -65,12 +66,10 @@ def read_call(owner: str, parameter: str, text: object, example: str) -> tuple[s
         If it is no such text.
     """
     match = _CALL.fullmatch(text.strip()) if isinstance(text, str) else None
-    try:
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):  # it is then no call
         call = expression_tree(f"f{match['parameters'] or '()'}") if match else None
         if match and isinstance(call, ast.Call) and not call.args and all(k.arg for k in call.keywords):
             return match["id"], {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        pass  # as if it were no call at all
     raise InputError(
         f"Parameter {parameter!r} of {owner} is {text!r}; it must be an id, as "
         f"{example.partition('(')[0]!r}, or an id with parameters, as {example!r}."
