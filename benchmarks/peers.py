@@ -5,8 +5,8 @@ Usage: python benchmarks/peers.py --accasim PYTHON [--log FILE.swf[.gz] NODES] [
 PYTHON is an interpreter with AccaSim (`pip install accasim`, in an environment of its own). The logs are
 those that whole_commands.py makes, and those that are named. All programs simulate EASY backfilling on a
 copy of the log in which they have nothing to interpret differently: submission times are cut to whole
-seconds (AccaSim skips a line with a fraction without a message), jobs without a run time or processors are
-left out, all jobs take the processors that they requested, and a job that ran longer than it requested has
+seconds (of a fraction, AccaSim spreads the digits over several fields), jobs without a run time or processors
+are left out, all jobs take the processors that they requested, and a job that ran longer than it requested has
 requested its run time, as `--walltime ignore` takes it.
 
 Each run is a process of its own, its children included; the programs take turns. A figure is the median
@@ -72,7 +72,7 @@ class Program:
     command : tuple of str
         The whole command.
     jobs, mean_wait_s : str
-        What stands before these figures in its output.
+        What precedes these figures in its output.
     """
 
     name: str
