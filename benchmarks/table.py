@@ -28,15 +28,18 @@ class DocumentTable(NamedTuple):
         As the markers have it.
     render : callable
         Makes the table in Markdown of a file's figures.
+    command : str
+        Rewrites it.
     """
 
     name: str
     render: Callable[[dict], str]
+    command: str = "make benchmark"
 
     @property
     def markers(self) -> tuple[str, str]:
         """The lines before and after the table."""
-        return (f"<!-- {self.name} table: rewritten by 'make benchmark' -->", f"<!-- end of {self.name} table -->")
+        return (f"<!-- {self.name} table: rewritten by '{self.command}' -->", f"<!-- end of {self.name} table -->")
 
     def shown_in_document(self) -> str:
         """Return what the document shows."""
@@ -101,5 +104,20 @@ def render_drivers(results: dict) -> str:
     return "\n".join(lines)
 
 
+def render_peers(results: dict) -> str:
+    """Return the table of other simulators on the same logs."""
+    lines = [
+        "| log under EASY | program | CPU [s] | memory [MB] | ratio | jobs | mean wait [s] |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in results["rows"]:
+        lines.append(
+            f"| {row['log']}, {row['nodes']:,} nodes | {row['program']} | {row['cpu_s']:.2f} | "
+            f"{row['memory_mb']:.0f} | {row['ratio']:.1f} | {row['jobs']:,} | {row['mean_wait_s']:,.2f} |"
+        )
+    return "\n".join(lines)
+
+
 DRIVERS = DocumentTable("benchmark", render_drivers)
 COMMANDS = DocumentTable("whole commands", render_commands)
+PEERS = DocumentTable("peers", render_peers, "python benchmarks/peers.py")

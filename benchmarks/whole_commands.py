@@ -34,8 +34,8 @@ EXAMPLE = ("--platform", PLATFORM, "--workload", str(ROOT / "examples" / "ex_a.c
 GREEN500 = str(ROOT / "platforms" / "green500.xml")
 #: README's.
 BAG = ("--kind=bag", "--tasks=720", "--mean-flops=1e18", "--heterogeneity=0.5", "--seed=1")
-#: Jobs of the logs that are made, on 1,024 nodes.
-LOGS = (1_000, 10_000)
+#: Jobs of the logs that are made, and their nodes.
+LOGS, NODES = (1_000, 10_000), 1024
 LARGE_LOG = 200_000
 #: Tasks on 100 hosts of random speeds, of 0.5 to 1.5 Mflop.
 TASKS, LARGE_TASKS = 100_000, 1_000_000
@@ -71,8 +71,12 @@ class Case:
 
 def easy(n_jobs: int, *more: str) -> tuple[str, ...]:
     """Return a run of a made log under EASY."""
-    log = f"jobs_{n_jobs}.swf"
-    return ("run", "--workload", log, "--scheduler", "easy_backfilling", "--nodes", "1024", *more)
+    return under_easy(f"jobs_{n_jobs}.swf", NODES, *more)
+
+
+def under_easy(log: str, nodes: int, *more: str) -> tuple[str, ...]:
+    """Return a run of a log on a number of nodes under EASY."""
+    return ("run", "--workload", log, "--scheduler", "easy_backfilling", "--nodes", str(nodes), *more)
 
 
 def cases() -> list[Case]:
@@ -144,14 +148,17 @@ def bag(tasks: int) -> tuple[str, ...]:
     return ("--platform", "hundred.xml", "--workload", f"tasks_{tasks}.csv")
 
 
-def cost(command: tuple[str, ...], folder: Path, more: dict[str, str] | None = None) -> tuple[float, float]:
-    """Return CPU time [s] and peak memory [MB] of a command with its children."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(more or {})},  # an installed package has bytecode
-    )
+def cost(
+    command: tuple[str, ...], folder: Path, more: dict[str, str] | None = None, output: str = os.devnull
+) -> tuple[float, float]:
+    """Return CPU time [s] and peak memory [MB] of a command with its children; its output goes to a file."""
+    with (folder / output).open("w") as stdout:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdout=stdout,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(more or {})},  # an installed package has bytecode
+        )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -180,13 +187,18 @@ def measure(case: Case, folder: Path, repeats: int) -> dict:
     }
 
 
+def write_log(folder: Path, n_jobs: int) -> None:
+    """Write a log of rigid jobs."""
+    (folder / "jobs.toml").write_text(f'kind = "rigid_jobs"\njobs = {n_jobs}\nseed = 1\n')
+    generate = ("workload", "generate", "jobs.toml", "-o", f"jobs_{n_jobs}.swf", "--quiet")
+    cost((*GRIDSCHED, *generate), folder)
+
+
 def write_inputs(folder: Path, *, large: bool) -> None:
     """Write bags, logs, and a platform of 100 hosts."""
     cost((*GRIDSCHED, "workload", "generate", *BAG, "-o", "bag.csv", "--quiet"), folder)
     for n in (*LOGS, *([LARGE_LOG] if large else [])):
-        (folder / "jobs.toml").write_text(f'kind = "rigid_jobs"\njobs = {n}\nseed = 1\n')
-        generate = ("workload", "generate", "jobs.toml", "-o", f"jobs_{n}.swf", "--quiet")
-        cost((*GRIDSCHED, *generate), folder)
+        write_log(folder, n)
     for n in (TASKS, *([LARGE_TASKS] if large else [])):
         sampled = ("--kind=bag", f"--tasks={n}", "--mean-flops=1e6", "--heterogeneity=1", "--seed=1")
         cost((*GRIDSCHED, "workload", "generate", *sampled, "-o", f"tasks_{n}.csv", "--quiet"), folder)
