@@ -11,11 +11,11 @@ import pandas as pd
 
 from gridsched.analysis import statistics
 from gridsched.analysis.study_results import StudyResults, restricted
-from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text
+from gridsched.analysis.texts import TextTable, axis_name, axis_value, number_text, read_unit
 from gridsched.errors import counted
 from gridsched.figures.axes import scale_of
 from gridsched.metrics import BOUNDED, BOUNDED_CARBON, METRICS, Metric
-from gridsched.metrics.columns import Column, prefix
+from gridsched.metrics.columns import Column
 from gridsched.metrics.group_metrics import JOBS
 from gridsched.runs.study_schedulers import scheduler_texts
 
@@ -116,7 +116,7 @@ def difference_table(results: StudyResults, metric: str, frame: pd.DataFrame) ->
 
 
 def group_frame(results: StudyResults, by: str, column: Column) -> pd.DataFrame:
-    """Return mean and interval of a column of groups of jobs for each cell, scheduler and group.
+    """Return mean and interval of a column of groups of jobs for each cell, group and scheduler.
 
     Parameters
     ----------
@@ -124,30 +124,37 @@ def group_frame(results: StudyResults, by: str, column: Column) -> pd.DataFrame:
     by : str
         What the jobs are grouped by.
     column : Column
-        Of `gridsched.metrics.group_metrics.COLUMNS`.
+        Of `gridsched.metrics.group_metrics.columns_of`.
     """
-    groups = restricted(results.groups, results.study.report_where)
-    own = groups[groups["group_by"] == by]
-    largest = own.groupby("group", sort=False)[JOBS.key].sum().sort_values(ascending=False, kind="stable").index
-    order = own["group"].map({name: k for k, name in enumerate(largest)})
     keys = [*results.cell_axes, "group", "scheduler"]
-    return statistics.group_intervals(own.assign(_order=order).sort_values("_order", kind="stable"), keys, column.key)
+    return statistics.group_intervals(_shown_groups(results, by), keys, column.key)
+
+
+def _shown_groups(results: StudyResults, by: str) -> pd.DataFrame:
+    groups = restricted(results.groups, results.study.report_where)
+    return groups[groups["group_by"] == by]
 
 
 def group_table(results: StudyResults, by: str, column: Column, frame: pd.DataFrame) -> TextTable:
-    """Return `group_frame` with a column for each scheduler, of the `_MOST_GROUPS` groups with the most jobs."""
-    names = frame["group"].unique()
-    shown = frame[frame["group"].isin(names[:_MOST_GROUPS])]
-    factor, letter = (0.01, "%") if column.kind == "share" else prefix(float(shown["mean"].abs().max()))
-    shown = shown.assign(**{name: shown[name] / factor for name in ("mean", "low", "high")})
-    heading = column.header.replace("\n", " ").replace("{unit}", letter + column.unit)
-    heading += " [%]" if column.kind == "share" else ""
+    """Return `group_frame` with a column for each scheduler.
+
+    Of more than `_MOST_GROUPS` groups it has those with the most jobs, these first.
+    """
     note = f"Mean ± half-width of the 95 % interval of {counted(results.study.replicates, 'replicate')}."
-    if len(names) > _MOST_GROUPS:
-        note += f" The {_MOST_GROUPS} groups of {len(names):,} with the most jobs; the .csv file has all."
-    return _pivoted(
-        results, shown, results.labels, f"Jobs by {by}: {heading}", note, signed=False, beside={"group": by}
-    )
+    jobs = _shown_groups(results, by).groupby("group", sort=False)[JOBS.key].sum()
+    if len(jobs) > _MOST_GROUPS:
+        note += f" The {_MOST_GROUPS} groups of {len(jobs):,} with the most jobs; the .csv file has all."
+        most = list(jobs.sort_values(ascending=False, kind="stable").index[:_MOST_GROUPS])
+        frame = frame[frame["group"].isin(most)].sort_values("group", key=lambda name: name.map(most.index))
+    factor, unit = 1.0, ""
+    if column.kind == "share":
+        factor, unit = 0.01, "%"
+    elif column.unit:
+        factor, unit = read_unit(column.unit, float(frame["mean"].abs().max()))
+    frame = frame.assign(**{name: frame[name] / factor for name in ("mean", "low", "high")})
+    heading = column.header.replace("\n", " ").partition(" [")[0] + (f" [{unit}]" if unit else "")
+    title = f"Jobs by {by}: {heading}"
+    return _pivoted(results, frame, results.labels, title, note, signed=False, beside={"group": by})
 
 
 def _pivoted(
