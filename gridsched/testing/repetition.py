@@ -83,7 +83,7 @@ def _without_ties(scheduler: Scheduler) -> Case:
 @on_each_case
 def check_same_seed(scheduler: Scheduler, case: Case) -> None:
     """The same seed gives the same run, to the last bit."""
-    if not same_run(trace_of(case, scheduler), play(case, scheduler.clone())):
+    if not same_run(trace_of(case, scheduler), play(case, scheduler.clone(), again=True)):
         raise CheckFailed(
             "two runs with the same seed differ. Draw from the rng that prepare() gets and from nothing "
             "else; do not rely on the order of a set."
@@ -94,7 +94,7 @@ def check_seed_irrelevant(scheduler: Scheduler) -> None:
     """Without the trait `uses_rng` the seed changes nothing."""
     for case in (*cases_for(scheduler), _without_ties(scheduler)):
         first = trace_of(case, scheduler)
-        if not all(same_run(first, play(case, scheduler.clone(), seed=seed)) for seed in (1, 2)):
+        if not all(same_run(first, play(case, scheduler.clone(), seed=seed, again=True)) for seed in (1, 2)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: the seed changes the result; set Traits(uses_rng=True)."
             )
@@ -104,7 +104,7 @@ def check_reuse(scheduler: Scheduler) -> None:
     """An instance that was used before decides like a fresh one: prepare() forgets."""
     used = scheduler.clone()
     for case in (*cases_for(scheduler), *reversed(cases_for(scheduler))):
-        if not same_run(play(case, used), trace_of(case, scheduler)):
+        if not same_run(play(case, used, again=True), trace_of(case, scheduler)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: an instance that ran before decides "
                 "otherwise than a fresh one. Set everything it remembers again in prepare()."
