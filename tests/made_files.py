@@ -1,4 +1,4 @@
-"""Workbooks made byte by byte, and archives with one thing changed."""
+"""Workbooks made byte by byte, archives with one thing changed, and copies of the package."""
 
 from __future__ import annotations
 
@@ -74,3 +74,16 @@ def edit_archive(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]]
     change(description, arrays)
     text = np.frombuffer(json.dumps(description).encode(), np.uint8)
     np.savez_compressed(path, description=text, **arrays)
+
+
+# Copies of the package, which would take seconds to compile: what `shutil.copytree` leaves out of a folder.
+
+
+def caches(folder: str, names: list[str]) -> list[str]:
+    """Return what lies beside bytecode: numba's files, and what another process is writing."""
+    return [name for name in names if not name.endswith(".pyc")] if Path(folder).name == "__pycache__" else []
+
+
+def caches_and_loops(folder: str, names: list[str]) -> list[str]:
+    """Return the same, and the library of loops."""
+    return [*caches(folder, names), *(name for name in names if name.startswith("_loops_"))]

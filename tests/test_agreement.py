@@ -15,7 +15,7 @@ from gridsched.model.host_profiles import HostProfiles, Profile
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
-from gridsched.policy.registry import entries, scheduler_class
+from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.runs.run import RunResult, run
 from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.sim.scenario import Scenario
@@ -34,6 +34,8 @@ SPEEDS = st.sampled_from([10.0, 20.0, 25.0, 50.0, 100.0]) | st.floats(10.0, 1e3)
 SIZES = st.sampled_from([100.0, 200.0, 500.0, 1000.0]) | st.floats(1.0, 5e3)
 TIMES = st.sampled_from([0.0, 0.0, 5.0, 10.0, 20.0]) | st.floats(1e-3, 1e3)
 WATTS = st.sampled_from([0.0, 5.0, 40.0]) | st.floats(1e-3, 500.0)
+#: Half a day of waiting has thousands of mapping events: these tasks take minutes.
+PARAMETERS = {"wait_for_green": {"max_delay_s": 1800.0}}
 
 
 @st.composite
@@ -84,7 +86,8 @@ def check_agreement(scenario: Scenario, scheduler: str, modes: list[str]) -> Non
     SimGrid goes first, with the time-out; the reference driver then needs no process of its own.
     """
     needs_carbon = scheduler_class(scheduler).traits.needs_carbon
-    given_by = {**vars(scenario), "scheduler": scheduler, "carbon": CARBON if needs_carbon else None}
+    policy = make_scheduler(scheduler, PARAMETERS.get(scheduler, {}))
+    given_by = {**vars(scenario), "scheduler": policy, "carbon": CARBON if needs_carbon else None}
     results = [
         run(Scenario(**{**given_by, "driver": "simgrid", "execution_mode": execution_mode})) for execution_mode in modes
     ]

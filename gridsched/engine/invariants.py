@@ -140,7 +140,7 @@ def _of_run(run: RunState, now: float) -> Iterator[Comparison]:
 def _of_tasks(run: RunState, executions: list[Execution]) -> Iterator[Comparison]:
     # a look at each task costs less than several at all of a short array
     of: dict[int, set[int]] = defaultdict(set)
-    unfinished = np.flatnonzero(run.states < FINISHED)
+    unfinished = (run.states < FINISHED).nonzero()[0]
     for task, state in zip(unfinished.tolist(), run.states[unfinished].tolist(), strict=True):
         of[state].add(task)
     queued = {task for queue in run.fixed for task, _ in queue}
@@ -173,12 +173,13 @@ def _of_queues(run: RunState) -> Iterator[Comparison]:
 
 def _of_hosts(run: RunState, executions: list[Execution], up: list[bool]) -> Iterator[Comparison]:
     resources, n = run.resources, len(up)
-    taken = [0] * n
     here: list[list[Execution]] = [[] for _ in range(n)]
+    ends: list[list[float]] = [[] for _ in range(n)]  # once for each core
     for each in executions:
         for host, cores in zip(each.all_hosts, each.cores.tolist(), strict=True):
-            taken[host] += cores
             here[host].append(each)
+            ends[host] += [each.estimated_end] * cores
+    taken = [len(some) for some in ends]
     free = [of - used for of, used in zip(resources.cores, taken, strict=True)]
     yield "hosts with more work than cores", [host for host in range(n) if free[host] < 0], []
     yield "free cores", resources.free_cores().tolist(), free
@@ -190,22 +191,14 @@ def _of_hosts(run: RunState, executions: list[Execution], up: list[bool]) -> Ite
     yield "idle cores", resources.idle_cores(), [host for host in idle for _ in range(free[host])]
     waiting = [host for host in run.queued_hosts if up[host] and run.fixed[host][0][0] not in run.held]
     yield "hosts whose queue could go on", [h for h in waiting if resources.has_room(run.fixed[h][0][0], h)], []
-    ends = [
-        sorted(each.estimated_end for each in some for _ in range(_cores_on(each, h))) for h, some in enumerate(here)
-    ]
-    yield "ends", [sorted(resources.core_ends(host)) for host in range(n)], ends
+    yield "ends", [sorted(resources.core_ends(host)) for host in range(n)], [sorted(some) for some in ends]
     state = resources.state(-math.inf, run.reservations)
     yield "free nodes", state.free.tolist(), [up[host] and not here[host] for host in range(n)]
     yield "number of free nodes", state.n_free, int(state.free.sum())
-    last = [max((each.estimated_end for each in some), default=None) for some in here]
-    known = [h for h in range(n) if last[h] is not None]
-    yield "free at", [state.free_at.item(h) for h in known], [last[h] for h in known]
+    known = [host for host in range(n) if ends[host]]
+    yield "free at", state.free_at[known].tolist(), [max(ends[host]) for host in known]
     if isinstance(state, SharedNodesState):
         yield from _of_shares(run, state, up)
-
-
-def _cores_on(execution: Execution, host: int) -> int:
-    return int(execution.cores[execution.all_hosts.index(host)])
 
 
 def _of_shares(run: RunState, state: SharedNodesState, up: list[bool]) -> Iterator[Comparison]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Protocol
 
@@ -26,11 +28,23 @@ from gridsched.policy.state import State
 
 #: Variable of the environment by which both drivers validate each step; "0" or nothing: none.
 CHECK_INVARIANTS = "GRIDSCHED_CHECK_INVARIANTS"
+#: Whether what runs now was validated before.
+_WAS_VALIDATED: ContextVar[bool] = ContextVar("was_validated", default=False)
 
 
 def validates() -> bool:
-    """Whether the environment asks for validation."""
-    return os.environ.get(CHECK_INVARIANTS, "0") not in ("", "0")
+    """Whether the environment asks for validation, of a run that is not made again."""
+    return not _WAS_VALIDATED.get() and os.environ.get(CHECK_INVARIANTS, "0") not in ("", "0")
+
+
+@contextmanager
+def validated_before() -> Iterator[None]:
+    """Validate no step meanwhile: runs are made again, and compared with those that were validated."""
+    before = _WAS_VALIDATED.set(True)
+    try:
+        yield
+    finally:
+        _WAS_VALIDATED.reset(before)
 
 
 def validate_if_asked(controller: Controller) -> None:

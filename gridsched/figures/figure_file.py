@@ -123,7 +123,7 @@ def file_contents(plotted: PlottedFigure, suffixes: Iterable[str]) -> dict[str, 
     figure = plotted.figure
     assert isinstance(figure, Figure)  # what is drawn in a part of one is not saved
     lay_out(figure, matplotlib.rcParams["savefig.dpi"])
-    figure.set_layout_engine("none")  # laid out once, for all formats
+    figure.set_layout_engine(None)  # laid out once, for all formats; with "none" each is drawn twice
     contents: dict[str, str | bytes] = {".csv": csv_text(dict(plotted.data), for_people=True)}
     for suffix in suffixes:
         stream = io.BytesIO()

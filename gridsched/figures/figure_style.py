@@ -33,6 +33,8 @@ STYLE: dict[RcKeyType, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,  # set for each figure, until it is laid out
     "grid.color": "#d0d0d0",
     "grid.linewidth": 0.6,
     "hatch.linewidth": 0.5,

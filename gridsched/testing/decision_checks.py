@@ -175,7 +175,7 @@ def check_state_untouched(scheduler: Scheduler, case: Case) -> None:
                 "only to look at. Change a copy."
             )
 
-    play(case, scheduler.clone(), system=system, around=around)
+    play(case, scheduler.clone(), system=system, around=around, again=True)
 
 
 def picture(state: State, system: System) -> dict[str, object]:

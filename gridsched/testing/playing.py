@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -199,6 +199,7 @@ def play(
     seed: int = 0,
     system: System | None = None,
     around: Callable[[State, Callable[[], Iterable[Decision]]], Iterable[Decision]] | None = None,
+    again: bool = False,
 ) -> Trace:
     """Run a case with the reference driver, on this very instance of the scheduler.
 
@@ -212,6 +213,9 @@ def play(
         In the place of the case's own.
     around : callable, optional
         See `Watched`.
+    again : bool
+        Whether the run should be that of `trace_of`: then its steps are not validated once more where the
+        environment asks for that.
 
     Raises
     ------
@@ -229,7 +233,8 @@ def play(
             rng=random_stream(seed, "scheduler"),
             hosts_off=case.hosts_off,
         )
-        return reference.simulate(controller, case.run_times)
+        with reference.validated_before() if again else nullcontext():
+            return reference.simulate(controller, case.run_times)
 
 
 #: Who played last, and its records with seed 0 by the identity of the case.

@@ -83,7 +83,7 @@ def _without_ties(scheduler: Scheduler) -> Case:
 @on_each_case
 def check_same_seed(scheduler: Scheduler, case: Case) -> None:
     """The same seed gives the same run, to the last bit."""
-    if not same_run(trace_of(case, scheduler), play(case, scheduler.clone())):
+    if not same_run(trace_of(case, scheduler), play(case, scheduler.clone(), again=True)):
         raise CheckFailed(
             "two runs with the same seed differ. Draw from the rng that prepare() gets and from nothing "
             "else; do not rely on the order of a set."
@@ -94,7 +94,7 @@ def check_seed_irrelevant(scheduler: Scheduler) -> None:
     """Without the trait `uses_rng` the seed changes nothing."""
     for case in (*cases_for(scheduler), _without_ties(scheduler)):
         first = trace_of(case, scheduler)
-        if not all(same_run(first, play(case, scheduler.clone(), seed=seed)) for seed in (1, 2)):
+        if not all(same_run(first, play(case, scheduler.clone(), seed=seed, again=True)) for seed in (1, 2)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: the seed changes the result; set Traits(uses_rng=True)."
             )
@@ -104,7 +104,7 @@ def check_reuse(scheduler: Scheduler) -> None:
     """An instance that was used before decides like a fresh one: prepare() forgets."""
     used = scheduler.clone()
     for case in (*cases_for(scheduler), *reversed(cases_for(scheduler))):
-        if not same_run(play(case, used), trace_of(case, scheduler)):
+        if not same_run(play(case, used, again=True), trace_of(case, scheduler)):
             raise CheckFailed(
                 f"{scheduler!r} on the case {case.name!r}: an instance that ran before decides "
                 "otherwise than a fresh one. Set everything it remembers again in prepare()."
@@ -237,36 +237,47 @@ def public_values(of: Mapping[str, object], levels: int = 2) -> dict[str, object
         array that it is a view of; methods are not called.
     """
     values: dict[str, object] = {}
-    for name, value in of.items():
+    _collect(values, of.items(), levels)
+    return values
+
+
+#: What is taken as it is shown.
+_PLAIN = int, float, str, bytes, bytearray, np.generic, type(None)
+
+
+def _collect(values: dict[str, object], named: Iterable[tuple[str, object]], levels: int) -> None:
+    """Add the values of named objects: of one state there are hundreds, at each ask."""
+    for name, value in named:
         if isinstance(value, np.ndarray):
             values[name] = value.dtype, value.shape, value.tobytes()
             if value.base is not None:
                 values |= public_values({f"{name}.base": value.base})
-        elif value is None or isinstance(value, int | float | str | bytes | bytearray | np.generic):
+        elif isinstance(value, _PLAIN):
             values[name] = repr(value)
         elif levels and isinstance(value, list | tuple):
-            each = {f"{name}[{k}]": each for k, each in enumerate(value)}
-            values |= public_values(each, levels - 1)
+            _collect(values, [(f"{name}[{k}]", each) for k, each in enumerate(value)], levels - 1)
         elif levels and not callable(value):
-            values |= public_values({f"{name}.{k}": v for k, v in _attributes(value)}, levels - 1)
-    return values
+            _collect(values, _attributes(name, value), levels - 1)
 
 
-#: Public names of classes that hold a value.
-_public_names: dict[type, frozenset[str]] = {}
+#: Public names of classes that hold a value, in order.
+_public_names: dict[type, tuple[str, ...]] = {}
 
 
-def _attributes(owner: object) -> Iterable[tuple[str, Any]]:
-    """Iterate over the public attributes that an object has in its present state."""
+def _attributes(of: str, owner: object) -> Iterator[tuple[str, object]]:
+    """Iterate over the public attributes that a named object has in its present state, each with its dotted name."""
     kind = type(owner)
-    if kind not in _public_names:
-        _public_names[kind] = _names_of_values(kind)
-    own = getattr(owner, "__dict__", {})
-    for name in sorted({*_public_names[kind], *(name for name in own if not name.startswith("_"))}):
+    names = _public_names.get(kind)
+    if names is None:
+        names = _public_names[kind] = tuple(sorted(_names_of_values(kind)))
+    if own := {name for name in getattr(owner, "__dict__", ()) if not name.startswith("_")}.difference(names):
+        names = tuple(sorted({*names, *own}))
+    for name in names:
         try:
-            yield name, getattr(owner, name)
+            value = getattr(owner, name)
         except (AttributeError, InputError):  # of parallel tasks, files or types alone
             continue
+        yield f"{of}.{name}", value
 
 
 def _names_of_values(kind: type) -> frozenset[str]:

@@ -278,7 +278,7 @@ def test_tasks_that_no_cap_admits_are_told():
 def test_what_is_consumed_is_the_integral_of_the_trace(monkeypatch, most_recent, cores, seed):
     """Hosts of two P-states boot in 3 s, shut down in 2 s and draw 1 W while off; the policy asks now and then."""
     monkeypatch.setattr(execution, "MOST_RECENT", most_recent)
-    rng, seen = np.random.default_rng(seed), []
+    rng, seen, wakes = np.random.default_rng(seed), [], [0.0]
     pstates = PState(10.0, 5.0, 7.0, 20.0), PState(5.0, 4.0, 5.0, 9.0)
     machine = Platform(
         tuple(
@@ -294,18 +294,21 @@ def test_what_is_consumed_is_the_integral_of_the_trace(monkeypatch, most_recent,
         to_turn_off = [h for h in np.flatnonzero(np.isfinite(state.idle_since)).tolist() if rng.random() < 0.2]
         waits = state.next_waiting(3)
         free = [h for h in sorted(set(state.idle_cores())) if h not in to_turn_off]
+        is_to_wake = bool(waits) and wakes[-1] <= state.now  # one wake-up at a time
+        if is_to_wake:
+            wakes.append(state.now + 0.7)
         return [
             *(PowerOff(h) for h in to_turn_off),
             *(PowerOn(h) for h in np.flatnonzero(~state.is_on).tolist() if rng.random() < 0.3),
             *(Assign(task, h, h % 2) for task, h in zip(waits, free, strict=False)),
-            *([WakeAt(state.now + 0.7)] if waits else []),
+            *([WakeAt(wakes[-1])] if is_to_wake else []),
         ]
 
     trace, _ = play(machine, tasks, answer)
-    assert len({time for time, _ in seen}) > 30
+    whole = {time: grid_energy_between(trace, np.array([0.0, time])).item() for time, _ in seen}
+    assert len(whole) > 80
     for time, joules in seen:
-        whole = grid_energy_between(trace, np.array([0.0, time])).item()
-        assert joules == pytest.approx(whole, rel=1e-12, abs=1e-9)
+        assert joules == pytest.approx(whole[time], rel=1e-12, abs=1e-9)
 
 
 def _nobody() -> Scripted:

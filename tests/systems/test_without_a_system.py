@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_files import caches
 from systems_there import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,11 +25,11 @@ QUICK = (
 
 
 def copy_without(folder: Path, systems: tuple[str, ...]) -> Path:
-    """Copy the checkout without some systems and their tests."""
+    """Copy the checkout, with its bytecode, without some systems and their tests."""
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / name, ignore=caches)
         else:
             shutil.copy(source, folder / name)
     for name in systems:

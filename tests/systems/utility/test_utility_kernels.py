@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_files import caches_and_loops
 
 import gridsched
 from gridsched.compiled import forget_stale_kernels
@@ -288,8 +289,10 @@ def test_a_read_only_package_without_a_home(tmp_path):
     Files are where numba would make its folders, which not even root can do then.
     """
     copy = tmp_path / "packages" / "gridsched"
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "_loops_*.so"))
-    (copy / "schedulers" / "kernels" / "__pycache__").touch()
+    shutil.copytree(PACKAGE, copy, ignore=caches_and_loops)
+    of_kernels = copy / "schedulers" / "kernels" / "__pycache__"
+    shutil.rmtree(of_kernels, ignore_errors=True)
+    of_kernels.touch()
     no_folder = tmp_path / "file"
     no_folder.touch()
     code = (
