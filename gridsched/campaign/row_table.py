@@ -20,6 +20,7 @@ from gridsched.extras import check_installed
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
+from gridsched.metrics.table import RESERVED
 from gridsched.model.records import shown_value
 from gridsched.runs.study_inputs import file_digest
 
@@ -32,7 +33,7 @@ _TEXTS = ("run_id", "status", "error", "scenario", "provenance")
 SERIES_PREFIX = "series."
 #: Name of the column of the metrics of groups of jobs, as JSON.
 GROUPS = "groups"
-#: What a group's name is, and what its jobs have in common.
+#: Keys of a group's row that are texts: what its jobs are grouped by, and its name.
 GROUP = ("group_by", "group")
 #: Columns of texts in which a row may have none.
 _MAY_LACK = ("error", GROUPS)
@@ -243,7 +244,7 @@ def _is_group(row: dict[str, Any]) -> bool:
     numbers = [_number(value) for key, value in row.items() if key not in GROUP]
     return (
         all(isinstance(row.get(key), str) for key in GROUP)
-        and all(key.isidentifier() for key in row)
+        and all(key.isidentifier() and key not in RESERVED for key in row)
         and all(value is None or (_real(value) is not None and abs(value) < 2**63) for value in numbers)
     )
 

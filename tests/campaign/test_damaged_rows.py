@@ -70,6 +70,9 @@ CHANGES = {
     "odd series": lambda row: row.update(series={"energy_j": 5}),
     "groups are no list": lambda row: row.update(groups={"user": 5}),
     "a group without a name": lambda row: row.update(groups=[{"group_by": "user", "jobs": 5}]),
+    "a group's number is called as a column": lambda row: row.update(
+        groups=[{"group_by": "user", "group": "1", "scheduler": 5}]
+    ),
     "odd number of a group": lambda row: row.update(groups=[{"group_by": "user", "group": "1", "jobs": [5]}]),
     "deep": deep,
     "no object": lambda row: b"[" + b"0" * 60 + b"]",
