@@ -153,7 +153,8 @@ def _executed(
     if series:
         row["series"] = series
     if by:
-        row["groups"] = in_one_table({each: result.groups(each, fair_starts.of(spec, result)) for each in by})
+        fair_start_s = fair_starts.of(spec, result)
+        row["groups"] = in_one_table({each: result.groups(each, fair_start_s) for each in by})
     return row, result
 
 

@@ -71,7 +71,7 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
 
     Numbers have the unit that the figures have.
     """
-    note = f"Mean ± half-width of the 95 % interval of {counted(results.study.replicates, 'replicate')}."
+    note = _what_cells_are(results)
     entry = METRICS[metric]
     if "energy_source" in frame:
         note += f" Energy by {_sources(frame['energy_source'])}."
@@ -84,6 +84,11 @@ def mean_table(results: StudyResults, metric: str, frame: pd.DataFrame) -> TextT
     frame = frame.assign(**{name: frame[name] / factor for name in ("mean", "low", "high")})
     best = _best_of_settings(results, frame, metric)
     return _pivoted(results, frame.assign(is_best=best), results.labels, title, note, signed=False)
+
+
+def _what_cells_are(results: StudyResults) -> str:
+    """Return the sentence on the numbers in tables of means."""
+    return f"Mean ± half-width of the 95 % interval of {counted(results.study.replicates, 'replicate')}."
 
 
 def _best_of_settings(results: StudyResults, frame: pd.DataFrame, metric: str, least: float = math.nan) -> pd.Series:
@@ -140,7 +145,7 @@ def group_table(results: StudyResults, by: str, column: Column, frame: pd.DataFr
 
     Of more than `_MOST_GROUPS` groups it has those with the most jobs, these first.
     """
-    note = f"Mean ± half-width of the 95 % interval of {counted(results.study.replicates, 'replicate')}."
+    note = _what_cells_are(results)
     jobs = _shown_groups(results, by).groupby("group", sort=False)[JOBS.key].sum()
     if len(jobs) > _MOST_GROUPS:
         note += f" The {_MOST_GROUPS} groups of {len(jobs):,} with the most jobs; the .csv file has all."
