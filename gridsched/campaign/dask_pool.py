@@ -32,7 +32,8 @@ from gridsched.version import __version__
 
 #: So many packets wait for each thread of the cluster.
 _PER_THREAD = 3
-_CONNECT_S = 15
+#: A scheduler may take so long to answer [s].
+_CONNECT_S = 15.0
 #: How long a scheduler or workers may be missing before this is reported, and by default at all [s].
 _REPORTED_AFTER_S = 30.0
 DEFAULT_WAIT_S = 600.0
@@ -49,16 +50,23 @@ class Patience:
         Time without a scheduler, or without workers, after which it is an error [s].
     report : callable
         Called with one line when it waits.
+
+    Attributes
+    ----------
+    rest_s : float
+        After this time `wait` has something to report, or raises [s].
     """
 
     def __init__(self, limit_s: float, report: Callable[[str], None]) -> None:
         self._limit_s, self._report = limit_s, report
+        self._reported_after_s = min(_REPORTED_AFTER_S, limit_s / 2)
         self.end()
 
     def end(self) -> None:
         """Forget the waiting: the cluster is there."""
         self._since: float | None = None
         self._is_reported = False
+        self.rest_s = self._reported_after_s
 
     def wait(self, what: str) -> None:
         """Take note that something is missing.
@@ -71,14 +79,15 @@ class Patience:
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         waited_s = now - self._since
-        if waited_s >= min(_REPORTED_AFTER_S, self._limit_s / 2) and not self._is_reported:
-            self._report(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
-            self._is_reported = True
         if waited_s >= self._limit_s:
             raise InputError(
                 f"{what} for {self._limit_s:g} s (--dask-wait-s). Runs stored so far are safe; the same command "
                 "continues."
             )
+        if waited_s >= self._reported_after_s and not self._is_reported:
+            self._report(f"{what} for {waited_s:.0f} s; waiting up to {self._limit_s:g} s (--dask-wait-s)")
+            self._is_reported = True
+        self.rest_s = (self._limit_s if self._is_reported else self._reported_after_s) - waited_s
 
 
 def run_dask_campaign(
@@ -125,7 +134,7 @@ def run_dask_campaign(
     )
 
 
-def _connect(address: str) -> Any:
+def _connect(address: str, timeout_s: float) -> Any:
     distributed = load("distributed", "Runs on Dask (--dask)")
     if address.startswith("tls:") and not distributed.Security().get_connection_args("client").get("ssl_context"):
         raise InputError(
@@ -136,7 +145,7 @@ def _connect(address: str) -> Any:
     for name in [each for each in logging.root.manager.loggerDict if each.startswith("distributed")]:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     try:
-        return distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+        return distributed.Client(address, timeout=timeout_s, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(f"--dask {address}: no Dask scheduler answers: {' '.join(str(error).split())}.") from None
 
@@ -144,11 +153,12 @@ def _connect(address: str) -> Any:
 def _reconnected(address: str, patience: Patience) -> Any:
     """Return a client of a scheduler that may be about to start again."""
     while True:
+        patience.wait(f"--dask {address}: no Dask scheduler answers")
+        next_s = time.monotonic() + min(1.0, patience.rest_s)
         try:
-            client = _connect(address)
-        except InputError:
-            patience.wait(f"--dask {address}: no Dask scheduler answers")
-            time.sleep(1.0)
+            client = _connect(address, min(_CONNECT_S, patience.rest_s))
+        except InputError:  # it may have refused at once
+            time.sleep(max(0.0, next_s - time.monotonic()))
         else:
             patience.end()
             return client
@@ -195,7 +205,7 @@ class DaskPool:
         self._contents = {digest: (path.name, path.read_bytes()) for digest, path in inputs.items()}
         self._ended: deque[tuple[StudyRun, Answer]] = deque()
         self._restarts = 0
-        self._begin(_connect(address))
+        self._begin(_connect(address, _CONNECT_S))
 
     def _begin(self, client: Any) -> None:
         self._client = client

@@ -18,8 +18,10 @@ import pandas as pd
 import pytest
 from campaign_cases import ROOT, check_complete, command, outcome, write_study, write_troubled
 
+from gridsched.campaign.dask_pool import Patience
 from gridsched.campaign.store import Store
 from gridsched.cli.app import main
+from gridsched.errors import InputError
 
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
@@ -136,6 +138,25 @@ def test_a_cluster_without_workers_is_told(tmp_path: Path):
     assert "no worker" in told
     assert "no worker for 2 s" in ended
     assert "--dask-wait-s" in told
+
+
+def test_patience_with_a_cluster_reports_once_then_ends():
+    """An attempt to connect is to last no longer than until there is something to report, or the limit."""
+    lines: list[str] = []
+    assert Patience(600.0, lines.append).rest_s == 30.0
+    patience = Patience(0.2, lines.append)
+    assert patience.rest_s == 0.1
+    waits = 0
+    with pytest.raises(InputError, match=r"nothing for 0\.2 s"):
+        while True:
+            patience.wait("nothing")
+            assert 0.0 < patience.rest_s <= (0.2 if lines else 0.1)
+            time.sleep(patience.rest_s)
+            waits += 1
+    assert waits >= 2
+    assert len(lines) == 1
+    patience.end()
+    assert patience.rest_s == 0.1
 
 
 def test_a_scheduler_that_is_gone_is_told(tmp_path: Path):
