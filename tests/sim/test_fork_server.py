@@ -416,6 +416,7 @@ def test_few_tasks_let_nothing_be_compiled_before_a_fork():
 @pytest.mark.parametrize(
     ("name", "package"),
     [
+        pytest.param("heft", "numpy.ma", marks=pytest.mark.systems("workflows")),
         pytest.param("lightest_load", "numba", marks=pytest.mark.systems("robust")),
         pytest.param("lp_max_profit", "scipy.optimize", marks=pytest.mark.systems("profit")),
     ],
