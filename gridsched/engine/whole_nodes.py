@@ -73,7 +73,7 @@ class WholeNodes(Resources):
 
     def on_host(self, host: int) -> list[Execution]:
         """Return the executions that have a part of the node, in order of start."""
-        return [each for each in self._place if host in each.nodes]
+        return [each for each in self._place if each.lies_on(host)]
 
     def place(self, execution: Execution, hosts: Integers | None = None, parts: Integers | None = None) -> None:
         """Note on an execution the nodes that it has whole."""
