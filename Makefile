@@ -1,7 +1,8 @@
 # The two commands on a bare machine are 'make demo' and 'make test'; 'make help' lists all.
 # Variables: PYTHON (interpreter for .venv, which is made anew for another one), WORKERS (test processes).
 SHELL := /bin/bash
-WORKERS ?= auto
+# One more than there are cores: tests wait for commands and servers that they start.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 # Tests start hundreds of commands: each takes gridsched as an installed package has it, with its bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := .venv/bin/python -m pytest
