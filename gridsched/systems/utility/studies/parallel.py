@@ -383,8 +383,8 @@ EXPLANATIONS = [
         (
             "This system is not oversubscribed: on the best cluster for each a day's tasks need 57 to 72 % of the "
             "nodes' time, so that few wait for long, and nearly nothing is there to drop. With all times "
-            "multiplied by 1.375 and utilities that decay sooner the same heuristics come to 35 to 38 % and gain "
-            "22 to 27 % by dropping (study parallel_oversubscribed)."
+            "multiplied by 1.375 and utilities that decay sooner the same heuristics come to 34 to 37 % and gain "
+            "24 to 29 % by dropping (study parallel_oversubscribed)."
         ),
         (
             (
