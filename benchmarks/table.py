@@ -118,6 +118,22 @@ def render_peers(results: dict) -> str:
     return "\n".join(lines)
 
 
+def render_versions(results: dict) -> str:
+    """Return the table of this version beside another one."""
+    lines = [
+        f"| command | CPU [s] | memory [MB] | {results['other']}: CPU [s] | memory [MB] | ratio | over a bare loop |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in results["rows"]:
+        bare = "" if row["over_bare"] is None else f"{row['over_bare']:.2f}"
+        lines.append(
+            f"| {row['case']} | {row['cpu_s']:.2f} | {row['memory_mb']:,.0f} | {row['other_s']:.2f} | "
+            f"{row['other_mb']:,.0f} | {row['ratio']:.2f} | {bare} |"
+        )
+    return "\n".join(lines)
+
+
 DRIVERS = DocumentTable("benchmark", render_drivers)
 COMMANDS = DocumentTable("whole commands", render_commands)
+VERSIONS = DocumentTable("versions", render_versions, "python benchmarks/versions.py")
 PEERS = DocumentTable("peers", render_peers, "python benchmarks/peers.py")

@@ -194,23 +194,38 @@ def write_log(folder: Path, n_jobs: int) -> None:
     cost((*GRIDSCHED, *generate), folder)
 
 
-def write_inputs(folder: Path, *, large: bool) -> None:
-    """Write bags, logs, and a platform of 100 hosts."""
-    cost((*GRIDSCHED, "workload", "generate", *BAG, "-o", "bag.csv", "--quiet"), folder)
-    for n in (*LOGS, *([LARGE_LOG] if large else [])):
-        write_log(folder, n)
-    for n in (TASKS, *([LARGE_TASKS] if large else [])):
-        sampled = ("--kind=bag", f"--tasks={n}", "--mean-flops=1e6", "--heterogeneity=1", "--seed=1")
-        cost((*GRIDSCHED, "workload", "generate", *sampled, "-o", f"tasks_{n}.csv", "--quiet"), folder)
+def write_bag(folder: Path, n_tasks: int) -> None:
+    """Write a bag of tasks."""
+    sampled = ("--kind=bag", f"--tasks={n_tasks}", "--mean-flops=1e6", "--heterogeneity=1", "--seed=1")
+    cost((*GRIDSCHED, "workload", "generate", *sampled, "-o", f"tasks_{n_tasks}.csv", "--quiet"), folder)
+
+
+def write_platform(file: Path, n_hosts: int) -> None:
+    """Write a platform of hosts of random speeds."""
     # as text: what this process imports would count as memory of those that it starts
     draw = random.Random(0)
     hosts = "".join(
         f'<host id="host{k}" speed="{draw.uniform(1e4, 1e5)!r}f">'
         '<prop id="wattage_per_state" value="10:20:100"/></host>'
-        for k in range(100)
+        for k in range(n_hosts)
     )
     head = '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
-    (folder / "hundred.xml").write_text(f'{head}<zone id="z" routing="Full">{hosts}</zone></platform>')
+    file.write_text(f'{head}<zone id="z" routing="Full">{hosts}</zone></platform>')
+
+
+def write_readme_bag(folder: Path) -> None:
+    """Write the bag of README's `compare`."""
+    cost((*GRIDSCHED, "workload", "generate", *BAG, "-o", "bag.csv", "--quiet"), folder)
+
+
+def write_inputs(folder: Path, *, large: bool) -> None:
+    """Write bags, logs, and a platform of 100 hosts."""
+    write_readme_bag(folder)
+    for n in (*LOGS, *([LARGE_LOG] if large else [])):
+        write_log(folder, n)
+    for n in (TASKS, *([LARGE_TASKS] if large else [])):
+        write_bag(folder, n)
+    write_platform(folder / "hundred.xml", 100)
 
 
 def measure_all(repeats: int, *, large: bool) -> dict:

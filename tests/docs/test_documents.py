@@ -179,7 +179,8 @@ def test_all_commands_are_listed():
 
 
 @pytest.mark.parametrize(
-    ("name", "benchmark"), [("DRIVERS", "drivers"), ("COMMANDS", "whole_commands"), ("PEERS", "peers")]
+    ("name", "benchmark"),
+    [("DRIVERS", "drivers"), ("COMMANDS", "whole_commands"), ("PEERS", "peers"), ("VERSIONS", "versions")],
 )
 def test_the_document_shows_the_measured_benchmarks(name: str, benchmark: str):
     """The tables of docs/performance.md are renderings of what the benchmarks have written."""
