@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/versions.py CHECKOUT [--log FILE.swf[.gz] NODES] [--repeats R]
 
-CHECKOUT is a folder with the other version (`git worktree add ../before 0.2.0`), which the interpreter at work runs.
+CHECKOUT is a folder with the other version, as of `git worktree`, which the interpreter at work runs.
 Each command is a process of its own, its children included, and is run once beforehand by the other version, which may
 compile loops then. A figure is the median CPU time of the repeats, a ratio the median of those of one turn; memory is
 the largest of the peaks. Runs of tasks are set beside a bare SimGrid program, too. What two versions print must be
