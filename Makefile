@@ -24,7 +24,7 @@ demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo
 	@scripts/run_demo.sh
 
 test: ## check style, types and the order of imports, run the tests, name the 30 slowest
-	@echo "make test: sets up .venv where needed, then runs the tests (16 minutes on 2 cores)."
+	@echo "make test: sets up .venv where needed, then runs the tests (11 to 16 minutes on 2 cores)."
 	@echo "The first time takes about 2 minutes more for the loops of schedulers, and 8 where"
 	@echo "SimGrid must be compiled."
 	@scripts/set_up.sh
