@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import table
-from whole_commands import GRIDSCHED, LOGS, NODES, cost, under_easy, write_log
+from whole_commands import GRIDSCHED, LOGS, NODES, add_log_option, cost, logs_of, under_easy, write_log
 
 from gridsched.version import __version__
 
@@ -184,18 +184,12 @@ def main() -> None:
     """Measure, write the file, and rewrite the document's table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--accasim", required=True, metavar="PYTHON", help="an interpreter that has AccaSim")
-    parser.add_argument(
-        "--log",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("FILE", "NODES"),
-        help="measure this log, too (.swf or .swf.gz), on a number of nodes of one processor; repeatable",
-    )
+    add_log_option(parser)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    logs = [(Path(log), int(nodes)) for log, nodes in options.log]
-    results = measure_all(os.path.abspath(options.accasim), logs, options.repeats)  # the programs run elsewhere
+    results = measure_all(
+        os.path.abspath(options.accasim), logs_of(options), options.repeats
+    )  # the programs run elsewhere
     table.record("peers", results)
     print(table.PEERS.render(results))
     table.PEERS.rewrite_document(results)

@@ -32,8 +32,10 @@ from whole_commands import (
     LOGS,
     ROOT,
     TASKS,
+    add_log_option,
     cost,
     easy,
+    logs_of,
     under_easy,
     write_bag,
     write_log,
@@ -165,18 +167,10 @@ def main() -> None:
     """Measure, write the file, and rewrite the document's table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("checkout", type=Path, help="folder of the other version")
-    parser.add_argument(
-        "--log",
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("FILE", "NODES"),
-        help="measure this log, too (.swf or .swf.gz), on a number of nodes of one processor; repeatable",
-    )
+    add_log_option(parser)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
-    logs = [(Path(log), int(nodes)) for log, nodes in options.log]
-    results = measure_all(options.checkout.resolve(), logs, options.repeats)
+    results = measure_all(options.checkout.resolve(), logs_of(options), options.repeats)
     table.record("versions", results)
     print(table.VERSIONS.render(results))
     table.VERSIONS.rewrite_document(results)

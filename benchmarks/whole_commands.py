@@ -187,6 +187,23 @@ def measure(case: Case, folder: Path, repeats: int) -> dict:
     }
 
 
+def add_log_option(parser: argparse.ArgumentParser) -> None:
+    """Let logs of the user's be measured, too."""
+    parser.add_argument(
+        "--log",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("FILE", "NODES"),
+        help="measure this log, too (.swf or .swf.gz), on a number of nodes of one processor; repeatable",
+    )
+
+
+def logs_of(options: argparse.Namespace) -> list[tuple[Path, int]]:
+    """Return the logs that were named, and their nodes."""
+    return [(Path(log), int(nodes)) for log, nodes in options.log]
+
+
 def write_log(folder: Path, n_jobs: int) -> None:
     """Write a log of rigid jobs."""
     (folder / "jobs.toml").write_text(f'kind = "rigid_jobs"\njobs = {n_jobs}\nseed = 1\n')

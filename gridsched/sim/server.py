@@ -38,7 +38,7 @@ from gridsched.sim.processes import Begun, Channel, Outcome, ProcessLog
 COMPILING_S = 900.0
 #: The result of a run is sent so long after its time-out, or the server is considered stopped [s].
 _GRACE_S = 10.0
-#: Packages that take longer to load than a small run takes.
+#: Packages that take as long to load as a small run takes, or longer.
 _SLOW_TO_LOAD = ("numba", "numpy.ma", "scipy.optimize")
 _PAUSE, _GO = b"(", b")"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
