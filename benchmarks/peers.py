@@ -187,9 +187,8 @@ def main() -> None:
     add_log_option(parser)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    results = measure_all(
-        os.path.abspath(options.accasim), logs_of(options), options.repeats
-    )  # the programs run elsewhere
+    accasim = os.path.abspath(options.accasim)  # the programs run elsewhere
+    results = measure_all(accasim, logs_of(options), options.repeats)
     table.record("peers", results)
     print(table.PEERS.render(results))
     table.PEERS.rewrite_document(results)

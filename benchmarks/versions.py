@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import table
@@ -27,12 +27,14 @@ from whole_commands import (
     EXAMPLE,
     GREEN500,
     GRIDSCHED,
-    HERE,
     LARGE_TASKS,
     LOGS,
     ROOT,
     TASKS,
+    Command,
     add_log_option,
+    bag,
+    bare_loop,
     cost,
     easy,
     logs_of,
@@ -47,50 +49,41 @@ from gridsched.version import __version__
 
 LARGE_LOG = 50_000
 HOSTS = (100, 1_000, 10_000)
-REFERENCE = ("--driver", "reference")
 VERSION = "from gridsched.version import __version__; print(__version__)"
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(Command):
     """A command of both versions.
 
     Attributes
     ----------
-    name : str
-        As the table shows it.
-    words : tuple of str
-        What follows ``gridsched``.
     bare : tuple of str, optional
         The bare SimGrid program that does the same work.
-    most : int, optional
+    most : int or None
         How often it is repeated at most.
     """
 
-    name: str
-    words: tuple[str, ...]
     bare: tuple[str, ...] = ()
-    most: int = 99
+    most: int | None = None
 
 
 def cases(logs: list[tuple[Path, int]]) -> list[Case]:
     """Return what is measured; its inputs lie in the folder at work."""
-    run = ("run", *EXAMPLE, "--scheduler", "wq")
-    both: list[tuple[str, tuple[str, ...], tuple[str, ...], int]] = [("`run`, 5 tasks, `wq`", run, (), 99)]
-    for n in (*LOGS, LARGE_LOG):
-        both.append((f"{n:,} jobs under EASY", easy(n), (), 3 if n == LARGE_LOG else 99))
+    both = [Case("`run`, 5 tasks, `wq`", ("run", *EXAMPLE, "--scheduler", "wq"))]
+    both += [Case(f"{n:,} jobs under EASY", easy(n)) for n in LOGS]
+    both.append(Case(f"{LARGE_LOG:,} jobs under EASY", easy(LARGE_LOG), most=3))
     for log, nodes in logs:
-        words = under_easy(str(log.resolve()), nodes)
-        both.append((f"{log.name.partition('.')[0]} under EASY, {nodes:,} nodes", words, (), 99))
-    for tasks, hosts in ((TASKS, HOSTS[0]), (TASKS, HOSTS[1]), (TASKS, HOSTS[2]), (LARGE_TASKS, HOSTS[0])):
-        words = ("run", "--platform", f"hosts_{hosts}.xml", "--workload", f"tasks_{tasks}.csv", "--scheduler", "wq")
-        bare = (sys.executable, str(HERE / "bare_loops.py"), "exectask", words[2], str(hosts), str(tasks))
-        most = 1 if tasks == LARGE_TASKS else 99
-        both.append((f"{tasks:,} tasks under `wq`, {hosts:,} hosts", words, bare, most))
+        title = f"{log.name.partition('.')[0]} under EASY, {nodes:,} nodes"
+        both.append(Case(title, under_easy(str(log.resolve()), nodes)))
+    for tasks, hosts, most in (*((TASKS, n, None) for n in HOSTS), (LARGE_TASKS, HOSTS[0], 1)):
+        title, words = f"{tasks:,} tasks under `wq`, {hosts:,} hosts", ("run", *bag(tasks, hosts), "--scheduler", "wq")
+        both.append(Case(title, words, bare_loop(tasks, hosts), most))
     found = [Case("README's `compare`", ("compare", "--platform", GREEN500, "--workload", "bag.csv"))]
-    for name, words, bare, most in both:
-        found.append(Case(f"{name}, reference driver", (*words, *REFERENCE), most=most))
-        found.append(Case(f"{name}, SimGrid", words, bare, most))
+    for case in both:
+        name, words = f"{case.name}, reference driver", (*case.words, "--driver", "reference")
+        found.append(Case(name, words, most=case.most))
+        found.append(replace(case, name=f"{case.name}, SimGrid"))
     return found
 
 
@@ -102,7 +95,7 @@ def write_inputs(folder: Path) -> None:
     for n in (TASKS, LARGE_TASKS):
         write_bag(folder, n)
     for n in HOSTS:
-        write_platform(folder / f"hosts_{n}.xml", n)
+        write_platform(folder, n)
 
 
 def measure(case: Case, other: Path, folder: Path, repeats: int) -> dict:
@@ -110,10 +103,10 @@ def measure(case: Case, other: Path, folder: Path, repeats: int) -> dict:
     command = (*GRIDSCHED, *case.words)
     versions = [{"PYTHONPATH": str(each), "NUMBA_CACHE_DIR": str(folder / "cache")} for each in (ROOT, other)]
     outputs = ["this.txt", "other.txt"]
-    if case.most > 1:
+    if case.most != 1:
         cost(command, folder, versions[1])
     taken: list[list[tuple[float, float]]] = [[], [], []]
-    for _ in range(min(repeats, case.most)):
+    for _ in range(min(repeats, case.most or repeats)):
         for k in range(2):
             taken[k].append(cost(command, folder, versions[k], outputs[k]))
         if case.bare:

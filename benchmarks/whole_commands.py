@@ -42,8 +42,8 @@ TASKS, LARGE_TASKS = 100_000, 1_000_000
 
 
 @dataclass(frozen=True)
-class Case:
-    """A command, what it is set beside, and the most that it may take.
+class Command:
+    """A command of gridsched.
 
     Attributes
     ----------
@@ -51,6 +51,18 @@ class Case:
         As the table shows it.
     words : tuple of str
         What follows ``gridsched``.
+    """
+
+    name: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case(Command):
+    """A command, what it is set beside, and the most that it may take.
+
+    Attributes
+    ----------
     beside : tuple of (str, tuple of str)
         Name and command of the rival.
     goal : float or None
@@ -61,8 +73,6 @@ class Case:
         Whether nothing is compiled before, as after an installation by pip.
     """
 
-    name: str
-    words: tuple[str, ...]
     beside: tuple[str, tuple[str, ...]] = NUMPY
     goal: float | None = 5.0
     goal_mb: float | None = None
@@ -109,10 +119,7 @@ def cases() -> list[Case]:
         Case(
             f"{TASKS:,} tasks under `wq`, SimGrid",
             ("run", *bag(TASKS), "--scheduler", "wq"),
-            (
-                "bare ExecTask loop",
-                (sys.executable, str(HERE / "bare_loops.py"), "exectask", "hundred.xml", "100", str(TASKS)),
-            ),
+            ("bare ExecTask loop", bare_loop(TASKS)),
             goal=2.0,
         ),
     ]
@@ -143,9 +150,14 @@ def large_cases() -> list[Case]:
     ]
 
 
-def bag(tasks: int) -> tuple[str, ...]:
-    """Return the options of a made bag on 100 hosts."""
-    return ("--platform", "hundred.xml", "--workload", f"tasks_{tasks}.csv")
+def bag(tasks: int, hosts: int = 100) -> tuple[str, ...]:
+    """Return the options of a made bag on a number of hosts."""
+    return ("--platform", f"hosts_{hosts}.xml", "--workload", f"tasks_{tasks}.csv")
+
+
+def bare_loop(tasks: int, hosts: int = 100) -> tuple[str, ...]:
+    """Return the bare SimGrid program that does a number of tasks on a number of hosts."""
+    return (sys.executable, str(HERE / "bare_loops.py"), "exectask", f"hosts_{hosts}.xml", str(hosts), str(tasks))
 
 
 def cost(
@@ -217,7 +229,7 @@ def write_bag(folder: Path, n_tasks: int) -> None:
     cost((*GRIDSCHED, "workload", "generate", *sampled, "-o", f"tasks_{n_tasks}.csv", "--quiet"), folder)
 
 
-def write_platform(file: Path, n_hosts: int) -> None:
+def write_platform(folder: Path, n_hosts: int) -> None:
     """Write a platform of hosts of random speeds."""
     # as text: what this process imports would count as memory of those that it starts
     draw = random.Random(0)
@@ -227,7 +239,7 @@ def write_platform(file: Path, n_hosts: int) -> None:
         for k in range(n_hosts)
     )
     head = '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
-    file.write_text(f'{head}<zone id="z" routing="Full">{hosts}</zone></platform>')
+    (folder / f"hosts_{n_hosts}.xml").write_text(f'{head}<zone id="z" routing="Full">{hosts}</zone></platform>')
 
 
 def write_readme_bag(folder: Path) -> None:
@@ -242,7 +254,7 @@ def write_inputs(folder: Path, *, large: bool) -> None:
         write_log(folder, n)
     for n in (TASKS, *([LARGE_TASKS] if large else [])):
         write_bag(folder, n)
-    write_platform(folder / "hundred.xml", 100)
+    write_platform(folder, 100)
 
 
 def measure_all(repeats: int, *, large: bool) -> dict:
