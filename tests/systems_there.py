@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-SYSTEMS = ("batsim", "learning", "profit", "robust", "utility")
+SYSTEMS = ("batsim", "learning", "profit", "robust", "utility", "workflows")
 _FOLDER = Path(__file__).resolve().parents[1] / "gridsched" / "systems"
 
 

@@ -49,9 +49,10 @@ def test_a_comparison_is_a_table_of_arrow():
     assert table.select(["scheduler", "makespan_s"]).to_pydict() == {"scheduler": ["wq", "mct"], "makespan_s": [80, 40]}
 
 
-def test_a_result_is_short_and_has_tables():
+def test_a_result_is_short_and_has_tables(monkeypatch):
     """EX-A under WQ: task 3 (2000 flop) runs on h3 (25 flop/s) from 0 to 80 s, 5 W busy."""
-    result = run(reference("wq"))
+    monkeypatch.chdir(ROOT)  # names of files are printed as they were given
+    result = run(Scenario(*(each.relative_to(ROOT) for each in EX_A), "wq", driver="reference"))
     assert len(repr(result)) < 250
     assert "makespan 80 s" in repr(result)
     assert "5 of 5 tasks finished" in repr(result)

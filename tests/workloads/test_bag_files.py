@@ -421,6 +421,7 @@ def test_what_generate_and_describe_refuse(gridsched, tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.systems("utility")
 def test_the_papers_workload_without_a_file(gridsched, tmp_path):
     """--kind utility alone is the paper's set-up."""
     status, out, _ = gridsched("workload", "generate", "--kind", "utility", "--seed", 1, "-o", tmp_path / "w.csv")
