@@ -12,7 +12,7 @@ import pytest
 import gridsched
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.model.platform import Platform, homogeneous_cluster
+from gridsched.model.platform import Partition, Platform, homogeneous_cluster
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
@@ -163,6 +163,13 @@ def test_starts_do_not_depend_on_the_place(scheduler: str):
     traces = [ran(machine(), jobs, place, scheduler)[1] for place in ("pack", "spread", "locality")]
     for other in traces[1:]:
         assert (other.start_time_s == traces[0].start_time_s).all()
+
+
+def test_a_partition_that_begins_within_a_pod():
+    """Of nodes 2 to 8 three lie under two leaves of pod 1, which has no more room; node 2 is alone under its own."""
+    platform = machine((2, 1, 2, 2, 2), (0, 1, 1, 2, 2))
+    platform = replace(platform, partitions=(Partition("part", tuple(range(2, 9))),))
+    assert ran(platform, [(0.0, 1.0, 3)], "locality")[0] == {0: [2, 3, 4]}
 
 
 def test_on_shared_nodes():
