@@ -179,8 +179,8 @@ class ParallelDay(DayKeys):
         if "pstate" in self.pstate_factor_of and len(self.power_factors) == 1:
             other = "quantity" if "quantity" in self.pstate_factor_of else "cluster"
             raise InputError(
-                f"pstate_factor_of = {self.pstate_factor_of!r} has no effect with one P-state; set {other!r}, or give "
-                "power_factors more."
+                f"pstate_factor_of = {self.pstate_factor_of!r} has no effect with one P-state; set {other!r}, or "
+                "give power_factors a second number."
             )
         if self.speedup_sigma[0] < 1:
             raise InputError(

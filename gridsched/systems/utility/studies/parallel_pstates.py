@@ -25,7 +25,7 @@ LABELS = {
     parallel.EASY_KEEPS: "EASY",
     parallel.MULTIPLE_QUEUES_KEEPS: "Multiple queues",
 }
-#: All that is used; of the other claims of the criterion the study `parallel` has the tolerance.
+#: The number of the criterion for which `parallel` has no claim; its tolerance is 5 %.
 UPR_ENERGY = tuple(replace(each, tolerance=0.6) for each in parallel_inference.CLAIMS if each.id == "energy-1")
 #: Figure, study's claims, and the ids of those that choose a reading or judge it.
 USED: tuple[tuple[str, Sequence[Claim], tuple[str, ...]], ...] = (
