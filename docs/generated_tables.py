@@ -99,6 +99,13 @@ def systems_table(study: str) -> str:
     return markdown(header, published_claims.systems_rows(study))
 
 
+def readings_table() -> str:
+    """Return the numbers of the readings of paper 001's P-states, and which figure 8 chooses."""
+    return markdown(
+        ["figure", "claim", "paper", *published_claims.READINGS_HEADER.values()], published_claims.readings_rows()
+    )
+
+
 #: The modules that users import; whatever else the package holds may move.
 PUBLIC_MODULES = (
     "gridsched",
@@ -194,6 +201,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "known": partial(known_results_table, queues=False),
     "known_queues": partial(known_results_table, queues=True),
     "systems_of_parallel": partial(systems_table, "parallel"),
+    "readings_of_pstates": readings_table,
     **{
         f"claims_of_{paper or 'none'}": partial(published_claims.counts_list, paper)
         for paper in ("000", "001", "002", "003", "004", "")

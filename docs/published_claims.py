@@ -219,6 +219,38 @@ def _number_cell(each: Published) -> str:
     return f"{each.ours.mean:.1f} [{each.ours.low:.1f}, {each.ours.high:.1f}], off by {off_by}, {verdict}{after}"
 
 
+#: What the readings of a study are, of which nothing counts among the paper's claims: their numbers, as published.
+READINGS = DOCS / "studies" / "parallel" / "pstate-readings.md"
+#: Reading -> how its table calls it.
+READINGS_HEADER = {
+    "cluster": "one factor",
+    "quantity": "power, time",
+    "pstate": "each P-state",
+    "quantity_and_pstate": "each of both",
+}
+
+
+def readings_rows() -> list[list[str]]:
+    """Return the numbers of each reading of paper 001's P-states; after those that choose, their sums of squares."""
+    numbers = _published_numbers(READINGS.read_text(encoding="utf-8"))
+    rows: dict[str, list[str]] = {}
+    squares = dict.fromkeys(READINGS_HEADER, 0.0)
+    judging: dict[str, list[str]] = {}
+    for claim in read_claims(shipped_claims_file(_document("parallel_pstates"))):
+        reading, figure, name = claim.id.split("-", 2)
+        ours, verdict = numbers[claim.id]
+        cell = f"{ours.mean:.1f} [{ours.low:.1f}, {ours.high:.1f}]"
+        if chooses := is_set_after(Finding(claim, ours, "", verdict)):
+            assert claim.paper is not None
+            percent = 100.0 / claim.paper if claim.unit == "GJ" else 1.0
+            squares[reading] += (percent * (ours.mean - claim.paper)) ** 2
+        start = [figure, claim.text, f"{claim.paper:g} {claim.unit}"]
+        (rows if chooses else judging).setdefault(f"{figure}-{name}", start).append(cell)
+    least = min(squares.values())
+    sums = [f"**{each:.0f}**" if each == least else f"{each:.0f}" for each in squares.values()]
+    return [*rows.values(), ["8", "sum of squared distances", "0", *sums], *judging.values()]
+
+
 def _order(claims: Sequence[Published]) -> tuple[bool, str, str]:
     return not claims[0].paper, claims[0].paper, claims[0].study
 

@@ -16,6 +16,7 @@ STREAMS = (
     "task_types",
     "failures",
     "profiles",
+    "pstate_factors",
 )
 
 

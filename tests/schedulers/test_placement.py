@@ -12,7 +12,7 @@ import pytest
 import gridsched
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.model.platform import Platform, homogeneous_cluster
+from gridsched.model.platform import Partition, Platform, homogeneous_cluster
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
@@ -26,9 +26,10 @@ PODS = (0, 0, 1, 1, 1)
 
 
 def machine(leaves=LEAVES, pods=PODS, cores: int = 1) -> Platform:
-    """Return nodes under leaf switches of these sizes, under pods."""
+    """Return nodes under leaf switches of these sizes, under pods if there are any."""
     plain = homogeneous_cluster(sum(leaves), idle_w=10.0, busy_w=20.0, speed=1.0, name="nodes")
-    under = [(f"leaf {k}", f"pod {pod}") for k, (n, pod) in enumerate(zip(leaves, pods, strict=True)) for _ in range(n)]
+    above = [(f"pod {pod}",) for pod in pods] or [()] * len(leaves)
+    under = [(f"leaf {k}", *above[k]) for k, n in enumerate(leaves) for _ in range(n)]
     hosts = (replace(host, switches=s, cores=cores) for host, s in zip(plain.hosts, under, strict=True))
     return replace(plain, hosts=tuple(hosts))
 
@@ -91,20 +92,40 @@ def fewest(free: dict[int, int], width: int) -> int:
     raise AssertionError("it fits nowhere")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_never_more_switches_than_needed(seed: int):
+def gathered(free: dict[int, list[int]], pod: dict[int, int], width: int) -> list[int]:
+    """Return the nodes that `locality` takes by its words, of the free ones of each leaf."""
+    room = {leaf: len(nodes) for leaf, nodes in free.items()}
+    in_pod = {p: sum(room[leaf] for leaf in room if pod[leaf] == p) for p in sorted(set(pod.values()))}
+    count = fewest(room, width)
+    chosen = list(room)
+    for groups in ([[leaf] for leaf in room], [[leaf for leaf in room if pod[leaf] == p] for p in in_pod]):
+        enough = [each for each in groups if sum(sorted((room[x] for x in each), reverse=True)[:count]) >= width]
+        if enough:
+            chosen = min(enough, key=lambda each: sum(room[leaf] for leaf in each))
+            break
+    chosen.sort(key=lambda leaf: (-room[leaf], -in_pod[pod[leaf]], leaf))
+    filled = [node for leaf in chosen[: count - 1] for node in free[leaf]]
+    rest = width - len(filled)
+    last = min((leaf for leaf in chosen[count - 1 :] if room[leaf] >= rest), key=lambda leaf: room[leaf])
+    return sorted([*filled, *free[last][:rest]])
+
+
+@pytest.mark.parametrize(("seed", "levels"), [*((seed, 2) for seed in range(6)), (6, 1), (7, 1)])
+def test_never_more_switches_than_needed(seed: int, levels: int):
     """Random jobs: so few leaf switches as is possible, and so never more than by any other rule.
 
-    Where the pod of one leaf set of this size is enough, the job lies in one pod.
+    Where the pod of one leaf set of this size is enough, the job lies in one pod. Which nodes it has follows from the
+    rule, of equals too.
     """
     rng = np.random.default_rng(seed)
     leaves = tuple(rng.integers(1, 6, 7).tolist())
     pods = tuple(np.sort(rng.integers(0, 3, 7)).tolist())
-    platform = machine(leaves, pods)
+    platform = machine(leaves, pods[: 7 * (levels - 1)])
     n = len(platform)
     jobs = [(float(k) / 4, float(rng.integers(1, 9)), int(rng.integers(1, 2 * n // 3))) for k in range(60)]
     nodes, trace = ran(platform, jobs, "locality", "easy_backfilling")
-    leaf, pod = platform.switch_of
+    leaf = platform.switch_of[0]
+    pod = platform.switch_of[1] if levels > 1 else np.zeros_like(leaf)  # all under one
     start, end = (
         dict(zip(trace.executions["task"].tolist(), trace.executions[c].tolist(), strict=True))
         for c in ("start", "end")
@@ -117,6 +138,9 @@ def test_never_more_switches_than_needed(seed: int):
             if end[other] > start[k]:
                 free[nodes[other]] = False
         room = {each: int(free[leaf == each].sum()) for each in range(leaf.max() + 1)}
+        by_leaf = {each: np.flatnonzero(free & (leaf == each)).tolist() for each in room}
+        pod_of = {each: int(pod[leaf == each][0]) for each in room}
+        assert sorted(nodes[k]) == gathered(by_leaf, pod_of, len(nodes[k]))
         used = set(leaf[nodes[k]].tolist())
         assert len(used) == fewest(room, len(nodes[k]))
         packed = np.flatnonzero(free)[: len(nodes[k])]
@@ -139,6 +163,13 @@ def test_starts_do_not_depend_on_the_place(scheduler: str):
     traces = [ran(machine(), jobs, place, scheduler)[1] for place in ("pack", "spread", "locality")]
     for other in traces[1:]:
         assert (other.start_time_s == traces[0].start_time_s).all()
+
+
+def test_a_partition_that_begins_within_a_pod():
+    """Of nodes 2 to 8 three lie under two leaves of pod 1, which has no more room; node 2 is alone under its own."""
+    platform = machine((2, 1, 2, 2, 2), (0, 1, 1, 2, 2))
+    platform = replace(platform, partitions=(Partition("part", tuple(range(2, 9))),))
+    assert ran(platform, [(0.0, 1.0, 3)], "locality")[0] == {0: [2, 3, 4]}
 
 
 def test_on_shared_nodes():

@@ -60,6 +60,7 @@ class ParallelDay(DayKeys):
     node_power_cluster_cov: ClassVar[float] = 0.2
     # P-states
     power_factors: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (1.0, 0.75, 0.5)
+    pstate_factor_of: Literal["cluster", "quantity", "pstate", "quantity_and_pstate"] = "cluster"
     pstate_type_cov: Cov = 0.3
     special_pstate_type_cov: Cov = 0.2
     pstate_cov: Cov = 0.03
@@ -175,6 +176,12 @@ class ParallelDay(DayKeys):
             raise InputError("general_task_types and special_task_types are 0; some are needed.")
         if not self.power_factors:
             raise InputError("power_factors is empty; each P-state needs one.")
+        if "pstate" in self.pstate_factor_of and len(self.power_factors) == 1:
+            other = "quantity" if "quantity" in self.pstate_factor_of else "cluster"
+            raise InputError(
+                f"pstate_factor_of = {self.pstate_factor_of!r} has no effect with one P-state; set {other!r}, or "
+                "give power_factors a second number."
+            )
         if self.speedup_sigma[0] < 1:
             raise InputError(
                 f"speedup_sigma is {list(self.speedup_sigma)}; Downey's model of high variance needs at least 1."

@@ -238,6 +238,7 @@ def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> SampledTypes
     n, n_general = spec.n_task_types, len(spec.general_clusters)
     priority, urgency = draw_priorities(of_types, n, spec.priority_ranges, spec.urgencies, spec.joint_percent)
     rng = random_stream(spec.seed, "platform", spec.replicate)
+    of_readings = random_stream(spec.seed, "pstate_factors", spec.replicate)
     shape = (n, len(clusters.names), len(spec.power_factors))
     reference, power, factor = np.full(shape[:2], np.inf), np.full(shape, np.inf), np.ones(shape)
     start_s = _first_times(spec, priority, rng)
@@ -246,12 +247,11 @@ def draw_types(spec: ParallelDay, of_types: np.random.Generator) -> SampledTypes
         special = columns.start >= n_general
         reference[rows, columns] = _varied(rng, start_s[rows], spec.time_cluster_cov, columns.stop - columns.start)
         nominal_w = _varied(rng, start_w[rows], spec.node_power_cluster_cov, columns.stop - columns.start)
+        varied = _random_factors(
+            spec, rng, of_readings, nominal_w.shape, spec.special_pstate_type_cov if special else spec.pstate_type_cov
+        )
         slower, lower = _pstate_factors(
-            rng,
-            nominal_w.shape,
-            spec.power_factors,
-            spec.special_pstate_type_cov if special else spec.pstate_type_cov,
-            spec.special_pstate_cov if special else spec.pstate_cov,
+            rng, varied, spec.power_factors, spec.special_pstate_cov if special else spec.pstate_cov
         )
         factor[rows, columns] = slower
         power[rows, columns] = nominal_w[..., None] * lower
@@ -293,16 +293,32 @@ def _varied(rng: np.random.Generator, first: Floats, cov: float, columns: int) -
     return np.column_stack([first, others])[:, :columns]
 
 
+def _random_factors(
+    spec: ParallelDay, rng: np.random.Generator, of_readings: np.random.Generator, shape: tuple[int, ...], cov: float
+) -> Floats:
+    """Draw the "randomness factors" of power and time (paper 001, 4.2.7), shape (2, types, clusters, P-states).
+
+    Every reading draws the first factor, that of the power in P-state 0, from `rng`, and the others from a stream of
+    their own: what has no factor of its own is the same in all readings.
+    """
+    first = gamma(rng, 1.0, cov, shape)
+    factors = gamma(of_readings, 1.0, cov, (2, *shape, len(spec.power_factors)))
+    factors[0, ..., 0] = first
+    quantities = factors if "quantity" in spec.pstate_factor_of else factors[:1]
+    own = quantities if "pstate" in spec.pstate_factor_of else quantities[..., :1]
+    return np.broadcast_to(own, factors.shape)
+
+
 def _pstate_factors(
-    rng: np.random.Generator, shape: tuple[int, ...], power_factors: tuple[float, ...], type_cov: float, cov: float
+    rng: np.random.Generator, varied: Floats, power_factors: tuple[float, ...], cov: float
 ) -> tuple[Floats, Floats]:
     """Draw by what each P-state multiplies time and power (paper 001, 4.2.7).
 
     Unlike paper 000's, P-state 0 varies as the others do.
     """
-    nominal = np.asarray(power_factors) * gamma(rng, 1.0, type_cov, shape)[..., None]
-    power = gamma(rng, nominal, cov, nominal.shape)
-    return 1.0 / gamma(rng, np.sqrt(nominal), cov, nominal.shape), power
+    power_mean, speed_square = np.asarray(power_factors) * varied
+    power = gamma(rng, power_mean, cov, power_mean.shape)
+    return 1.0 / gamma(rng, np.sqrt(speed_square), cov, speed_square.shape), power
 
 
 def _type_names(spec: ParallelDay) -> tuple[str, ...]:

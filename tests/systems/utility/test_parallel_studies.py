@@ -80,6 +80,7 @@ def test_comparison_heuristics_reserve_and_have_no_filter(parallel: Study):
         ("parallel_oversubscribed", 246, 0),
         ("parallel_10000_oversubscribed", 14, 0),
         ("parallel_prices", 16, 0),
+        ("parallel_pstates", 76, 0),  # 19 of each reading
         ("parallel_arrival", 18, 0),  # 27 where the log of Curie is
     ],
 )
@@ -88,6 +89,32 @@ def test_how_many_runs_a_trial_has(name: str, runs: int, extra: int):
     study = Study.shipped(name)
     first, both = (study.with_replicates(count).n_runs for count in (1, 2))
     assert (first - extra, both - first) == (runs, runs)
+
+
+def test_readings_are_chosen_and_judged_by_the_same_numbers():
+    """Each reading by all; those that choose one are those that chose the load, and none of them judges."""
+    study = Study.shipped("parallel_pstates")
+    readings = study.document.content.workload["pstate_factor_of"]
+    by_reading = {
+        reading: {
+            claim.id.removeprefix(f"{reading}-"): claim
+            for claim in study.claims
+            if claim.ours.where["pstate_factor_of"] == reading
+        }
+        for reading in readings
+    }
+    assert sorted(readings) == ["cluster", "pstate", "quantity", "quantity_and_pstate"]
+    first = by_reading["cluster"]
+    for claims in by_reading.values():
+        assert [(name, claim.paper, claim.ours.schedulers) for name, claim in claims.items()] == [
+            (name, claim.paper, claim.ours.schedulers) for name, claim in first.items()
+        ]
+    choose = [claim for claim in first.values() if claim.ground.set == "after"]
+    chose_the_load = Study.shipped("parallel_inference").claims
+    assert sorted((claim.ours.metric, claim.paper) for claim in choose) == sorted(
+        (claim.ours.metric, claim.paper) for claim in chose_the_load
+    )
+    assert sum(map(len, by_reading.values())) == len(study.claims) == 4 * (7 + 17)
 
 
 def test_a_log_is_fetched_by_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -168,6 +168,75 @@ def test_pstate_factors_follow_one_random_factor():
     assert lower == pytest.approx(0.5, rel=1e-12)
 
 
+#: What has a random factor of its own in each reading of 4.2.7: power and time, P-states.
+OWN = {
+    "cluster": (False, False),
+    "quantity": (True, False),
+    "pstate": (False, True),
+    "quantity_and_pstate": (True, True),
+}
+
+
+def factors_of(reading: str, **keys) -> tuple[np.ndarray, np.ndarray]:
+    """Return a reading's factors of power (times the nominal power) and time on a cluster, shape (types, P-states)."""
+    spec = ParallelDay(
+        seed=1, general_task_types=2000, special_task_types=[1, 1], pstate_cov=0.0, pstate_factor_of=reading, **keys
+    )
+    system, nominal = draw_system(spec), np.array((1.0, 0.75, 0.5))
+    return system.node_power_w[:2000, 0] / nominal, system.times.time_factor[:2000, 0] ** -2.0 / nominal
+
+
+@pytest.mark.parametrize(("reading", "own"), OWN.items())
+def test_what_has_a_random_factor_of_its_own(reading: str, own: tuple[bool, bool]):
+    """Power s r and time 1 / sqrt(s r): the same r for what shares it, independent ones of mean 1 for the rest."""
+    power, time = factors_of(reading)
+    nominal_w = factors_of("cluster")[0] / factors_of("cluster")[1]
+    power = power / nominal_w
+    quantities, pstates = own
+    for k in range(3):
+        for r in (power[:, k], time[:, k]):
+            assert within_sigmas(r, 1.0, 0.3)
+            assert np.std(r) == pytest.approx(0.3, rel=0.1)
+    for one, other, independent in (
+        (power[:, 1], time[:, 1], quantities),
+        (power[:, 0], power[:, 2], pstates),
+        (time[:, 1], time[:, 2], pstates),
+        (power[:, 0], time[:, 2], quantities or pstates),
+    ):
+        if independent:
+            assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(2000)
+        else:
+            assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_readings_of_the_random_factor_share_all_else():
+    """The power in P-state 0, times on one node, widths: as if there were one reading; the default's are pinned."""
+    systems = {reading: draw_system(ParallelDay(seed=2, pstate_factor_of=reading, **SMALL)) for reading in OWN}
+    default = draw_system(ParallelDay(seed=2, **SMALL))
+    assert (systems["cluster"].node_power_w == default.node_power_w).all()
+    assert (systems["cluster"].times.time_factor == default.times.time_factor).all()
+    assert default.node_power_w[0, 0].tolist() == pytest.approx([157.75425154, 116.35250002, 74.20439713])
+    assert default.times.time_factor[4, 2].tolist() == pytest.approx([0.983566334, 1.13996547, 1.446002031])
+    for system in systems.values():
+        assert (system.node_power_w[..., 0] == default.node_power_w[..., 0]).all()
+        assert (system.times.reference_s == default.times.reference_s).all()
+        assert (system.cores == default.cores).all()
+
+
+def test_read_times_have_no_random_factor():
+    """Whatever it is of."""
+    with pytest.raises(InputError, match=r"pstate_factor_of.*etc_csv"):
+        ParallelDay(etc_csv="e.csv", clusters_csv="c.csv", pstate_factor_of="quantity")
+
+
+def test_which_pstate_is_cheapest_follows_the_random_factor():
+    """Energy is sqrt(s r): the slowest P-state's is least with one r, each may be with one of its own for each."""
+    for reading, cheapest in (("cluster", {2}), ("quantity", {2}), ("pstate", {0, 1, 2})):
+        power, time = factors_of(reading)
+        energy = power / np.sqrt(time) * np.sqrt((1.0, 0.75, 0.5))
+        assert set(np.argmin(energy, axis=1).tolist()) == cheapest
+
+
 def test_priorities_lie_in_their_ranges_in_their_shares():
     """Table 2's joint shares; the lower end of a range is excluded."""
     spec, rng = ParallelDay(), np.random.default_rng(1)
@@ -319,6 +388,11 @@ def test_priorities_of_single_tasks_and_plateaus():
         ({"log_days": 3}, "log_days has no effect without jobs_swf"),
         ({"jobs_swf": "a.swf"}, "core_bands has no effect beside jobs_swf"),
         ({"power_factors": []}, "power_factors is empty"),
+        ({"power_factors": [1], "pstate_factor_of": "pstate"}, "'pstate' has no effect with one P-state.*'cluster'"),
+        (
+            {"power_factors": [1], "pstate_factor_of": "quantity_and_pstate"},
+            "'quantity_and_pstate' has no effect with one P-state.*'quantity'",
+        ),
         ({"budget_period_s": 60}, "budget_period_s has no effect without energy_budget_j"),
     ],
 )

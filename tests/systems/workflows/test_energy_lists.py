@@ -114,6 +114,50 @@ def test_ecs_reduces_energy_within_the_makespan():
     assert spans(trace) == [(0, 0, 0, 4), (1, 1, 0, 2)]
 
 
+def bag_of(*hosts, flops):
+    """Return hosts with P-states of (flop/s, W), all of one core, and tasks that wait for none."""
+    made = [Host(f"h{k}", tuple(PState(f, 0.0, w, w) for f, w in pstates)) for k, pstates in enumerate(hosts)]
+    return {"platform": Platform(tuple(made)), "tasks": make_tasks(flops), "network": None}
+
+
+FAST, SLOW, SLOWEST = (2.0, 10.0), (1.0, 4.75), (0.5, 2.375)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "place"),
+    [
+        # 9.5 J in 4 s, which is all that the makespan leaves
+        (([FAST, SLOWEST], [FAST, SLOWEST]), (1, 1, 0, 4)),
+        # as much on h2, where it ends earlier
+        (([FAST], [FAST, SLOWEST], [SLOW]), (2, 0, 0, 2)),
+        # as much, and as early: the lowest host
+        (([FAST], [FAST, SLOW], [SLOW]), (1, 1, 0, 2)),
+    ],
+)
+def test_ecs_reduces_to_the_earliest_of_equal_places(hosts, place):
+    """The task of 8 flop takes 4 s of h0; that of 2 flop, first at 2 flop/s and 10 J on h1, has 4 s as well."""
+    trace = run("ecs", **bag_of(*hosts, flops=[8.0, 2.0]))
+    assert spans(trace) == [(0, 0, 0, 4), place]
+
+
+def test_ecs_moves_nothing_for_the_same_energy():
+    """Of two tasks on h1 the first goes to h2 for 9.5 J; the second stays from 1 s on, though all of h1 is free now."""
+    bag = bag_of([FAST], [FAST], [SLOWEST], flops=[8.0, 2.0, 2.0])
+    scenario = LoadedScenario(bag["platform"], bag["tasks"], "ecs", driver="reference")
+    scheduler = make_scheduler("ecs")
+    simulate_reference(scenario, scheduler)
+    assert scheduler.table_.host == {0: 0, 1: 2, 2: 1}
+    assert scheduler.table_.start_s == {0: 0.0, 1: 0.0, 2: 1.0}
+
+
+def test_ecs_leaves_time_for_data():
+    """Task 2 starts on h0 at 4 s, and waits for 2 bytes of 1 on h1: that ends by 2 s, though 4 s would take 9 J."""
+    platform = bag_of([FAST], [FAST, SLOW, (0.5, 2.25)], flops=[1.0])["platform"]
+    tasks = make_tasks([8.0, 2.0, 2.0], dependencies=dependencies([(0, 2, 0), (1, 2, 2)]))
+    trace = run("ecs", platform=platform, tasks=tasks, network=Network(np.zeros((2, 2)), np.ones((2, 2))))
+    assert spans(trace) == [(0, 0, 0, 4), (1, 1, 0, 2), (0, 0, 4, 5)]
+
+
 def with_pstates(scenario: LoadedScenario, idle_w: list[float]) -> LoadedScenario:
     """Return a scenario whose hosts have four P-states, of these idle powers."""
     shares = (1.0, 0.8, 0.6, 0.4)

@@ -14,6 +14,34 @@ from gridsched.systems.workflows.timetable import Timetable
 TIMES = st.integers(0, 8).map(float)
 
 
+def made(*cores: int) -> Timetable:
+    """Return an empty timetable of hosts with so many cores."""
+    hosts = tuple(Host(f"h{k}", (PState(1.0, 1.0, 2.0, 2.0),), cores=n) for k, n in enumerate(cores))
+    platform = Platform(hosts)
+    return Timetable(System(platform, FlopsEstimates(platform, make_tasks([1.0]))))
+
+
+def test_the_weight_counts_in_gaps():
+    """Gaps at 2 (host 0) and 3.5: the ends 3 and 4.5 and the weights 3 and 0 make 6 and 4.5; behind all it is later."""
+    table = made(1, 1)
+    for task, (host, start, end) in enumerate([(0, 0.0, 2.0), (0, 3.0, 9.0), (1, 0.0, 3.5), (1, 4.5, 9.0)]):
+        table.place(task, (host, 0, start), end - start)
+    ready, time = np.zeros(2), np.ones(2)
+    assert table.best_place(ready, time, np.array([3.0, 0.0])) == (1, 0, 3.5)
+    assert table.best_place(ready, time) == (0, 0, 2.0)
+
+
+def test_a_gap_that_is_shorter_by_rounding_alone_is_looked_at():
+    """0.7 + 0.1 is a little less than 0.8, and less 0.7 not 0.1; the task ends with the gap."""
+    start, time = 0.7, 0.1
+    end = start + time
+    assert end - start < time
+    table = made(1)
+    table.place(0, (0, 0, 0.0), start)
+    table.place(1, (0, 0, end), 2.0)
+    assert table.best_place(np.zeros(1), np.array([time])) == table.place_on(0, 0.0, time) == (0, 0, start)
+
+
 def earliest_of_several(planned, ready: float, time: float, several: int) -> tuple[float, tuple[int, ...]]:
     """Return when so many of some cores, each a list of (start, end), are first free together, and the lowest ones."""
     starts = sorted({ready, *(end for each in planned for _, end in each if end > ready)})
@@ -35,9 +63,7 @@ def earliest(planned, ready: float, time: float) -> float:
 def test_the_best_place_is_that_of_a_plain_search(data):
     """Least end plus weight, then the lowest host, the earliest start, the lowest cores; some tasks go again."""
     cores = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
-    hosts = tuple(Host(f"h{k}", (PState(1.0, 1.0, 2.0, 2.0),), cores=n) for k, n in enumerate(cores))
-    platform = Platform(hosts)
-    table = Timetable(System(platform, FlopsEstimates(platform, make_tasks([1.0]))))
+    table = made(*cores)
     planned = [[[] for _ in range(n)] for n in cores]
     vector = st.lists(TIMES, min_size=len(cores), max_size=len(cores)).map(np.array)
     for task in range(data.draw(st.integers(1, 12))):
@@ -71,3 +97,29 @@ def test_the_best_place_is_that_of_a_plain_search(data):
             for each in core if isinstance(core, tuple) else (core,):
                 planned[table.host[other]][each].remove(span)
             table.remove(other)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_behind_all_is_where_no_gap_begins(data):
+    """When so many cores of a host are free for good, and the lowest of them; with too few it is never."""
+    cores = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    table = made(*cores)
+    last = [[0.0] * n for n in cores]
+    for task in range(data.draw(st.integers(0, 6))):
+        host = data.draw(st.integers(0, len(cores) - 1))
+        core, gap, time = data.draw(st.integers(0, cores[host] - 1)), data.draw(TIMES), data.draw(TIMES) + 1.0
+        start = last[host][core] + gap
+        table.place(task, (host, core, start), time)
+        last[host][core] = start + time
+    for several in range(1, max(cores) + 1):
+        free = [sorted(each)[several - 1] if len(each) >= several else np.inf for each in last]
+        assert table.free_s(several).tolist() == free
+        ready = data.draw(TIMES)
+        for host, each in enumerate(last):
+            if len(each) >= several:
+                start = max(ready, free[host])
+                chosen = tuple(k for k, end in enumerate(each) if end <= start)[:several]
+                expected = (host, chosen if several > 1 else chosen[0], start)
+                assert table.place_behind(host, ready, several) == expected
+    assert np.isinf(table.free_s(max(cores) + 1)).all()
