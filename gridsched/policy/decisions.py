@@ -75,8 +75,10 @@ class Plan(Decision):
 class Cancel(Decision):
     """Withdraw a queued task (`may_cancel`), or end a running copy as wasted (`replicates`).
 
-    A parallel task that runs is killed, for good (`may_cancel`); or it waits again, to start from
-    its begin (`requeue`). After either the policy is asked again in the same instant.
+    A task that runs is killed, for good (`may_cancel`); or it waits again, to start from its begin
+    (`requeue`). After either the policy is asked again in the same instant. What `Assign` or `Plan` has
+    started in this instant, or what waits on its host for data, has not computed yet: without the trait
+    `parallel` it is withdrawn as if it were queued.
     """
 
     task: int
