@@ -158,7 +158,7 @@ def test_a_copy_is_cancelled_on_its_way(tmp_path):
 
 
 def test_a_host_that_a_message_still_goes_to_is_switched_off(tmp_path):
-    """The copy's input, of no whole bytes, would be at w2 at 101 s; at 26.05 s the copy is ended and w2 switched off."""
+    """The copy's input of 100.5 bytes would be at w2 at 101 s; at 26.05 s the copy is ended, and w2 switched off."""
 
     def answer(state):
         if state.now == 0:
