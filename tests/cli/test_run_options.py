@@ -244,3 +244,14 @@ def test_a_run_with_a_price_shows_its_profit(gridsched, ex_a):
     """10 - 2,430 J in 80 s."""
     shown = gridsched("run", *ex_a, "--driver", "reference", "--price", 10).out.splitlines()
     assert [" ".join(line.split()) for line in shown[1:3]] == ["profit [money] -2,420", "profit rate [money/s] -30.25"]
+
+
+@pytest.mark.parametrize(("interval", "asks"), [("2e-5", "2,000,000"), ("1", None)])
+def test_many_asks_are_reported_before_the_run(gridsched, write, interval, asks):
+    """A task of 40 s with an interval of 2e-5 s: the line is there though the run is ended after half a second."""
+    outcome = gridsched(
+        "run", "--platform", "platforms/ex_a.xml", "--workload", write("b.csv", "id,flops\n1,4000\n"),
+        "--scheduler", "wq", "--mapping-interval-s", interval, *([] if asks is None else ["--timeout-s", "0.5"]),
+    )  # fmt: skip
+    assert (f"at least {asks} times" in outcome.err) is (asks is not None)
+    assert outcome.status == (0 if asks is None else 1)
