@@ -16,7 +16,7 @@ from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import first_line
-from gridsched.sim.session import ActorSession, takes_whole
+from gridsched.sim.session import ActorSession
 from gridsched.sim.simulated_platform import SimulatedPlatform, without_route
 
 
@@ -71,7 +71,7 @@ class NetworkSession(ActorSession):
         self._output_bytes: list[float] = tasks.output_bytes.tolist()
         # Where links are metered no receive may be pending when its actor ends: SimGrid 4.1's
         # plugin then asks a message without sender for its links, and the process dies.
-        are_messages = all(size and takes_whole(size) for size in self._input_bytes)
+        are_messages = all(size and self.whole_bytes(size) is not None for size in self._input_bytes)
         self._only_mail = bool(len(tasks)) and are_messages and not simulated.meters_links
         traits = controller.scheduler.traits
         self._cancels = traits.replicates or traits.may_cancel
@@ -190,11 +190,12 @@ class NetworkSession(ActorSession):
         size = self._input_bytes[execution.task]
         if size:
             self._look_for_route(execution.host)
-            if not takes_whole(size):
+            whole = self.whole_bytes(size)
+            if whole is None:
                 handed = worker.inbox, worker.wake  # of the worker as it is now
                 self.add_actor(self._coordinator_host, "courier", self._carry, execution, size, *handed)
                 return
-            worker.box.put_init(execution, int(size)).detach()
+            worker.box.put_init(execution, whole).detach()
         if not self._only_mail:
             worker.inbox.append(execution)
             worker.wake.release()
@@ -255,7 +256,8 @@ class NetworkSession(ActorSession):
             else:
                 worker.wake.acquire()
                 execution = worker.inbox.popleft()
-                if (size := self._input_bytes[execution.task]) and takes_whole(size):
+                size = self._input_bytes[execution.task]
+                if size and self.whole_bytes(size) is not None:
                     execution = box.get()
             if execution.outcome >= 0:  # cancelled on its way
                 continue
@@ -270,8 +272,9 @@ class NetworkSession(ActorSession):
             if size:
                 if self._cancels:
                     self._ended[execution] = execution.end
-                if takes_whole(size):
-                    master_box.put(execution, int(size))
+                whole = self.whole_bytes(size)
+                if whole is not None:
+                    master_box.put(execution, whole)
                 else:
                     self.message(self.simulated.hosts[worker.host], self._coordinator_host, size).start().wait()
             self._results.append(execution)

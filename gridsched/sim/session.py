@@ -33,11 +33,6 @@ def flops_of(system: System, tasks: Tasks, run_times: RunTimes | None) -> Callab
     return lambda execution: (execution.estimated_end - execution.start) * speed[execution.host][execution.pstate]
 
 
-def takes_whole(size_bytes: float) -> bool:
-    """Whether a message of SimGrid can have a size [byte]: it is an unsigned number of 64 bits."""
-    return size_bytes.is_integer() and size_bytes < 2.0**63
-
-
 class Session(ABC):
     """One run of a controller on SimGrid.
 
@@ -135,14 +130,24 @@ class ActorSession(Session):
         flops = [self._flops(execution)] * len(nodes)
         return self._exec_init([hosts[h] for h in nodes], flops, [])
 
+    def whole_bytes(self, size_bytes: float) -> int | None:
+        """Return the size of a message [byte], in SimGrid a whole number of 64 bits; None if it is no such number.
+
+        Where links are metered it is rounded: SimGrid's plugin counts messages alone.
+        """
+        if (size_bytes.is_integer() or self.simulated.meters_links) and size_bytes < 2.0**63:
+            return round(size_bytes)
+        return None
+
     def message(self, source: Any, target: Any, size_bytes: float) -> Any:
         """Return SimGrid's activity that sends so much data [byte] from a host to another.
 
         Messages of SimGrid have whole bytes. An execution on two hosts that compute nothing is the same transfer by
         the same model of links, and takes any number.
         """
-        if takes_whole(size_bytes):
-            return self._simgrid.Comm.sendto_init(source, target).set_payload_size(int(size_bytes))
+        whole = self.whole_bytes(size_bytes)
+        if whole is not None:
+            return self._simgrid.Comm.sendto_init(source, target).set_payload_size(whole)
         return self._exec_init([source, target], [], [0.0, size_bytes, 0.0, 0.0])
 
     def was_metered(self, execution: Execution) -> None:
