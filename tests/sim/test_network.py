@@ -460,14 +460,15 @@ def test_hosts_of_a_deployment_can_be_off_at_the_start(star, tmp_path):
 QUEUE = {"scheduler": "fcfs", "network": "platform"}
 
 
+@pytest.mark.parametrize("more", [0.0, 0.5])
 @pytest.mark.parametrize("demand", [None, [[1]]])
-def test_jobs_on_sets_of_hosts_have_messages(tmp_path, demand):
-    """100 B at 10 B/s and 0.5 s to the first host, 10 s on both, 50 B back: 10.5, 20.5 and 26 s."""
-    tasks = make_tasks([100.0], width=2, demand=demand, input_bytes=100.0, output_bytes=50.0)
+def test_jobs_on_sets_of_hosts_have_messages(tmp_path, demand, more):
+    """100 B at 10 B/s and 0.5 s to the first host, 10 s on both, 50 B back: 10.5, 20.5, 26 s; or half a byte more."""
+    tasks = make_tasks([100.0], width=2, demand=demand, input_bytes=100.0 + more, output_bytes=50.0 + more)
     result = on_simgrid(write_star(tmp_path / "p.xml", [10.0, 10.0]), tasks, **QUEUE)
-    assert executions(result) == near([(0, 0, 10.5, 20.5)])
+    assert executions(result) == near([(0, 0, 10.5 + more / 10, 20.5 + more / 10)])
     assert result.trace.hosts_of(0).tolist() == [0, 1]
-    assert result.trace.horizon_s == pytest.approx(26.0, rel=1e-12)
+    assert result.trace.horizon_s == pytest.approx(26.0 + more / 5, rel=1e-12)
     assert largest_difference(result) <= 1e-9
 
 
