@@ -417,6 +417,8 @@ class Dispatch:
                     self.start(task, host, pstate, now)
                 else:
                     run.append_fixed(host, task, pstate)
+                    if self._transfers is not None:  # input files are booked with the plan
+                        self._transfers.want(task, host, now)
 
     def _may_start(self, host: int, now: float) -> bool:
         """Whether some task might start on the host: quick, and never wrongly no."""

@@ -66,6 +66,7 @@ class Transfers:
         for pairs_of in self._pairs_of.values():
             for pair in pairs_of:
                 self._pairs_on.setdefault(self._on[pair], []).append(pair)
+        self._use(source, len(self._pairs_on.get(_NO_TASK, ())))
         self._is_wanted: set[int] = set()
         #: to be taken by the driver
         self.sent: list[Transfer] = []

@@ -10,6 +10,7 @@ import pytest
 
 from gridsched import Host, Platform, PState, make_tasks
 from gridsched.engine.reference import CHECK_INVARIANTS
+from gridsched.engine.transfers import Transfers
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.estimates import FlopsEstimates
@@ -18,7 +19,7 @@ from gridsched.model.staged_files import StagedFiles
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Assign, Cancel, Decision, Drop
+from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Plan
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import simulate
 from gridsched.sim.scenario import LoadedScenario
@@ -99,9 +100,9 @@ def played(folder, driver, platform, estimates, tasks, places, *, shared=False, 
     return simulated(driver, platform, estimates, tasks, InOrder(tuple(places)), network, file)
 
 
-def simulated(driver, platform, estimates, tasks, scheduler, network, file):
+def simulated(driver, platform, estimates, tasks, scheduler, network, file, **rules):
     """Return the trace of a run."""
-    scenario = LoadedScenario(platform, tasks, estimates=estimates, network="platform", between_hosts=network)
+    scenario = LoadedScenario(platform, tasks, estimates=estimates, network="platform", between_hosts=network, **rules)
     if driver == "reference":
         return simulate_reference(scenario, scheduler)
     return simulate(scenario, scheduler, file).trace
@@ -223,6 +224,40 @@ def test_data_wait_until_somebody_wants_them(tmp_path, driver):
     trace = simulated(driver, platform, FlopsEstimates(platform, tasks), tasks, Later(), network, file)
     assert trace.transfers["begin"].tolist() == pytest.approx([5.0])
     assert trace.executions["start"].tolist() == pytest.approx([0.0, 0.0, 8.0])
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_data_of_planned_tasks_leave_when_they_are_fixed(tmp_path, driver):
+    """Task 2 is planned behind task 1 (5 s) and fixed in its pending slot: 3 bytes leave at 1 s; it starts at 5 s."""
+
+    class Planned(InOrder):
+        def schedule(self, state):
+            return [Plan([0, 1, 2], [0, 1, 1])] if state.now == 0 else []
+
+    platform, tasks = equal_hosts(2), make_tasks([1.0, 5.0, 1.0], dependencies=edges((2, 0, 3.0)))
+    network, file = Network(np.zeros((2, 2)), np.ones((2, 2))), mesh_file(tmp_path, platform, shared=False)
+    trace = simulated(
+        driver, platform, FlopsEstimates(platform, tasks), tasks, Planned(), network, file, pending_slots=1
+    )
+    assert trace.transfers[["begin", "end"]].tolist() == [pytest.approx((1.0, 4.0))]
+    assert trace.executions["start"].tolist() == pytest.approx([0.0, 0.0, 5.0])
+
+
+def test_the_host_of_files_is_in_use_until_all_are_sent():
+    """Two tasks read a file of h0 each: h0 is in use before, while they are sent, and no longer."""
+    none = np.zeros(0, dtype=np.int64)
+    files = StagedFiles("h0", np.array([0, 1]), np.array([0, 1]), np.array([2.0, 3.0]))
+    transfers = Transfers(
+        Dependencies(none, none, none, np.zeros(0)), Network(np.zeros((2, 2)), np.ones((2, 2))), files, 0
+    )
+    in_use = [set(transfers.hosts_in_use)]
+    for task in (0, 1):
+        transfers.want(task, 1, 0.0)
+        in_use.append(set(transfers.hosts_in_use))
+    for each in transfers.take_sent():
+        transfers.arrive(each, each.end)
+        in_use.append(set(transfers.hosts_in_use))
+    assert in_use == [{0}, {0, 1}, {0, 1}, {0, 1}, set()]
 
 
 class Withdraws(Scheduler):
