@@ -146,6 +146,13 @@ class HostEnergyRow(TypedDict):
     plugin_j: float
     model_j: float
     relative_difference: float
+    tolerance: float
+
+
+#: Relative difference of joules by plugin and model that is allowed for rounding.
+ENERGY_TOLERANCE = 1e-9
+#: How much later or earlier SimGrid may have each event [s]: its ``precision/timing``, of which a plugin knows nothing.
+_EVENT_S = 1e-9
 
 
 @dataclass(frozen=True)
@@ -418,20 +425,47 @@ def compare_energy(
     -------
     list of dict
         For each metered host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
-        ``relative_difference``; then a row ``total`` of the computing hosts.
+        ``relative_difference`` and ``tolerance``, the most of it that is allowed; then a row ``total`` of the
+        computing hosts.
+
+    Notes
+    -----
+    A relative 1e-9 is allowed for rounding, and for SimGrid's clock 1e-9 s at the greatest power of the host for
+    each event there. The latter counts where tasks take less than a second.
     """
     energy = trace_energy(trace) if energy is None else energy
+    columns = energy.names, energy.roles, energy.total_j.tolist(), _clock_j(trace).tolist()
     metered = [
-        (name, role, plugin_j[name], model)
-        for name, role, model in zip(energy.names, energy.roles, energy.total_j.tolist(), strict=True)
+        (name, role, plugin_j[name], model, clock_j)
+        for name, role, model, clock_j in zip(*columns, strict=True)
         if name in plugin_j
     ]
     computing = [row for row in metered if row[1] == "computing"]
     plugin_total = float(sum(row[2] for row in computing))
     model_total = float(sum(row[3] for row in computing))
-    metered.append(("total", "computing", plugin_total, model_total))
+    metered.append(("total", "computing", plugin_total, model_total, float(sum(row[4] for row in computing))))
     differences = relative_difference([row[2] for row in metered], [row[3] for row in metered]).tolist()
     return [
-        {"host": host, "role": role, "plugin_j": plugin, "model_j": model, "relative_difference": difference}
-        for (host, role, plugin, model), difference in zip(metered, differences, strict=True)
+        {
+            "host": host,
+            "role": role,
+            "plugin_j": plugin,
+            "model_j": model,
+            "relative_difference": difference,
+            "tolerance": ENERGY_TOLERANCE + clock_j / (max(plugin, model) or 1.0),
+        }
+        for (host, role, plugin, model, clock_j), difference in zip(metered, differences, strict=True)
     ]
+
+
+def _clock_j(trace: Trace) -> Floats:
+    """Return by how much the precision of SimGrid's clock can change the energy of each host [J], shape (hosts,).
+
+    Computing hosts come first, then the others. An execution begins and ends, and a run ends; the records of host
+    changes have its begin.
+    """
+    everyone = trace.platform.everyone
+    n_events = 2 * np.bincount(trace.placed_hosts, minlength=len(everyone))
+    n_events += np.bincount(trace.host_changes["host"], minlength=len(everyone)) + 1
+    most_w = np.array([max(pstate.busy_w for pstate in host.pstates) for host in everyone])
+    return np.asarray(_EVENT_S * n_events * most_w)

@@ -112,11 +112,11 @@ class Controller:
         system, tasks = self.system, self.tasks
         self._timers = Timers()
         self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
-        self._ready_times = ready_times = ReadyTimes(system, run)
+        self._transfers = transfers = transfers_of(tasks, system)
+        self._ready_times = ready_times = ReadyTimes(system, run, transfers)
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
         powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
         self._powers, self._account = powers, account
-        self._transfers = transfers = transfers_of(tasks, system)
         self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers, transfers)
         self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
         self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
@@ -357,6 +357,7 @@ class Controller:
         news |= self._submissions.release(now)
         if dispatch.freed:  # queues in which released tasks wait
             dispatch.serve_freed(now)
+        dispatch.put_off_late(now)
         return self._serve(first_new, news, bool(finished)), first_new
 
     def _serve(self, first_new: int, news: bool, finished: bool) -> bool:

@@ -249,11 +249,15 @@ class DecisionHandlers:
         return sorted(copies, key=lambda each: each.host)
 
     def _end_copy(self, copy: Execution, decision: Cancel, now: float) -> None:
-        """End a running copy: as wasted, where copies are made; else its task is killed, or waits again."""
-        requeues = decision.requeue or self._traits.replicates
+        """End a running copy: as wasted, where copies are made; else its task is killed, or waits again.
+
+        A policy that names one host for each task has queued it, and withdraws it as long as it has not computed.
+        """
+        has_computed = copy.has_begun and copy.start < now
+        requeues = decision.requeue or self._traits.replicates or not (self._traits.parallel or has_computed)
         self._dispatch.withdraw(copy, now, ExecutionEnd.CANCELLED if requeues else ExecutionEnd.KILLED)
         if not requeues:
-            self._run.end_task(copy.task, int(TaskState.KILLED))
+            self._dispatch.give_up(copy.task, int(TaskState.KILLED))
         if not self._traits.replicates:
             self._timers.set(now, Timer.WAKE)
 
@@ -261,7 +265,7 @@ class DecisionHandlers:
         why = self._validator.mappable(index(decision.task), "dropped")
         if why is not None:
             return why, decision.task, None
-        self._run.end_task(index(decision.task), TaskState.DROPPED)
+        self._dispatch.give_up(index(decision.task), TaskState.DROPPED)
         return None
 
     def _postpone(self, decision: Postpone, now: float) -> Refusal | None:

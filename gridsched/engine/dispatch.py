@@ -11,7 +11,7 @@ from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, S
 from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
-from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL
+from gridsched.engine.task_states import BLOCKED, FINISHED, RUNNING, VIRTUAL, WAITING
 from gridsched.engine.transfers import Transfers
 from gridsched.model.estimates import Estimates
 from gridsched.model.system import System
@@ -212,13 +212,25 @@ class Dispatch:
     def data_came(self, transfer: Transfer, now: float) -> None:
         """Let executions begin that have waited for data alone which arrive now."""
         assert self._transfers is not None
+        if self._run.fixed[transfer.target]:
+            self._run.touch(transfer.target)
         for execution in self._transfers.arrive(transfer, now):
-            resources = self._run.resources  # which know the end of what runs
-            resources.release(execution)
-            self._start_at(execution, now)
-            resources.take(execution)
-            self._run.touch(execution.host)
+            self._put_off(execution, now)
             self.begin(execution)
+
+    def put_off_late(self, now: float) -> None:
+        """Expect executions to begin now whose data should have been there before: they cannot end any earlier."""
+        if self._transfers is not None:
+            for execution in self._transfers.late(now):
+                self._put_off(execution, now)
+
+    def _put_off(self, execution: Execution, start: float) -> None:
+        """Let an execution that has its hosts, but has not begun, start at another time [s]."""
+        resources = self._run.resources  # which know the end of what runs
+        resources.release(execution)
+        self._start_at(execution, start)
+        resources.take(execution)
+        self._run.touch(execution.host)
 
     def begin(self, execution: Execution) -> None:
         """Let an execution compute from its start on."""
@@ -282,7 +294,8 @@ class Dispatch:
             execution.outcome, state = (_TIMEOUT, _KILLED) if execution.is_cut else (_FINISHED, FINISHED)
             run.end_task(task, state)
             if self._transfers is not None and not execution.is_cut:
-                self._transfers.note_end(task, execution.host, now)
+                for host in self._transfers.note_end(task, execution.host, now):
+                    run.touch(host)
             if run.replicates:
                 for copy in run.copies.pop(task):
                     if copy.outcome == UNENDED and copy not in together:
@@ -302,14 +315,27 @@ class Dispatch:
         """End a running copy before its time; its task depends on the copies that are left."""
         self.uncount_execution(copy, now)
         self._stop(copy, now, outcome)
-        self._run.settle(copy.task, copy)
+        self._leaves(copy.task, copy.host, copy)
 
     def unqueue(self, task: int, host: int) -> None:
         """Take a task out of the host's fixed queue, and of what was ever assigned."""
         pstate = self._run.remove_fixed(host, task)
         if self._account is not None:
             self._account.assigned_j -= self._estimates.energy(task, host, pstate)
-        self._run.settle(task)
+        self._leaves(task, host)
+
+    def _leaves(self, task: int, host: int, lost: Execution | None = None) -> None:
+        """Find the state of a task that leaves a host or its queue, and send it no more data there."""
+        run = self._run
+        run.settle(task, lost)
+        if self._transfers is not None:
+            self._transfers.unwant(task, host, waits=run.state_of[task] in (WAITING, BLOCKED))
+
+    def give_up(self, task: int, state: int) -> None:
+        """Give a task that is in no queue its final state; it has not succeeded."""
+        self._run.end_task(task, state)
+        if self._transfers is not None:
+            self._transfers.forget(task)
 
     def _free_hosts(self, execution: Execution) -> None:
         """Give back the hosts of an execution; queues are served later."""
@@ -391,6 +417,8 @@ class Dispatch:
                     self.start(task, host, pstate, now)
                 else:
                     run.append_fixed(host, task, pstate)
+                    if self._transfers is not None:  # input files are booked with the plan
+                        self._transfers.want(task, host, now)
 
     def _may_start(self, host: int, now: float) -> bool:
         """Whether some task might start on the host: quick, and never wrongly no."""

@@ -250,7 +250,7 @@ class Outages:
         if run.state_of[task] != WAITING:  # another copy is left
             return
         if self._fails:
-            run.end_task(task, self._lost_state)
+            self._dispatch.give_up(task, self._lost_state)
             return
         self._restarts[task] += 1
         if self._restarts[task] > MAX_RESTARTS:

@@ -107,8 +107,7 @@ def _compared(
     if not run.open_tasks:
         return  # what is over is not cleared up
     yield from _of_run(run, now)
-    anew = ReadyTimes(system, run).table(now)
-    yield "ready times", ready_times.table(now).tolist(), anew.tolist()
+    yield "ready times", ready_times.table(now).tolist(), ready_times.again().table(now).tolist()
     if powers is not None and not system.platform.profiles.speeds:
         total_w = HostPowers(system.platform, run).total_w
         same = math.isclose(powers.total_w, total_w, rel_tol=1e-9, abs_tol=1e-9)

@@ -166,8 +166,8 @@ class LiveState(State):
     def core_ready_time(self) -> Floats:
         """When each core could take a newly appended task [s], shape (hosts, most cores).
 
-        Running work and fixed queues count, virtual queues do not. Rows ascend; they are padded
-        with infinity, and a host that is off has nothing else.
+        Running work and fixed queues count, with the data that tasks there wait for as far as they are made;
+        virtual queues do not. Rows ascend; they are padded with infinity, and a host that is off has nothing else.
         """
         return self._ready_times.table(self.now)
 

@@ -25,6 +25,9 @@ from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Delegate, Scheduler
 from gridsched.policy.decisions import Decision
 
+#: Most decisions of one answer that is made as it is read: so many, and so many more for each task and host.
+MOST_DECISIONS, MOST_DECISIONS_EACH = 10_000, 100
+
 
 class PolicyCalls:
     """The policy of a run, or the one that it has delegated to.
@@ -157,10 +160,20 @@ class PolicyCalls:
                 self._refuse(now, *refusal)
 
     def _one_by_one(self, decisions: Iterable[Decision], state: LiveState) -> Iterator[Decision]:
-        """Yield decisions as they are made; the state follows each of them before the next is."""
+        """Yield decisions as they are made; the state follows each of them before the next is.
+
+        An answer that does not end is refused: no answer needs so many decisions as this allows.
+        """
         clock = self._stopwatch or float
+        most = MOST_DECISIONS + MOST_DECISIONS_EACH * (self._run.submitted + len(self._run.is_on))
         began = clock()
-        for decision in decisions:
+        for number, decision in enumerate(decisions):
+            if number >= most:
+                self._refuse(
+                    state.now,
+                    f"its answer goes on after {most:,} decisions, the most for {counted(self._run.submitted, 'task')} "
+                    f"and {counted(len(self._run.is_on), 'host')}; does a loop of schedule() or on_event() end?",
+                )
             self.policy_time_s += clock() - began
             yield decision
             followed(state)

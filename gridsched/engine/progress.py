@@ -11,6 +11,7 @@ from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import Outages
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
+from gridsched.model.limits import time_tolerance
 from gridsched.model.rules import Rules
 
 #: The words of `unfinished` if nothing has been awaited for too long.
@@ -70,7 +71,7 @@ class Progress:
         #: how many asks in a row, since when [s], when there were too many of them [s]
         self._asks = 0
         self._since = self._full_at = 0.0
-        #: how many of them at one time [s]
+        #: how many of them in a row without a time between them that the clock resolves, when the last was [s]
         self._asks_now = 0
         self._now = -1.0
         #: what has come since the run last got on, of what comes for ever
@@ -127,8 +128,9 @@ class Progress:
         if self._has_got_on():
             self._asks = self._asks_now = 0
             self._passed.clear()
-        if now > self._now:
-            self._now, self._asks_now = now, 0
+        if now > self._now + time_tolerance(now):
+            self._asks_now = 0
+        self._now = now
         if not self._asks:
             self._since = now
         self._asks += 1

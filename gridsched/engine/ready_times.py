@@ -18,6 +18,7 @@ import numpy as np
 from gridsched.arrays import Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.run_state import RunState
+from gridsched.engine.transfers import Transfers
 from gridsched.errors import InputError
 from gridsched.model.data_files import DataFiles
 from gridsched.model.estimates import Estimates
@@ -107,6 +108,8 @@ class ReadyTimes(QueueFollower):
     ----------
     system : System
     run : RunState
+    transfers : Transfers or None
+        Where tasks make data for others: a queued task begins when its data are expected, as far as they are made.
 
     Attributes
     ----------
@@ -114,8 +117,9 @@ class ReadyTimes(QueueFollower):
         What a budget counts of tasks: their energies, above idle where hosts draw any.
     """
 
-    def __init__(self, system: System, run: RunState) -> None:
+    def __init__(self, system: System, run: RunState, transfers: Transfers | None = None) -> None:
         super().__init__(run)
+        self._system, self._transfers = system, transfers
         self._run_time = system.estimates.run_time
         self.counted: Estimates | EnergyAboveIdle = system.estimates
         if system.platform.most_idle_w.any():
@@ -159,6 +163,10 @@ class ReadyTimes(QueueFollower):
         self._update(host, now)
         return self._inside_j[host]
 
+    def again(self) -> ReadyTimes:
+        """Return ready times of the same run that have followed nothing so far."""
+        return ReadyTimes(self._system, self._run, self._transfers)
+
     def _update(self, host: int, now: float) -> None:
         """Bring one host up to date, again where its queue would begin in the past."""
         if self._on_sets or self._base[host] < now or (self._run.fixed[host] and not self._counted[host]):
@@ -190,6 +198,8 @@ class ReadyTimes(QueueFollower):
         for task, pstate in entries:
             run_time = self._run_time(task, host, pstate)
             last = self._n_cores(task, host) - 1 if self._on_sets else 0
+            if self._transfers is not None:
+                ends[last] = max(ends[last], self._transfers.expected(task, host, self._now))
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
                 weights = self._weights[host]

@@ -128,6 +128,7 @@ class DependencyTracker:
         self._task: list[int] = pairs.task.tolist()
         self._kind: list[int] = pairs.kind.tolist()
         self._delay_s: list[float] = pairs.delay_s.tolist()
+        self._has_data: list[bool] = (pairs.size_bytes > 0).tolist()
         #: pairs of each task that are not over
         self._n_left: list[int] = np.bincount(pairs.task, minlength=len(run.states)).tolist()
         #: pairs that wait for each task's start, and for its end
@@ -162,7 +163,8 @@ class DependencyTracker:
     def release(self, now: float) -> list[int]:
         """Let tasks go for which all is over, at `now` [s]; return those that wait then, in no queue or plan.
 
-        A task that waits for what can never happen is rejected, and so is who waits for its success.
+        A task that waits for what can never happen, or for data that will never be made, is rejected, and so is who
+        waits for its success.
         """
         released: list[int] = []
         while self._lets_go(now):
@@ -181,7 +183,7 @@ class DependencyTracker:
             self._dispatch.unqueue(task, host)
             self._dispatch.freed.append(host)
         self._run.held.discard(task)
-        self._run.end_task(task, TaskState.REJECTED)
+        self._dispatch.give_up(task, TaskState.REJECTED)
 
     def _release(self, task: int) -> None:
         """Let a task wait like any; where it is queued or planned, its hosts are served."""
@@ -215,8 +217,8 @@ class DependencyTracker:
         over = self._at_start.pop(on, []) if state == RUNNING or state >= FINISHED else []
         if state >= FINISHED:
             for pair in self._at_end.pop(on, ()):
-                kind = self._kind[pair]
-                if kind == After.END or (kind == After.SUCCESS) == (state == FINISHED):
+                kind, is_made = self._kind[pair], state == FINISHED or not self._has_data[pair]
+                if is_made and (kind == After.END or (kind == After.SUCCESS) == (state == FINISHED)):
                     over.append(pair)
                 else:
                     self._give_up(self._task[pair])

@@ -57,8 +57,8 @@ class Transfers:
         #: hosts at which data are, or to which they are on their way, and when they are expected there [s]
         self._places: dict[int, dict[int, float]] = {}
         self._in_flight: set[tuple[int, int]] = set()
-        #: (pair, host) that are wanted of tasks which have not ended
-        self._wanted: dict[int, list[tuple[int, int]]] = {}
+        #: (pair, host) that are wanted of tasks which have not ended, in order
+        self._wanted: dict[int, dict[tuple[int, int], None]] = {}
         self._waiting: dict[int, list[Execution]] = {}
         #: of each host: transfers under way from or to it, and pairs whose data are there and not wanted so far
         self._in_use: dict[int, int] = {}
@@ -66,6 +66,7 @@ class Transfers:
         for pairs_of in self._pairs_of.values():
             for pair in pairs_of:
                 self._pairs_on.setdefault(self._on[pair], []).append(pair)
+        self._use(source, len(self._pairs_on.get(_NO_TASK, ())))
         self._is_wanted: set[int] = set()
         #: to be taken by the driver
         self.sent: list[Transfer] = []
@@ -94,8 +95,33 @@ class Transfers:
                     self._use(made_at[other], -1)
                 self._send(pair, host, now)
             else:
-                self._wanted.setdefault(other, []).append((pair, host))
+                self._wanted.setdefault(other, {})[pair, host] = None
             is_wanted.add(pair)
+
+    def unwant(self, task: int, host: int, *, waits: bool) -> None:
+        """Send a task no more data to a host that it has left; what is on its way or there stays.
+
+        Parameters
+        ----------
+        task, host : int
+        waits : bool
+            Whether it is on no other host, and will want its data again.
+        """
+        for pair in self._pairs_of.get(task, ()):
+            other = self._on[pair]
+            self._wanted.get(other, {}).pop((pair, host), None)
+            if waits and pair in self._is_wanted:
+                self._is_wanted.remove(pair)
+                if other in self.made_at:
+                    self._use(self.made_at[other], 1)
+
+    def forget(self, task: int) -> None:
+        """Keep no data for a task that will never run."""
+        for pair in self._pairs_of.get(task, ()):
+            if pair not in self._is_wanted:
+                self._is_wanted.add(pair)
+                if self._on[pair] in self.made_at:
+                    self._use(self.made_at[self._on[pair]], -1)
 
     def _use(self, host: int, count: int) -> None:
         """Count what keeps a host in use."""
@@ -108,14 +134,16 @@ class Transfers:
         """Hosts from or to which data are on their way, or that keep some which tasks will want."""
         return self._in_use.keys()
 
-    def note_end(self, task: int, host: int, now: float) -> None:
-        """Note that a task has ended on a host; what it has made is sent where it is wanted."""
+    def note_end(self, task: int, host: int, now: float) -> set[int]:
+        """Note that a task has ended on a host; what it has made is sent where it is wanted: return these hosts."""
         self.made_at[task] = host
         kept = sum(pair not in self._is_wanted for pair in self._pairs_on.get(task, ()))
         if kept:
             self._use(host, kept)
-        for pair, target in self._wanted.pop(task, ()):
+        wanted = self._wanted.pop(task, {})
+        for pair, target in wanted:
             self._send(pair, target, now)
+        return {target for _, target in wanted}
 
     def _send(self, pair: int, target: int, now: float) -> None:
         key, source = self._key[pair], self.made_at[self._on[pair]]
@@ -142,8 +170,9 @@ class Transfers:
         return True
 
     def expected(self, task: int, host: int, now: float) -> float:
-        """Return when all data of a task are expected at a host [s], of other tasks that have ended."""
-        return max((self._expected(pair, host, now) for pair in self._pairs_of.get(task, ())), default=now)
+        """Return when all data of a task that are made are expected at a host [s]."""
+        pairs = (pair for pair in self._pairs_of.get(task, ()) if self._on[pair] in self.made_at)
+        return max((self._expected(pair, host, now) for pair in pairs), default=now)
 
     def _expected(self, pair: int, host: int, now: float) -> float:
         time = self._places.get(self._key[pair], {}).get(host)
@@ -163,6 +192,11 @@ class Transfers:
                 times[host] = max(time, now)
             np.maximum(ready, times, out=ready)
         return ready
+
+    def late(self, now: float) -> list[Execution]:
+        """Return the executions that wait on their hosts for data which were expected before `now` [s]."""
+        waiting = (each for some in self._waiting.values() for each in some)
+        return [each for each in waiting if each.start < now and each.outcome == UNENDED]
 
     def wait(self, execution: Execution) -> None:
         """Let an execution that has its hosts wait for its data."""

@@ -75,8 +75,10 @@ class Plan(Decision):
 class Cancel(Decision):
     """Withdraw a queued task (`may_cancel`), or end a running copy as wasted (`replicates`).
 
-    A parallel task that runs is killed, for good (`may_cancel`); or it waits again, to start from
-    its begin (`requeue`). After either the policy is asked again in the same instant.
+    A task that runs is killed, for good (`may_cancel`); or it waits again, to start from its begin
+    (`requeue`). After either the policy is asked again in the same instant. What `Assign` or `Plan` has
+    started in this instant, or what waits on its host for data, has not computed yet: without the trait
+    `parallel` it is withdrawn as if it were queued.
     """
 
     task: int
@@ -138,7 +140,8 @@ class WakeAt(Decision):
     """Ask again at `time` [s], or with `mapping_interval_s` at the first event from then on.
 
     Events come anyway; there it states that the wait is intended, however many pass with nothing to do.
-    Wakes in a row that lead to nothing end the run after a while (`Rules.max_idle_wakeups`).
+    Wakes in a row that lead to nothing end the run after a while (`Rules.max_idle_wakeups`), even while tasks run
+    if no wake is later than the one before by more than the clock resolves: 1e-9 s, or 1e-12 of a time after 1,000 s.
     """
 
     time: float

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import numpy as np
 
+from gridsched import long_work
 from gridsched.errors import InputError, counted
 from gridsched.model.platform import Platform
 from gridsched.model.tasks import Tasks
@@ -15,6 +17,8 @@ from gridsched.workloads.traces.job_table import reasons
 #: Every core is an actor or an object of the run; more would not fit into memory.
 MAX_CORES = 1_000_000
 MAX_MAPPING_EVENTS = 1e8
+#: More of them take minutes, which is reported before.
+REPORTED_MAPPING_EVENTS = 1e6
 #: Of an energy budget; of each a record is kept.
 MAX_PERIODS = 1e6
 
@@ -292,7 +296,7 @@ def _check_hosts_off(scenario: LoadedScenario) -> None:
 
 
 def _check_mapping_events(scenario: LoadedScenario) -> None:
-    """Refuse a mapping interval that would be met too often to get through, and such periods."""
+    """Refuse a mapping interval that would be met too often to get through, and such periods; report many asks."""
     budget = scenario.budget
     for key, length, most, what in (
         ("mapping_interval_s", scenario.mapping_interval_s, MAX_MAPPING_EVENTS, "mapping events"),
@@ -306,6 +310,17 @@ def _check_mapping_events(scenario: LoadedScenario) -> None:
                 f"{key} is {length:g}: the run lasts at least {shortest:g} s, which is more than "
                 f"{most:g} {what}. Choose a longer one."
             )
+        if what == "mapping events" and shortest / length > REPORTED_MAPPING_EVENTS:
+            _report_asks(length, shortest)
+
+
+@cache
+def _report_asks(interval_s: float, shortest_s: float) -> None:
+    """Report, once, how often a scheduler is asked at least."""
+    long_work.report(
+        f"mapping_interval_s is {interval_s:g}: the run lasts at least {shortest_s:g} s, so the scheduler is asked at "
+        f"least {shortest_s / interval_s:,.0f} times"
+    )
 
 
 def _shortest_s(scenario: LoadedScenario) -> float:

@@ -11,9 +11,6 @@ from gridsched.errors import InputError, SimulationError
 from gridsched.metrics.run_metrics import trace_carbon
 from gridsched.runs.run import RunResult
 
-#: Largest relative difference between plugin and model joules of a host that passes.
-ENERGY_TOLERANCE = 1e-9
-
 
 def energy_check(result: RunResult) -> list[HostEnergyRow]:
     """Compare plugin and model joules host by host.
@@ -22,7 +19,8 @@ def energy_check(result: RunResult) -> list[HostEnergyRow]:
     -------
     list of dict
         For each host: ``host``, ``role``, ``plugin_j``, ``model_j`` [J] and
-        ``relative_difference``; then a row ``total`` of the computing hosts.
+        ``relative_difference`` and ``tolerance``, the most of it that is allowed; then a row ``total`` of the
+        computing hosts.
 
     Raises
     ------
@@ -42,13 +40,12 @@ def check_energy_agreement(result: RunResult) -> None:
     Raises
     ------
     SimulationError
-        Where they differ by more than `ENERGY_TOLERANCE` relative, naming the host where they
-        differ most and both figures.
+        Where they differ by more than their tolerance, naming the host where they differ most and both figures.
     """
     if not result.plugin_j:
         return
     rows = energy_check(result)
-    bad = [row for row in rows if not row["relative_difference"] <= ENERGY_TOLERANCE]
+    bad = [row for row in rows if not row["relative_difference"] <= row["tolerance"]]
     if not bad:
         return
     hosts = [row for row in bad if row["host"] != "total"] or bad
@@ -56,7 +53,7 @@ def check_energy_agreement(result: RunResult) -> None:
     raise SimulationError(
         f"{result.trace.platform.name}: host {worst['host']!r} has energy_j {worst['plugin_j']!r} "
         f"by SimGrid's plugin and energy_model_j {worst['model_j']!r} by the model, a relative "
-        f"difference of {worst['relative_difference']:.3g} where {ENERGY_TOLERANCE:g} is allowed "
+        f"difference of {worst['relative_difference']:.3g} where {worst['tolerance']:.3g} is allowed "
         f"({len(hosts)} of {len(rows) - 1} hosts differ). All figures of this run are left out: "
         "the platform or the scheduler does something the model does not know of; see 'gridsched "
         "platform check'."

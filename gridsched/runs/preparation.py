@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-from gridsched.errors import InputError
+import numpy as np
+
+from gridsched.errors import InputError, counted
 from gridsched.model.failures import Failures
 from gridsched.model.maintenance import with_maintenance
 from gridsched.model.room_on_nodes import nodes_filled
@@ -12,6 +15,7 @@ from gridsched.model.run_times import LoggedRunTimes
 from gridsched.platform_io.deployment import read_deployment
 from gridsched.runs.checks import check_loaded, check_scenario
 from gridsched.runs.scenario_maker import load
+from gridsched.sim.library import has_links_with_power
 from gridsched.sim.scenario import LoadedScenario, Scenario
 
 
@@ -24,7 +28,7 @@ def prepare(scenario: Scenario) -> LoadedScenario:
         As `run` would.
     """
     check_scenario(scenario)
-    loaded = _units_apart(_metered(_failing(deployed(load(scenario)))))
+    loaded = _in_whole_bytes(_units_apart(_metered(_failing(deployed(load(scenario))))))
     check_loaded(loaded)
     return loaded
 
@@ -89,6 +93,23 @@ def _failing(scenario: LoadedScenario) -> LoadedScenario:
         return scenario
     sampled = Failures.read(scenario.failures)
     return replace(scenario, platform=sampled.on(scenario.platform, scenario.seed, scenario.replicate))
+
+
+def _in_whole_bytes(scenario: LoadedScenario) -> LoadedScenario:
+    """Return the scenario with a remark if SimGrid rounds sizes: its plugin of links knows messages alone."""
+    tasks, file = scenario.tasks, scenario.platform_file
+    if scenario.driver != "simgrid" or not scenario.uses_network or scenario.runs_profiles or file is None:
+        return scenario
+    pairs = tuple(each.size_bytes for each in (tasks.dependencies, tasks.staged) if each is not None)
+    sizes = np.concatenate([tasks.input_bytes, tasks.output_bytes, *pairs])
+    n_rounded = int(np.count_nonzero(sizes % 1))
+    if not n_rounded or not has_links_with_power(Path(file)):
+        return scenario
+    remark = (
+        f"SimGrid rounds {counted(n_rounded, 'size')} of messages and data to whole bytes, because links have power "
+        "(wattage_range), and its plugin meters nothing else"
+    )
+    return replace(scenario, remarks=(*scenario.remarks, remark))
 
 
 def _units_apart(scenario: LoadedScenario) -> LoadedScenario:

@@ -68,7 +68,8 @@ def tasks_frame(trace: Trace, idle_attribution: str = "cores") -> pd.DataFrame:
 def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] | None) -> pd.DataFrame:
     """Return a row for each host, by its name: what it did, and what it drew and emitted [s, J, g].
 
-    Hosts that compute nothing are there too, with their role.
+    Hosts that compute nothing are there too, with their role. `energy_j` is what SimGrid's plugin has metered; of a
+    run that has none, the model's, as in the row of the run.
     """
     import pandas as pd
 
@@ -83,7 +84,7 @@ def hosts_frame(trace: Trace, energy: HostEnergy, plugin_j: Mapping[str, float] 
         "role": energy.roles,
         "finished": np.append(np.bincount(placed[finished], minlength=n), nothing).astype(int),
         "core_busy_s": np.append(np.bincount(placed, length, minlength=n), nothing),
-        "energy_j": [(plugin_j or {}).get(name, np.nan) for name in energy.names],
+        "energy_j": [plugin_j.get(name, np.nan) for name in energy.names] if plugin_j else energy.total_j,
         "energy_model_j": energy.total_j,
     }
     columns |= {f"{part}_j": getattr(energy, f"{part}_j") for part in _PARTS}

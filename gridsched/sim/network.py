@@ -71,7 +71,8 @@ class NetworkSession(ActorSession):
         self._output_bytes: list[float] = tasks.output_bytes.tolist()
         # Where links are metered no receive may be pending when its actor ends: SimGrid 4.1's
         # plugin then asks a message without sender for its links, and the process dies.
-        self._only_mail = bool(len(tasks)) and tasks.input_bytes.all() and not simulated.meters_links
+        are_messages = all(size and self.whole_bytes(size) is not None for size in self._input_bytes)
+        self._only_mail = bool(len(tasks)) and are_messages and not simulated.meters_links
         traits = controller.scheduler.traits
         self._cancels = traits.replicates or traits.may_cancel
         self._workers = [
@@ -189,10 +190,25 @@ class NetworkSession(ActorSession):
         size = self._input_bytes[execution.task]
         if size:
             self._look_for_route(execution.host)
-            worker.box.put_init(execution, int(size)).detach()
+            whole = self.whole_bytes(size)
+            if whole is None:
+                handed = worker.inbox, worker.wake  # of the worker as it is now
+                self.add_actor(self._coordinator_host, "courier", self._carry, execution, size, *handed)
+                return
+            worker.box.put_init(execution, whole).detach()
         if not self._only_mail:
             worker.inbox.append(execution)
             worker.wake.release()
+
+    def _carry(self, execution: Execution, size: float, inbox: deque[Execution], wake: Any) -> None:
+        """An actor that brings a worker a task of a size that no message has [byte]."""
+        message = self.message(self._coordinator_host, self.simulated.hosts[execution.host], size)
+        try:
+            message.start().wait()
+        except self._simgrid.HostFailureException:  # it was withdrawn, and its host switched off
+            return
+        inbox.append(execution)
+        wake.release()
 
     def _look_for_route(self, host: int) -> None:
         """Raise where no route leads to a host, once a host.
@@ -240,7 +256,8 @@ class NetworkSession(ActorSession):
             else:
                 worker.wake.acquire()
                 execution = worker.inbox.popleft()
-                if self._input_bytes[execution.task]:
+                size = self._input_bytes[execution.task]
+                if size and self.whole_bytes(size) is not None:
                     execution = box.get()
             if execution.outcome >= 0:  # cancelled on its way
                 continue
@@ -255,7 +272,11 @@ class NetworkSession(ActorSession):
             if size:
                 if self._cancels:
                     self._ended[execution] = execution.end
-                master_box.put(execution, int(size))
+                whole = self.whole_bytes(size)
+                if whole is not None:
+                    master_box.put(execution, whole)
+                else:
+                    self.message(self.simulated.hosts[worker.host], self._coordinator_host, size).start().wait()
             self._results.append(execution)
             self._news.release()
 

@@ -130,6 +130,26 @@ class ActorSession(Session):
         flops = [self._flops(execution)] * len(nodes)
         return self._exec_init([hosts[h] for h in nodes], flops, [])
 
+    def whole_bytes(self, size_bytes: float) -> int | None:
+        """Return the size of a message [byte], in SimGrid a whole number of 64 bits; None if it is no such number.
+
+        Where links are metered it is rounded: SimGrid's plugin counts messages alone.
+        """
+        if (size_bytes.is_integer() or self.simulated.meters_links) and size_bytes < 2.0**63:
+            return round(size_bytes)
+        return None
+
+    def message(self, source: Any, target: Any, size_bytes: float) -> Any:
+        """Return SimGrid's activity that sends so much data [byte] from a host to another.
+
+        Messages of SimGrid have whole bytes. An execution on two hosts that compute nothing is the same transfer by
+        the same model of links, and takes any number.
+        """
+        whole = self.whole_bytes(size_bytes)
+        if whole is not None:
+            return self._simgrid.Comm.sendto_init(source, target).set_payload_size(whole)
+        return self._exec_init([source, target], [], [0.0, size_bytes, 0.0, 0.0])
+
     def was_metered(self, execution: Execution) -> None:
         """Note that the energy plugin has looked at the nodes of an execution that ends now."""
         if execution.hosts is not None:

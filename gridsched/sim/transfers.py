@@ -98,9 +98,8 @@ class TransferSession(ActorSession):
             for _ in range(1 if command.hosts is None else command.cores.item(0)):
                 self._watch(self._core_of(command).start(), command)
         elif isinstance(command, Transfer):
-            hosts = self._hosts
-            message = self._simgrid.Comm.sendto_init(hosts[command.source], hosts[command.target])
-            self._watch(message.set_payload_size(round(command.size_bytes)).start(), command)
+            source, target = self._hosts[command.source], self._hosts[command.target]
+            self._watch(self.message(source, target, command.size_bytes).start(), command)
         elif isinstance(command, Stop):
             for activity in self._activities.pop(command.execution):
                 self._in_flight.erase(activity)

@@ -244,3 +244,38 @@ def test_a_run_with_a_price_shows_its_profit(gridsched, ex_a):
     """10 - 2,430 J in 80 s."""
     shown = gridsched("run", *ex_a, "--driver", "reference", "--price", 10).out.splitlines()
     assert [" ".join(line.split()) for line in shown[1:3]] == ["profit [money] -2,420", "profit rate [money/s] -30.25"]
+
+
+@pytest.mark.parametrize(("interval", "asks"), [("2e-5", "2,000,000"), ("1", None)])
+def test_many_asks_are_reported_before_the_run(gridsched, write, interval, asks):
+    """A task of 40 s with an interval of 2e-5 s: the line is there though the run is ended after half a second."""
+    outcome = gridsched(
+        "run", "--platform", "platforms/ex_a.xml", "--workload", write("b.csv", "id,flops\n1,4000\n"),
+        "--scheduler", "wq", "--mapping-interval-s", interval, *([] if asks is None else ["--timeout-s", "0.5"]),
+    )  # fmt: skip
+    assert (f"at least {asks} times" in outcome.err) is (asks is not None)
+    assert outcome.status == (0 if asks is None else 1)
+
+
+@pytest.mark.parametrize(("link", "makespan_s", "links_j", "said"), [("", 6.5, None, False), ("10:20", 6, 130, True)])
+def test_bytes_are_whole_only_where_links_are_metered(gridsched, write, link, makespan_s, links_j, said):
+    """Tasks of 2 and 1 s, 2.25 and 1.25 bytes at 1 byte/s, and 2.25 bytes of result.
+
+    2.25 + 2 + 1.25 + 1 s; or 2 + 2 + 1 + 1 s, and 2 s for the result: 8 s of 10 W, and 10 W more for 5 s of data.
+    """
+    power = f'<prop id="wattage_range" value="{link}"/>' if link else ""
+    hosts = "".join(f'<host id="{h}" speed="1f"><prop id="wattage_per_state" value="1:2:2"/></host>' for h in "ma")
+    platform = write(
+        "p.xml",
+        '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">'
+        '<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>'
+        f'<zone id="z" routing="Full">{hosts}<link id="l" bandwidth="1Bps" latency="0s">{power}</link>'
+        '<route src="m" dst="a"><link_ctn id="l"/></route></zone></platform>',
+    )
+    bag = write("b.csv", "id,flops,input_bytes,output_bytes\n1,2,2.25,0\n2,1,1.25,2.25\n")
+    outcome = gridsched(
+        "run", "--platform", platform, "--workload", bag, "--master", "m", "--scheduler", "wq", "--json"
+    )
+    assert outcome.json["makespan_s"] == pytest.approx(makespan_s)
+    assert outcome.json.get("energy_links_j") == (None if links_j is None else pytest.approx(links_j))
+    assert ("rounds 3 sizes" in outcome.err) is said

@@ -102,6 +102,16 @@ def test_hosts_that_compute_nothing_idle_in_their_p_state():
     ]
 
 
+def test_the_clock_of_simgrid_counts_for_each_event():
+    """Begin and end of the run and of its execution are 4e-9 s at 20 W on h; its end is 1e-9 s at 20 W on m."""
+    states = PState(1.0, 10.0, 10.0, 20.0), PState(1.0, 6.0, 6.0, 9.0)
+    platform = Platform((Host("h", states[:1]),), master=Host("m", states, pstate=1))
+    trace = by_hand.make_trace(platform, make_tasks([2.0]), [(0, 0, 0, 0.0, 2.0, by_hand.FINISHED)], horizon_s=2.0)
+    rows = compare_energy(trace, {"h": 40.0, "m": 12.0})
+    shares = 8e-8 / 40, 2e-8 / 12, 8e-8 / 40
+    assert [row["tolerance"] for row in rows] == pytest.approx([1e-9 + each for each in shares], rel=1e-12, abs=0)
+
+
 def test_shares_of_a_two_core_host_by_hand():
     """While both cores are busy each execution has half; alone it has all."""
     trace = by_hand.everything_at_once()

@@ -290,6 +290,18 @@ def test_it_is_stopped_at_once_beside_a_job_that_runs():
         play_on_nodes(nodes(2), [(0, 1, 100), (0, 1, 10)], answer, traits=MAKES_ROOM, **LIMITED_WAKEUPS)
 
 
+@pytest.mark.parametrize("begin", [0.0, 5000.0])
+def test_wakes_that_the_clock_does_not_resolve_are_no_progress(begin):
+    """A task runs for 100 s; a policy that is always woken by less than the clock resolves would never see its end."""
+
+    def answer(state):
+        step = 0.5e-9 if begin == 0 else 0.5e-12 * begin
+        return [*idle_hosts(state), WakeAt(state.now + step)]
+
+    with pytest.raises(IncompleteRun, match=rf"Scripted.* {MOST} times.*max_idle_wakeups"):
+        play(hosts(10), make_tasks([1000.0], [begin]), answer, **LIMITED_WAKEUPS)
+
+
 def test_who_asks_itself_while_something_is_to_come_goes_on():
     """Each second for 100 s while a task runs, and for 100 s before the next one comes."""
     tasks = make_tasks([1000.0, 10.0], [0.0, 200.0])

@@ -18,8 +18,9 @@ from gridsched.model.platform import Platform
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import ArrivedTasks, make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityFunctions
-from gridsched.policy.base import Traits
+from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Drop, Note, Plan, Postpone, PowerOff, PowerOn, WakeAt
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import State
@@ -149,6 +150,34 @@ def test_refused(decisions, traits, message):
     assert text.startswith("Scripted() at t = 0 s")
     assert text.endswith(".")
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("method", ["schedule", "on_event"])
+def test_an_answer_that_never_ends_is_refused(method):
+    """Three tasks and two hosts: 10,000 decisions and 100 for each of the five; as many are allowed."""
+
+    def notes(count):
+        return (Note(0, "a", float(k)) for k in range(count))
+
+    class Asked(Scheduler):
+        traits = Traits(trigger="event", observes_events=True, notes=("a",))
+
+        def __init__(self, count: int = 0) -> None:
+            self.count = count
+
+        def on_event(self, state):
+            return notes(self.count if method == "on_event" else 0)
+
+        def schedule(self, state):
+            yield from notes(self.count if method == "schedule" and state.now == 0 else 0)
+            yield from (Assign(task, 0) for task in state.mappable.tolist())
+
+    def controller(count):
+        return controller_of(hosts(10, 10), [10.0, 10.0, 10.0], Asked(count))
+
+    assert reference.simulate(controller(10_497)).final_state.tolist() == [TaskState.FINISHED] * 3
+    with pytest.raises(InvalidDecision, match=r"Asked\(count=1000000\) at t = 0 s.* 10,500 decisions"):
+        reference.simulate(controller(1_000_000))
 
 
 def test_a_wake_up_is_refused_with_a_mapping_interval():

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from gridsched import Host, Platform, PState, make_tasks
+from gridsched.engine.reference import CHECK_INVARIANTS
+from gridsched.engine.transfers import Transfers
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.network import Network
 from gridsched.model.staged_files import StagedFiles
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
+from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Scheduler, Traits
-from gridsched.policy.decisions import Assign
+from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Plan
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import simulate
 from gridsched.sim.scenario import LoadedScenario
@@ -96,9 +100,9 @@ def played(folder, driver, platform, estimates, tasks, places, *, shared=False, 
     return simulated(driver, platform, estimates, tasks, InOrder(tuple(places)), network, file)
 
 
-def simulated(driver, platform, estimates, tasks, scheduler, network, file):
+def simulated(driver, platform, estimates, tasks, scheduler, network, file, **rules):
     """Return the trace of a run."""
-    scenario = LoadedScenario(platform, tasks, estimates=estimates, network="platform", between_hosts=network)
+    scenario = LoadedScenario(platform, tasks, estimates=estimates, network="platform", between_hosts=network, **rules)
     if driver == "reference":
         return simulate_reference(scenario, scheduler)
     return simulate(scenario, scheduler, file).trace
@@ -220,6 +224,103 @@ def test_data_wait_until_somebody_wants_them(tmp_path, driver):
     trace = simulated(driver, platform, FlopsEstimates(platform, tasks), tasks, Later(), network, file)
     assert trace.transfers["begin"].tolist() == pytest.approx([5.0])
     assert trace.executions["start"].tolist() == pytest.approx([0.0, 0.0, 8.0])
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_data_of_planned_tasks_leave_when_they_are_fixed(tmp_path, driver):
+    """Task 2 is planned behind task 1 (5 s) and fixed in its pending slot: 3 bytes leave at 1 s; it starts at 5 s."""
+
+    class Planned(InOrder):
+        def schedule(self, state):
+            return [Plan([0, 1, 2], [0, 1, 1])] if state.now == 0 else []
+
+    platform, tasks = equal_hosts(2), make_tasks([1.0, 5.0, 1.0], dependencies=edges((2, 0, 3.0)))
+    network, file = Network(np.zeros((2, 2)), np.ones((2, 2))), mesh_file(tmp_path, platform, shared=False)
+    trace = simulated(
+        driver, platform, FlopsEstimates(platform, tasks), tasks, Planned(), network, file, pending_slots=1
+    )
+    assert trace.transfers[["begin", "end"]].tolist() == [pytest.approx((1.0, 4.0))]
+    assert trace.executions["start"].tolist() == pytest.approx([0.0, 0.0, 5.0])
+
+
+def test_the_host_of_files_is_in_use_until_all_are_sent():
+    """Two tasks read a file of h0 each: h0 is in use before, while they are sent, and no longer."""
+    none = np.zeros(0, dtype=np.int64)
+    files = StagedFiles("h0", np.array([0, 1]), np.array([0, 1]), np.array([2.0, 3.0]))
+    transfers = Transfers(
+        Dependencies(none, none, none, np.zeros(0)), Network(np.zeros((2, 2)), np.ones((2, 2))), files, 0
+    )
+    in_use = [set(transfers.hosts_in_use)]
+    for task in (0, 1):
+        transfers.want(task, 1, 0.0)
+        in_use.append(set(transfers.hosts_in_use))
+    for each in transfers.take_sent():
+        transfers.arrive(each, each.end)
+        in_use.append(set(transfers.hosts_in_use))
+    assert in_use == [{0}, {0, 1}, {0, 1}, {0, 1}, set()]
+
+
+class Withdraws(Scheduler):
+    """Decide as given at each of some times, in order."""
+
+    traits = Traits(trigger="event", may_cancel=True, may_drop=True)
+
+    def __init__(self, at: dict[float, Iterable[Decision]] | None = None) -> None:
+        self.at = at
+
+    def prepare(self, system, rng) -> None:
+        """Forget the last run."""
+        self.left_ = dict(self.at)
+
+    def schedule(self, state):
+        """Answer once at each time."""
+        return self.left_.pop(state.now, [])
+
+
+def withdrawn(folder, driver, at, flops=(1.0, 2.0, 3.0), rows=((1, 0, 4.0), (2, 1, 5.0))):
+    """Return {task: (host, start, end)}, transfers, final states of a row of tasks of which some are withdrawn."""
+    platform, tasks = equal_hosts(2), make_tasks(list(flops), dependencies=edges(*rows))
+    network, file = Network(np.zeros((2, 2)), np.ones((2, 2))), mesh_file(folder, platform, shared=False)
+    trace = simulated(driver, platform, FlopsEstimates(platform, tasks), tasks, Withdraws(at), network, file)
+    done = trace.executions[trace.executions["outcome"] == int(ExecutionEnd.FINISHED)]
+    spans = {e["task"]: (e["host"], pytest.approx(e["start"]), pytest.approx(e["end"])) for e in done}
+    return spans, trace.transfers[["source", "target"]].tolist(), [TaskState(each) for each in trace.final_state]
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize(
+    ("at", "spans", "sent"),
+    [
+        # before anything has run: the first task has its core, the others wait for it
+        ({0.0: [*(Assign(t, 0) for t in range(3)), *(Cancel(t, 0) for t in range(3)),
+                *(Assign(t, 1) for t in range(3))]},
+         {0: (1, 0.0, 1.0), 1: (1, 1.0, 3.0), 2: (1, 3.0, 6.0)}, []),
+        # the second is withdrawn while it waits for the first: nothing goes to the host that it has left
+        ({0.0: [Assign(0, 0), Assign(1, 1), Cancel(1, 1), Assign(1, 0), Assign(2, 0)]},
+         {0: (0, 0.0, 1.0), 1: (0, 1.0, 3.0), 2: (0, 3.0, 6.0)}, []),
+        # it is withdrawn when its data are on their way, before it could compute
+        ({0.0: [Assign(0, 0)], 1.0: [Assign(1, 1), Cancel(1, 1), Assign(1, 0), Assign(2, 0)]},
+         {0: (0, 0.0, 1.0), 1: (0, 1.0, 3.0), 2: (0, 3.0, 6.0)}, [(0, 1)]),
+    ],
+)  # fmt: skip
+def test_queued_tasks_are_withdrawn_and_planned_elsewhere(tmp_path, monkeypatch, driver, at, spans, sent):
+    """Tasks of 1, 2 and 3 s that wait for each other, with data of 4 and 5 bytes at 1 byte/s."""
+    monkeypatch.setenv(CHECK_INVARIANTS, "1")
+    found, transfers, states = withdrawn(tmp_path, driver, at)
+    assert (found, transfers, set(states)) == (spans, sent, {TaskState.FINISHED})
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("ends", [Drop(0), Cancel(0)])
+def test_tasks_whose_data_are_never_made_are_rejected(tmp_path, driver, ends):
+    """The first task is dropped, or killed as it runs: who needs its data is rejected, who needs the end alone runs."""
+    first, then = ([ends], []) if isinstance(ends, Drop) else ([Assign(0, 0)], [ends])
+    rows = (1, 0, 4.0), (3, 0, 0.0), (3, 2, 0.0)
+    at = {0.0: [*first, Assign(2, 1), Assign(3, 0)], 1.0: then}
+    spans, _, states = withdrawn(tmp_path, driver, at, (3.0, 1.0, 1.0, 1.0), rows)
+    assert spans == {2: (1, 0.0, 1.0), 3: (0, 1.0, 2.0)}
+    assert states[0] in (TaskState.DROPPED, TaskState.KILLED)
+    assert states[1:] == [TaskState.REJECTED, TaskState.FINISHED, TaskState.FINISHED]
 
 
 def random_graph(rng, n_tasks: int, n_hosts: int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,17 +13,20 @@ import numpy as np
 import pytest
 from sim_cases import acting, deciding, ex_a, on_simgrid, write_star
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, SimulationError
 from gridsched.model.carbon import Carbon
 from gridsched.model.data_files import DataFiles
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.series import Series, SiteSeries
 from gridsched.model.tasks import make_tasks
+from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
+from gridsched.runs.plugin_agreement import check_energy_agreement, energy_check
 from gridsched.sim.library import load_simgrid
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+from gridsched.workloads.bag import BagOfTasks, generate_bag
 
 # Joules of hosts that switch, fail, change their speed or are capped: those of SimGrid alone.
 
@@ -464,3 +468,17 @@ def test_the_comparison_of_energies_finds_a_millionth(shift):
     rows = compare_energy(shift(result), result.plugin_j)
     wrong = [row["host"] for row in rows if row["relative_difference"] > 1e-9]
     assert wrong == ["h2", "total"]
+
+
+def test_tasks_of_microseconds_agree_within_the_precision_of_the_clock():
+    """10,000 tasks in 15 ms, where 1e-9 s of SimGrid's clock is more than a relative 1e-9; a thousandth is found."""
+    platform = read_platform(Path(__file__).resolve().parents[2] / "platforms" / "green500.xml")
+    tasks = generate_bag(BagOfTasks(tasks=10_000, mean_flops=1e12))
+    result = on_simgrid(platform, tasks)
+    rows = energy_check(result)
+    assert max(row["relative_difference"] for row in rows) > 1e-9
+    check_energy_agreement(result)
+    host = rows[0]["host"]
+    wrong = replace(result, plugin_j={**result.plugin_j, host: 1.001 * result.plugin_j[host]})
+    with pytest.raises(SimulationError, match=re.escape(host)):
+        check_energy_agreement(wrong)

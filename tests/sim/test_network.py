@@ -63,6 +63,18 @@ def test_no_bytes_no_network_activity(tmp_path, input_bytes, output_bytes, start
     assert largest_difference(result) <= 1e-9
 
 
+@pytest.mark.parametrize(("input_bytes", "output_bytes"), [(12.5, 2.5), (12.5, 20.0), (20.0, 2.5)])
+def test_bytes_are_any_numbers(tmp_path, input_bytes, output_bytes):
+    """Two tasks one after the other: 0.5 s and bytes at 10 B/s there and back, 10 s of work between them."""
+    tasks = tasks_of(2, 100.0, input_bytes, output_bytes)
+    result = on_simgrid(write_star(tmp_path / "p.xml", [10.0]), tasks)
+    first = 0.5 + input_bytes / 10
+    second = first + 10.0 + 0.5 + output_bytes / 10 + first
+    assert executions(result) == near([(0, 0, first, first + 10.0), (1, 0, second, second + 10.0)])
+    assert result.trace.horizon_s == pytest.approx(second + 10.5 + output_bytes / 10, rel=1e-12)
+    assert largest_difference(result) <= 1e-9
+
+
 def test_run_times_other_than_the_estimates(tmp_path):
     """Estimated as 10 s, the task takes 7.5 s: from 10.5 to 18, and the result is there at 23.5."""
     path = write_star(tmp_path / "p.xml", [10.0])
@@ -142,6 +154,21 @@ def test_a_copy_is_cancelled_on_its_way(tmp_path):
     path = write_star(tmp_path / "p.xml", [10.0, 10.0], bandwidths=[10.0, 1.0])
     result = on_simgrid(path, tasks_of(1), "wqr")
     assert executions(result) == near([(0, 0, 10.5, 20.5), (0, 1, 26.0, 26.0)])
+    assert largest_difference(result) <= 1e-9
+
+
+def test_a_host_that_a_message_still_goes_to_is_switched_off(tmp_path):
+    """The copy's input of 100.5 bytes would be at w2 at 101 s; at 26.05 s the copy is ended, and w2 switched off."""
+
+    def answer(state):
+        if state.now == 0:
+            return [Assign(0, 0), Assign(0, 1)]
+        return [PowerOff(1), Assign(1, 0)] if state.now > 6 and 1 in state.mappable else []
+
+    path = write_star(tmp_path / "p.xml", [10.0, 10.0], bandwidths=[10.0, 1.0])
+    tasks = make_tasks([100.0, 100.0], [0.0, 5.0], input_bytes=100.5, output_bytes=50.0)
+    result = on_simgrid(path, tasks, deciding(answer, replicates=True, powers_hosts=True))
+    assert executions(result) == near([(0, 0, 10.55, 20.55), (0, 1, 26.05, 26.05), (1, 0, 36.6, 46.6)])
     assert largest_difference(result) <= 1e-9
 
 
@@ -433,14 +460,15 @@ def test_hosts_of_a_deployment_can_be_off_at_the_start(star, tmp_path):
 QUEUE = {"scheduler": "fcfs", "network": "platform"}
 
 
+@pytest.mark.parametrize("more", [0.0, 0.5])
 @pytest.mark.parametrize("demand", [None, [[1]]])
-def test_jobs_on_sets_of_hosts_have_messages(tmp_path, demand):
-    """100 B at 10 B/s and 0.5 s to the first host, 10 s on both, 50 B back: 10.5, 20.5 and 26 s."""
-    tasks = make_tasks([100.0], width=2, demand=demand, input_bytes=100.0, output_bytes=50.0)
+def test_jobs_on_sets_of_hosts_have_messages(tmp_path, demand, more):
+    """100 B at 10 B/s and 0.5 s to the first host, 10 s on both, 50 B back: 10.5, 20.5, 26 s; or half a byte more."""
+    tasks = make_tasks([100.0], width=2, demand=demand, input_bytes=100.0 + more, output_bytes=50.0 + more)
     result = on_simgrid(write_star(tmp_path / "p.xml", [10.0, 10.0]), tasks, **QUEUE)
-    assert executions(result) == near([(0, 0, 10.5, 20.5)])
+    assert executions(result) == near([(0, 0, 10.5 + more / 10, 20.5 + more / 10)])
     assert result.trace.hosts_of(0).tolist() == [0, 1]
-    assert result.trace.horizon_s == pytest.approx(26.0, rel=1e-12)
+    assert result.trace.horizon_s == pytest.approx(26.0 + more / 5, rel=1e-12)
     assert largest_difference(result) <= 1e-9
 
 

@@ -17,14 +17,13 @@ import numpy as np
 
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.arrays import Floats
-from gridsched.energy import relative_difference
+from gridsched.energy import ENERGY_TOLERANCE, relative_difference
 from gridsched.errors import SimulationError
 from gridsched.metrics.run_metrics import waiting_time_s
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import make_tasks
 from gridsched.reproduction.known.cases import Case, Row
-from gridsched.runs.plugin_agreement import ENERGY_TOLERANCE
 from gridsched.runs.run import RunResult, run
 from gridsched.sim.library import is_installed
 from gridsched.sim.scenario import Scenario

@@ -51,9 +51,11 @@ def read_foreign(
     if ending in (".dot", ".gv"):
         tasks, notes = read_dot(path, _MOST)
         return joined(tasks, reference_speed, inputs_from, notes)
-    readers = {".json": read_wf_format, ".xml": read_dax, ".dax": read_dax}
-    if ending not in readers:
+    if ending in (".xml", ".dax"):
+        tasks, notes = read_dax(path, _MOST)
+        return joined(tasks, reference_speed, inputs_from, notes, several_cores)
+    if ending != ".json":
         raise InputError(
             f"{path}: the name of a workflow must end in .json (WfFormat), .dax or .xml (DAX), .dot or .gv (DOT)."
         )
-    return joined(readers[ending](path, _MOST), reference_speed, inputs_from, several_cores=several_cores)
+    return joined(read_wf_format(path, _MOST), reference_speed, inputs_from, several_cores=several_cores)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 from gridsched.errors import InputError, counted
@@ -13,6 +14,8 @@ from gridsched.systems.workflows.workflow_csv import Workflow, ordered
 
 #: Tasks that took no time that was measured take so long [s], at this speed where none is known [flop/s].
 SHORTEST_S, _SOME_SPEED = 1e-6, 1e9
+#: Of more files that several tasks make one line reports all.
+MOST_LINES = 5
 #: What becomes of a task that ran on several cores: it has one core that does the work of all of them or takes as long
 #: as it did, it has as many cores, or it is refused.
 SeveralCores = Literal["work", "time", "parallel", "refuse"]
@@ -38,7 +41,7 @@ class Recorded:
     parents : dict of str to float
         Tasks that it waits for, and data that each makes for it alone [byte].
     reads, makes : dict of str to float
-        Files and their sizes [byte].
+        Files and their sizes [byte]; nan where none is given.
     """
 
     where: str
@@ -88,7 +91,8 @@ def joined(
 ) -> Workflow:
     """Return tasks with edges for the files that one makes and another reads, and for other parents.
 
-    A file that several make goes from those that the reader names as parents.
+    A file that several make goes from those that the reader names as parents. A size that is not given is that of
+    another use of the file; if there is none, it is 0.
 
     Parameters
     ----------
@@ -108,7 +112,8 @@ def joined(
         Naming the task and its place.
     """
     named: dict[str, Recorded] = {}
-    makers: dict[str, list[str]] = {}
+    unknown = _fill_sizes(tasks)
+    makers: dict[str, dict[str, int]] = {}
     for task in tasks:
         _check_name(task.where, "task", task.name)
         if task.name in named:
@@ -116,7 +121,8 @@ def joined(
         named[task.name] = task
         for file in task.makes:
             _check_name(task.where, "file", file)
-            makers.setdefault(file, []).append(task.name)
+            made_by = makers.setdefault(file, {})
+            made_by[task.name] = len(made_by)
     edges: list[tuple[str, str, float, str]] = []
     staged: dict[str, float] = {}
     for task in named.values():
@@ -133,22 +139,52 @@ def joined(
                 _check_name(task.where, "file", file)
                 _stage(staged, task, file, size)
                 edges += [(task.name, "", size, file)] * (inputs_from is not None)
-            for other in _makers_for(task, file, makers.get(file, ())):
+            for other in _makers_for(task, file, makers.get(file, {})):
                 with_files.add(other)
                 edges.append((task.name, other, named[other].makes[file], file))
         edges += [(task.name, each, own, "") for each, own in task.parents.items() if own or each not in with_files]
     _refuse_cycle(named, edges)
     flops = [_work(task, reference_speed, several_cores) for task in named.values()]
-    several = [file for file, made_by in makers.items() if len(made_by) > 1]
-    said = [*notes, *_work_notes(tasks, reference_speed, several_cores), *_staged_notes(staged, inputs_from)]
-    said += [
-        f"file {file!r} is made by {len(makers[file])} tasks: a reader gets it only from its parents"
-        for file in several
-    ]
+    said = [*notes, *unknown, *_work_notes(tasks, reference_speed, several_cores), *_staged_notes(staged, inputs_from)]
+    said += _maker_notes(makers)
     columns: dict[str, Sequence[Any]] = {"id": list(named), "flops": flops}
     if several_cores == "parallel" and any(task.cores > 1 for task in tasks):
         columns["cores"] = [task.cores for task in named.values()]
     return Workflow(columns, edges, said, inputs_from if staged else None)
+
+
+def _fill_sizes(tasks: Sequence[Recorded]) -> list[str]:
+    """Give each file without a size that of its other uses, or none at all; return what is to be reported of it."""
+    uses = [(task, files) for task in tasks for files in (task.makes, task.reads)]
+    known: dict[str, float] = {}
+    for _, files in uses:
+        known |= {file: size for file, size in files.items() if not math.isnan(size) and file not in known}
+    without: dict[str, str] = {}
+    for task, files in uses:
+        for file in [file for file, size in files.items() if math.isnan(size)]:
+            files[file] = known.get(file, 0.0)
+            if file not in known:
+                without.setdefault(file, task.name)
+    if not without:
+        return []
+    first, task_name = next(iter(without.items()))
+    have = "has" if len(without) == 1 else "have"
+    return [f"{counted(len(without), 'file')} {have} no size and 0 bytes, {first!r} of task {task_name!r} the first"]
+
+
+def _maker_notes(makers: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return what becomes of files that several tasks make, in words: one line each for a few, else one for all."""
+    several = [file for file, made_by in makers.items() if len(made_by) > 1]
+    if len(several) > MOST_LINES:
+        first, most = several[0], max(len(makers[file]) for file in several)
+        return [
+            f"{len(several):,} files are made by several tasks, up to {most:,}, {first!r} the first: a reader gets "
+            "each only from its parents"
+        ]
+    return [
+        f"file {file!r} is made by {len(makers[file])} tasks: a reader gets it only from its parents"
+        for file in several
+    ]
 
 
 def _check_name(where: str, what: str, name: str) -> None:
@@ -169,15 +205,18 @@ def _stage(staged: dict[str, float], task: Recorded, file: str, size: float) -> 
         )
 
 
-def _makers_for(task: Recorded, file: str, made_by: Sequence[str]) -> list[str]:
-    """Return from whom a task has a file: of several that make it, its parents."""
-    others = [each for each in made_by if each != task.name]
+def _makers_for(task: Recorded, file: str, made_by: Mapping[str, int]) -> list[str]:
+    """Return from whom a task has a file: of several that make it, its parents, in the order of `made_by`.
+
+    Only its own parents are looked at: many tasks may read what many make.
+    """
     if len(made_by) < 2:
-        return others
-    parents = [each for each in others if each in task.parents]
-    if others and not parents and task.name not in made_by:
+        return [each for each in made_by if each != task.name]
+    parents = sorted((each for each in task.parents if each in made_by and each != task.name), key=made_by.__getitem__)
+    if not parents and task.name not in made_by:
+        first, second = islice(made_by, 2)
         raise InputError(
-            f"{task.where}: task {task.name!r} reads file {file!r}, which {made_by[0]!r} and {made_by[1]!r} make, and "
+            f"{task.where}: task {task.name!r} reads file {file!r}, which {first!r} and {second!r} make, and "
             "names none of its makers as a parent."
         )
     return parents

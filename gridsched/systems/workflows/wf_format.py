@@ -81,8 +81,7 @@ def _read_1_4(path: Path, workflow: Any, lines: Mapping[str, int]) -> list[Recor
             files = task.reads if link == "input" else task.makes
             if label in files:
                 raise InputError(f"{where}: file {label[:80]!r} is {link} twice.")
-            size = _either(file, "sizeInBytes", "size", default=0)
-            files[label] = number(size, where, f"size of file {label[:80]!r}")
+            files[label] = _size(_either(file, "sizeInBytes", "size"), where, label)
         tasks.append(task)
     return tasks
 
@@ -92,7 +91,7 @@ def _read_specified(path: Path, workflow: Any, lines: Mapping[str, int]) -> list
     specification, execution = (_entry(workflow, each, dict, str(path)) for each in ("specification", "execution"))
     speeds = _speeds(execution, path)
     sizes = {
-        _entry(each, "id", str, f"{path}: a file"): each.get("sizeInBytes", 0)
+        _entry(each, "id", str, f"{path}: a file"): each.get("sizeInBytes")
         for each in _entry(specification, "files", list, str(path), [])
     }
     executed = {
@@ -108,7 +107,7 @@ def _read_specified(path: Path, workflow: Any, lines: Mapping[str, int]) -> list
         _add_machine(task, run, speeds, where)
         for key, files in (("inputFiles", task.reads), ("outputFiles", task.makes)):
             for file in _names(each, key, where):
-                files[file] = number(sizes.get(file, 0), where, f"size of file {file[:80]!r}")
+                files[file] = _size(sizes.get(file), where, file)
         tasks.append(task)
     return tasks
 
@@ -146,6 +145,11 @@ def _either(entry: Any, *keys: str, default: Any = None) -> Any:
         if isinstance(entry, dict)
         else default
     )
+
+
+def _size(value: Any, where: str, file: str) -> float:
+    """Return the size of a file [byte]; nan where none is given."""
+    return math.nan if value is None else number(value, where, f"size of file {file[:80]!r}")
 
 
 def _text(value: Any, what: str) -> str:

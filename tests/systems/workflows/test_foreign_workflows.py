@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gridsched.systems.workflows.recorded_tasks import Recorded, _makers_for
 from gridsched.workloads.load import read_workload
 
 WF = {
@@ -127,6 +128,56 @@ def test_dax(gridsched, tmp_path):
 def flops_of(tasks):
     """Return the work of each task by its name."""
     return dict(zip(tasks.labels.tolist(), tasks.flops.tolist(), strict=True))
+
+
+SUBWORKFLOWS = """<adag name="t"><file name="s.dax"/>
+<job id="a" runtime="1"><uses file="x" link="output"/><uses file="y" link="output" size="8"/></job>
+<dax id="s" file="s.dax"><uses name="x" link="input"/></dax><dag id="d" file="d.dag"/>
+<job id="b" runtime="2"><uses file="x" link="input"/><uses file="y" link="input"/>
+<uses file="z" link="checkpoint"/></job>
+<job id="c" runtime="3"><uses file="y" link="input" size="8"/></job>
+<child ref="s"><parent ref="a"/></child><child ref="d"><parent ref="s"/></child><child ref="c"><parent ref="d"/></child>
+<child ref="b"><parent ref="s"/></child></adag>"""
+
+
+def test_what_a_dax_has_beside_jobs_is_reported(gridsched, tmp_path):
+    """Sub-workflows s and d are left out: b and c wait for a. No use of x has a size, and one of y has none.
+
+    The link of z is neither input nor output.
+    """
+    path = tmp_path / "w.dax"
+    path.write_text(SUBWORKFLOWS)
+    tasks, said = imported(gridsched, path)
+    assert edges_of(tasks) == [("b", "a", 0.0), ("b", "a", 8.0), ("c", "a", 8.0)]
+    for part in ("<dax> left out ('s')", "<dag> left out ('d')", "1 file has no size", "'x'", "'z'", "'checkpoint'"):
+        assert part in said, said
+
+
+def test_sizes_of_wf_format_that_are_missing_are_reported(gridsched, tmp_path):
+    """File x of WF has no size: b gets 0 bytes of a, and a line names it."""
+    content = json.loads(json.dumps(WF))
+    del content["workflow"]["specification"]["files"][0]["sizeInBytes"]
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(content))
+    tasks, said = imported(gridsched, path)
+    assert edges_of(tasks) == [("b", "a", 0.0), ("c", "a", 0.0)]
+    assert "1 file has no size" in said
+    assert "'x' of task 'b'" in said
+
+
+class Unread(dict):
+    """Makers that may be looked up, but not gone through."""
+
+    def __iter__(self):
+        raise AssertionError("all makers are gone through")
+
+
+def test_the_makers_of_a_file_are_not_gone_through_for_each_reader():
+    """What n tasks make and n read costs n look-ups: a reader's parents in the order of the makers."""
+    made_by = Unread({f"t{k}": k for k in range(1000)})
+    reader = Recorded("w.json, line 1", "r", parents={"t7": 0.0, "other": 0.0, "t3": 0.0})
+    assert _makers_for(reader, "x", made_by) == ["t3", "t7"]
+    assert _makers_for(Recorded("w.json, line 1", "t5"), "x", made_by) == []
 
 
 def test_wf_format_1_4(gridsched, tmp_path):
