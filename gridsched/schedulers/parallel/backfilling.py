@@ -388,7 +388,9 @@ class ConservativeBackfilling(Backfilling):
     earliest start at its arrival (algorithms I, conservative). When a job ends early all
     reservations are made again in order of the queue. Most move to earlier times; one may move to a
     later time, because a job before it in the queue took the place: "no start moves later", which
-    algorithms I adds, does not follow from that order and is not held.
+    algorithms I adds, does not follow from that order and is not held. Reservations on equal nodes
+    are of a number of nodes, however these are described; see
+    `gridsched.schedulers.parallel.machines.EachNode`.
 
     With permanent reservations each task, by arrival and in P-state 0, gets the earliest start
     over the clusters (of several the one that `cluster_choice` selects), and it is never moved. A
