@@ -239,7 +239,7 @@ class Slurm(ParallelQueue):
         """Start what the main scheduler starts, and if it is time what backfilling does."""
         now, machine = float(state.now), self.machine_
         self._observe(state)
-        has_changed = machine.note_ends(state)
+        has_changed = machine.note_ends(state) | machine.note_nodes(state)
         queue = state.mappable
         has_changed |= not np.array_equal(queue, self.waited_)
         if has_changed or now >= self.recalculated_s_:
@@ -261,6 +261,7 @@ class Slurm(ParallelQueue):
         started = np.array([each.task for each in decisions if isinstance(each, Allocate)], dtype=np.int64)
         if len(started):
             self._note_starts(now, started)
+            machine.note_starts([each for each in decisions if isinstance(each, Allocate)])
         self.waited_ = np.setdiff1d(state.mappable, started)
         if isinstance(self.order_, MultifactorPriority):
             self.recalculated_s_ = self.order_.next_calc_s(now)
@@ -350,6 +351,8 @@ class SlurmNodes(EachNode):
         self._completing_s = completing_s
         self._whole, self._weight = _wholes(system.platform), _weights(system.platform)
         self.expected_start_s: dict[int, float] = {}
+        #: nodes that ran nothing after the last look
+        self._free = np.ones(system.n_hosts, dtype=np.bool_)
         #: hosts and parts of what runs by task, and of what has ended, with the time until which they stay taken
         self._places_of: dict[int, Integers] = {}
         self._completing: list[tuple[float, int, Integers]] = []
@@ -366,6 +369,16 @@ class SlurmNodes(EachNode):
         is_free_again = len(left) < len(self._completing)
         self._completing = left
         return bool(ended) or is_free_again
+
+    def note_nodes(self, state: State) -> bool:
+        """Note which nodes run nothing; return whether some have come up since the last look."""
+        before, self._free = self._free, state.nodes.free.copy()
+        return bool((self._free & ~before).any())
+
+    def note_starts(self, started: Iterable[Allocate]) -> None:
+        """Note the nodes of what starts now."""
+        for each in started:
+            self._free[each.hosts] = False
 
     def next_free_s(self, now: float) -> float:
         """When nodes of a job that has ended are free again [s]; infinite if none has."""
