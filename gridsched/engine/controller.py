@@ -116,6 +116,9 @@ class Controller:
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
         powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
         self._powers, self._account = powers, account
+        traits = scheduler.traits
+        if self._cap is not None and traits.parallel and traits.respects_power_cap:
+            self._cap.check_jobs(system, tasks, powers_hosts=traits.powers_hosts)
         self._transfers = transfers = transfers_of(tasks, system)
         self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers, transfers)
         self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
