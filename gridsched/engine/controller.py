@@ -117,6 +117,9 @@ class Controller:
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
         powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
         self._powers, self._account = powers, account
+        traits = scheduler.traits
+        if self._cap is not None and traits.parallel and traits.respects_power_cap:
+            self._cap.check_jobs(system, tasks, powers_hosts=traits.powers_hosts)
         self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers, transfers)
         self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
         self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
@@ -354,17 +357,20 @@ class Controller:
             news |= self._take_timers()
         if not run.open_tasks or self._ended:
             return None
-        news |= self._submissions.release(now)
+        released = self._submissions.release(now)
         if dispatch.freed:  # queues in which released tasks wait
             dispatch.serve_freed(now)
         dispatch.put_off_late(now)
-        return self._serve(first_new, news, bool(finished)), first_new
+        return self._serve(first_new, news, bool(finished), released), first_new
 
-    def _serve(self, first_new: int, news: bool, finished: bool) -> bool:
+    def _serve(self, first_new: int, news: bool, finished: bool, released: bool) -> bool:
         """Let free cores take what is planned, and the policy attend; return if an event is due."""
         run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
-        if run.common or (dispatch.vacant and self.system.rules.pending_slots):
-            dispatch.serve_plan(dispatch.vacant, now)  # before the policy is asked
+        news |= released
+        # before the policy is asked; but a common queue does not hold what has been released in this instant
+        takes_common = run.common and not (released and not self._events.exist)
+        if takes_common or (dispatch.vacant and self.system.rules.pending_slots):
+            dispatch.serve_plan(dispatch.vacant, now)
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
         news = news or (finished and not (run.common and run.n_virtual))
         event_due = self._events.is_due(now) if self._events.exist else news

@@ -12,8 +12,12 @@ from gridsched.arrays import Floats
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.execution import Command, Execution
 from gridsched.engine.run_state import RunState
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
+from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Platform
+from gridsched.model.room_on_nodes import partition_members
+from gridsched.model.system import System
+from gridsched.model.tasks import Tasks
 from gridsched.policy.base import Scheduler
 from gridsched.policy.state import PowerState
 from gridsched.power import host_power
@@ -164,6 +168,45 @@ class PowerCap:
                 "(--hosts-off)."
             )
 
+    def check_jobs(self, system: System, tasks: Tasks, *, powers_hosts: bool) -> None:
+        """Raise `InputError` if a job exceeds the cap although nothing else runs: others would wait for it for ever.
+
+        Parameters
+        ----------
+        system : System
+        tasks : Tasks
+        powers_hosts : bool
+            Whether the scheduler may switch hosts off.
+        """
+        platform, hosts = system.platform, np.arange(system.n_hosts)
+        if not isinstance(system.estimates, FlopsEstimates) or not len(tasks):
+            return
+        rows = hosts, system.pstates
+        idle_w, epsilon_w, busy_w = platform.idle_w[rows], platform.epsilon_w[rows], platform.busy_w[rows]
+        off_w = np.array([host.off_w for host in platform.hosts])
+        draw_w = float(np.minimum(idle_w, off_w).sum()) if powers_hosts else self._powers.total_w
+        inside = partition_members(platform)
+        if tasks.take_whole_nodes:
+            least_w = tasks.width * float((busy_w - idle_w).min(initial=np.inf))
+        else:
+            # no less than this: the cores where they add least, and as few nodes begin to work as can, if that adds any
+            of_core = np.array([((busy_w - epsilon_w) / platform.cores)[some].min() for some in inside])
+            of_node = np.array([(epsilon_w - idle_w)[some].min() for some in inside])
+            most = np.array([platform.cores[some].max() for some in inside])
+            of_node, of_core, most = (each[tasks.partition] for each in (of_node, of_core, most))
+            nodes = np.where(tasks.anywhere & (of_node >= 0), -(-tasks.size // most), tasks.width)
+            least_w = tasks.size * of_core + nodes * of_node
+        fits = PowerState(draw_w, self._cap_w).allows(least_w)
+        fits |= ~system.estimates.runnable(np.arange(len(tasks)), hosts)  # rejected anyway
+        if not fits.all():
+            k = int(np.argmin(fits))
+            raise InputError(
+                f"{tasks.name}: with task {tasks.labels[k]} alone the hosts of {platform.name} would draw "
+                f"{draw_w + float(least_w[k]):.6g} W, and the cap (power_cap_w) is {self._cap_w:.6g} W "
+                f"({counted(int((~fits).sum()), 'such task')}). Raise the cap, leave these tasks out, or switch hosts "
+                "off (--hosts-off)."
+            )
+
     def refusal(self, commands: Iterable[Command], scheduler: Scheduler) -> Refusal | None:
         """Say why what happened in an instant draws too much.
 
@@ -180,7 +223,10 @@ class PowerCap:
             return None
         why = f"the hosts would draw {self._powers.total_w:.6g} W, and the cap (power_cap_w) is {self._cap_w:.6g} W"
         if not scheduler.traits.respects_power_cap:
-            why += "; this scheduler respects no cap, power_capped_mct does"
+            others = "power_capped_mct does"
+            if scheduler.traits.parallel:
+                others = "fcfs, easy_backfilling, conservative_backfilling and slurm do"
+            why += f"; this scheduler respects no cap, {others}"
         begun = [each for each in commands if isinstance(each, Execution)]
         return (why, begun[-1].task, begun[-1].host) if begun else (why, None, None)
 

@@ -238,6 +238,19 @@ class FlopsEstimates(Estimates):
         """Flops over speed [s]."""
         return self._flops_list[task] / self._speed_list[host][pstate]
 
+    def energy(self, task: int, host: int, pstate: int) -> float:
+        """Energy of all parts of a task whose first lies on this host [J]; others may lie elsewhere, unlike `eec`."""
+        return self.run_time(task, host, pstate) * (self._power.item(host, pstate) * self.n_cores(task, host))
+
+    def energies(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
+        """Energies [J] of all parts of each, as `energy`, shape (tasks,)."""
+        power_w = self._power[hosts, pstates] * self.numbers_of_cores(tasks, hosts)
+        return np.asarray(self.run_times(tasks, hosts, pstates) * power_w)
+
+    def run_times(self, tasks: Integers, hosts: Integers, pstates: Integers) -> Floats:
+        """Flops over speed [s], shape (tasks,)."""
+        return np.asarray(self._flops[tasks] / self._speed[hosts, pstates])
+
     def width(self, task: int, host: int) -> int:
         """Return `Tasks.width`: every cluster takes as many nodes."""
         return self._width.item(task)

@@ -6,6 +6,7 @@ Lines of other things are passed over and counted; no other file is read (``Incl
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -44,10 +45,12 @@ SETTINGS = (
     "PriorityWeightJobSize",
     "PriorityWeightPartition",
     "PriorityWeightQOS",
+    "ResumeTimeout",
     "SchedulerParameters",
     "SchedulerType",
     "SelectType",
     "SelectTypeParameters",
+    "SuspendTime",
 )
 #: What the machine's clock shows at 0 s of a run [s], by its log: among the settings, too.
 CLOCK = "clock_s"
@@ -113,6 +116,26 @@ def slurm_time_s(owner: str, name: str, text: object) -> float:
     return 86_400.0 * int(match["days"] or 0) + sum(p * u for p, u in zip(parts, units, strict=False))
 
 
+def power_saving_s(settings: Mapping[str, str], name: str) -> float | None:
+    """Return SuspendTime or ResumeTimeout of a configuration [s]; infinite where it is never, None without it.
+
+    Raises
+    ------
+    InputError
+        If it is no number of seconds.
+    """
+    text = settings.get(name)
+    if text is None:
+        return None
+    if text.upper() in ("INFINITE", "UNLIMITED", "-1"):
+        return math.inf
+    if not (text.isdecimal() and len(text) < 10):
+        raise InputError(
+            f"{name} of the configuration is {text[:40]!r}; a whole number of seconds, INFINITE or -1 is allowed."
+        )
+    return float(text)
+
+
 @dataclass(frozen=True)
 class ConfNode:
     """A node: cores are its CPUs, as Slurm counts them; memory in MB of 2**20 byte."""
@@ -165,6 +188,13 @@ class SlurmConf:
         """Whether jobs share nodes: ``SelectType`` is not ``select/linear``, Slurm's default before 23.02."""
         return self.settings.get("SelectType", "select/linear").lower() != "select/linear"
 
+    @property
+    def _boot_s(self) -> float:
+        """How long nodes boot that Slurm had suspended: at most ResumeTimeout [s]; 0 where it suspends none."""
+        suspends = power_saving_s(self.settings, "SuspendTime") not in (None, math.inf)
+        boot_s = power_saving_s(self.settings, "ResumeTimeout") if suspends else None
+        return 0.0 if boot_s is None or boot_s == math.inf else boot_s
+
     def platform(self, *, idle_w: float, busy_w: float, speed: float) -> Platform:
         """Return the nodes as one cluster of hosts.
 
@@ -204,13 +234,14 @@ class SlurmConf:
                     f"{self.path}: node {node.name!r} has {node.cores} CPUs; in {platform.name} it has {host.cores} "
                     "cores. Make them the same."
                 )
-            hosts.append(host if node is None else _described(host, node))
+            hosts.append(host if node is None else _described(host, node, self._boot_s))
         return replace(platform, hosts=tuple(hosts), queue_settings=tuple(self.settings.items()))
 
 
-def _described(host: Host, node: ConfNode) -> Host:
+def _described(host: Host, node: ConfNode, boot_s: float) -> Host:
     return replace(
         host,
+        boot_time_s=host.boot_time_s or boot_s,
         resources=tuple({**dict(host.resources), **dict(node.resources)}.items()),
         features=node.features,
         weight=node.weight,

@@ -12,12 +12,17 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
+from gridsched.model.room_on_nodes import node_amounts, partition_members, rooms
 from gridsched.model.system import System
+from gridsched.platform_io.slurm_conf import power_saving_s
 from gridsched.policy.base import Scheduler, Traits, check_number
 from gridsched.policy.decisions import Decision, Plan, PowerOff, PowerOn, WakeAt
-from gridsched.policy.state import State
+from gridsched.policy.state import SharedNodesState, State
 from gridsched.power import host_power
 from gridsched.schedulers.wrapping import TraitsOfWrapped, Wrapper
+
+#: How long hosts are idle before they are switched off where nothing specifies it [s].
+TIMEOUT_S = 60.0
 
 
 class IdleOff(Wrapper):
@@ -29,8 +34,9 @@ class IdleOff(Wrapper):
         Who decides about the tasks: an id, alone or with parameters
         (``"wqr(max_replicas=3)"``), or an instance. With one of parallel jobs
         (``"easy_backfilling"``) it takes these.
-    timeout_s : float
-        How long a host is idle before it is switched off [s]; longer where that would not pay.
+    timeout_s : float, optional
+        How long a host is idle before it is switched off [s]; longer where that would not pay. By default
+        ``SuspendTime`` of the platform's ``slurm.conf``, else 60.
 
     Notes
     -----
@@ -49,7 +55,8 @@ class IdleOff(Wrapper):
        A host is expected to stay idle for as long again as it has been: it stays on until being
        off for so long saves what shutting it down and booting it cost (`break_even_s`).
 
-    Parallel tasks count with their width in every cluster where they can run. A core that fetches
+    Parallel tasks count with their width in every cluster where they can run. Where there are
+    partitions, or tasks share nodes, each takes room for its parts on hosts of its partition. A core that fetches
     input files is not idle. Under a mapping interval hosts are looked at only at its multiples and
     when tasks are submitted.
 
@@ -67,7 +74,7 @@ class IdleOff(Wrapper):
         powers_hosts=True, observes_events=True
     )
 
-    def __init__(self, scheduler: str | Scheduler = "mct", timeout_s: float = 60.0) -> None:
+    def __init__(self, scheduler: str | Scheduler = "mct", timeout_s: float | None = None) -> None:
         self.scheduler = scheduler
         self.timeout_s = timeout_s
 
@@ -79,19 +86,26 @@ class IdleOff(Wrapper):
         InputError
             If a parameter is out of range, or the scheduler switches by time-outs itself.
         """
-        check_number(self._id, "timeout_s", self.timeout_s, lambda x: x >= 0, "at least 0 s (inf: never)")
+        timeout_s = self.timeout_s
+        if timeout_s is None:
+            suspend_s = power_saving_s(dict(system.platform.queue_settings), "SuspendTime")
+            timeout_s = TIMEOUT_S if suspend_s is None else suspend_s
+        check_number(self._id, "timeout_s", timeout_s, lambda x: x >= 0, "at least 0 s (inf: never)")
         super().prepare(system, rng)
         if self.wrapped_.traits.observes_events:
             raise InputError(f"idle_off cannot wrap {self.wrapped_!r}, which observes events.")
         self.system_ = system
         platform = system.platform
+        #: whether hosts are counted by what parts of tasks take of them; else by nodes
+        self.shares_ = self.wrapped_.traits.parallel and bool(platform.partitions)
+        self.members_ = partition_members(platform)
         least_w = np.fmin.reduce(
             host_power(1, platform.cores[:, None], platform.idle_w, platform.epsilon_w, platform.busy_w), axis=1
         )
         #: what each host draws at least while it boots, and then with one core at work [W]
         self.least_w_ = np.maximum(least_w, [host.boot_w or 0.0 for host in platform.hosts])
         #: how long each host is idle before it is switched off [s], shape (hosts, P-states)
-        self.timeouts_s_ = np.maximum(self.timeout_s, break_even_s(platform))
+        self.timeouts_s_ = np.maximum(timeout_s, break_even_s(platform))
         #: when each host that was switched off has shut down [s]
         self.off_at_ = np.full(len(platform), -math.inf)
         self.wakes_ = system.rules.mapping_interval_s is None
@@ -167,7 +181,9 @@ class IdleOff(Wrapper):
         )
         order = self._order(state, since, int(unplaced[0]))
         order = order[free[order] > 0]
-        if self.wrapped_.traits.parallel:
+        if self.shares_:
+            self._count_parts(state, unplaced, order, needed)
+        elif self.wrapped_.traits.parallel:
             self._count_nodes(state, unplaced, order, needed)
         elif state.estimates.always_feasible:
             before = np.cumsum(free[order]) - free[order]
@@ -208,6 +224,35 @@ class IdleOff(Wrapper):
             nodes = int(estimates.widths(there, np.full(len(there), host)).sum())
             needed[order[cluster_of == number][:nodes]] = True
 
+    def _count_parts(self, state: State, tasks: Integers, order: Integers, needed: Booleans) -> None:
+        """Note the hosts of its partition on which each task finds room for its parts, beside those before it."""
+        parts, placement = state.parts, self.system_.rules.placement
+        left = self._what_hosts_have(state)
+        for task in tasks.tolist():
+            hosts = order[self.members_[parts.partition.item(task), order]]
+            if placement == "contiguous":
+                hosts = np.sort(hosts)
+            need = parts.demand[task]
+            room = rooms(left[hosts], need)
+            if not parts.anywhere[task]:
+                room = np.minimum(room, 1)
+            laid = _laid(room, hosts, parts.width.item(task), placement)
+            left[hosts] -= laid[:, None] * need
+            needed[hosts[laid > 0]] = True
+            if needed[order].all():
+                return
+
+    def _what_hosts_have(self, state: State) -> Integers:
+        """Return what each host could give of each resource, shape (hosts, resources); whole hosts where nothing runs.
+
+        They may be off, but not down.
+        """
+        nodes = state.nodes
+        amounts = node_amounts(self.system_.platform, state.tasks.resources)
+        left = nodes.left if isinstance(nodes, SharedNodesState) else amounts * nodes.free[:, None]
+        runs_nothing = (state.free_cores == self.system_.platform.cores) & ~state.is_down
+        return np.where(runs_nothing[:, None], amounts, left)
+
     def _to_come(self, state: State) -> tuple[Booleans, Integers]:
         """Whether each host has planned or reserved work, and the tasks that have their places."""
         has_work = np.zeros(self.system_.n_hosts, dtype=bool)
@@ -221,6 +266,18 @@ class IdleOff(Wrapper):
         widths = 1 if plan.offsets is None else np.diff(plan.offsets)
         has_work[hosts[np.repeat(still, widths)]] = True
         return has_work, tasks[still]
+
+
+def _laid(room: Integers, hosts: Integers, width: int, placement: str) -> Integers:
+    """Return how many parts of a task lie on each host, in order of the hosts; none where there is no room for all."""
+    if placement == "contiguous":
+        has_gap = np.diff(hosts, prepend=hosts[:1]) != 1
+        stretch = np.cumsum(has_gap | (room == 0) | (np.append(0, room)[:-1] == 0))
+        in_all = np.bincount(stretch, room)
+        enough = np.flatnonzero(in_all >= width)
+        room = room * (stretch == enough[0]) if len(enough) else 0 * room
+    before = np.cumsum(room) - room
+    return np.clip(width - before, 0, room) if room.sum() >= width else 0 * room
 
 
 def break_even_s(platform: Platform) -> Floats:

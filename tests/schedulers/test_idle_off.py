@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,15 +11,17 @@ from hypothesis import strategies as st
 
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
 from gridsched.errors import InputError
-from gridsched.model.platform import Cluster
+from gridsched.model.platform import Cluster, Partition
 from gridsched.model.task_types import TaskTypes, typed_platform
+from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.bag.batch import MaxMin
-from gridsched.schedulers.idle_off import IdleOff
+from gridsched.schedulers.idle_off import IdleOff, _laid
 from gridsched.schedulers.slowest_pstates import SlowestPStates
 from gridsched.schedulers.wrapping import wrapped_scheduler
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 # `idle_off`: worked examples, which hosts are needed, and the same run where nothing times out.
 
@@ -149,6 +153,88 @@ def test_nodes_of_parallel_jobs():
     # jobs of three and four nodes wait: all four are switched on, and the second follows the first
     assert [row[:3] for row in rows(result)] == [(0, 0, 0), (1, 0, 105), (2, 0, 107)]
     assert sum(row[2] for row in switched(result)) == 4
+
+
+CONF = """ClusterName=m
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+{}NodeName=a[1-2] CPUs=4
+NodeName=g[1-2] CPUs=4
+PartitionName=a Nodes=a[1-2] Default=YES MaxTime=INFINITE State=UP
+PartitionName=g Nodes=g[1-2] MaxTime=INFINITE State=UP
+"""
+LOG = """JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|State
+1|u|a|2026-03-02T00:00:00|2026-03-02T00:00:00|2026-03-02T00:10:00|600|20|1|4|COMPLETED
+2|u|g|2026-03-02T01:00:00|2026-03-02T01:00:00|2026-03-02T01:10:00|600|20|1|4|COMPLETED
+3|u|a|2026-03-02T02:00:00|2026-03-02T02:00:00|2026-03-02T02:10:00|600|20|2|8|COMPLETED
+"""
+
+
+@pytest.mark.parametrize("driver", ["reference", "simgrid"])
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling", "conservative_backfilling", "slurm"])
+def test_nodes_of_partitions_are_off_between_jobs(tmp_path, scheduler, driver):
+    """SuspendTime is the time-out and ResumeTimeout the boot time: g1 boots for job 2, a1 and a2 for job 3."""
+    (tmp_path / "m.conf").write_text(CONF.format("SuspendTime=120\nResumeTimeout=60\n"))
+    (tmp_path / "m.sacct").write_text(LOG)
+    log = TraceOptions(slurm_conf=tmp_path / "m.conf")
+    parameters = {"scheduler": scheduler}
+    result = run(Scenario(None, tmp_path / "m.sacct", "idle_off", parameters, trace=log, driver=driver))
+    assert [(task, start, end) for task, _, start, end in rows(result)] == [
+        (0, 0, 600), (1, 3660, 4260), (2, 7260, 7860),
+    ]  # fmt: skip
+    a1, a2, g1, g2 = (next(h for h, host in enumerate(result.trace.platform.hosts) if host.name == name)
+                      for name in ("a1", "a2", "g1", "g2"))  # fmt: skip
+    assert sorted(switched(result)) == sorted([
+        (120, a2, False), (120, g1, False), (120, g2, False), (720, a1, False), (3600, g1, True),
+        (4380, g1, False), (7200, a1, True), (7200, a2, True),
+    ])  # fmt: skip
+
+
+def test_without_a_time_in_the_configuration_hosts_time_out_as_ever(tmp_path):
+    """After 60 s, and they boot at once; INFINITE: they are never off."""
+    (tmp_path / "m.sacct").write_text(LOG)
+    for lines, first in (("", 60.0), ("SuspendTime=INFINITE\nResumeTimeout=60\n", None)):
+        (tmp_path / "m.conf").write_text(CONF.format(lines))
+        log = TraceOptions(slurm_conf=tmp_path / "m.conf")
+        parameters = {"scheduler": "easy_backfilling"}
+        result = run(Scenario(None, tmp_path / "m.sacct", "idle_off", parameters, trace=log, driver="reference"))
+        assert [start for _, _, start, _ in rows(result)] == [0, 3600, 7200]
+        assert min((time for time, _, is_on in switched(result) if not is_on), default=None) == first
+    (tmp_path / "m.conf").write_text(CONF.format("SuspendTime=soon\n"))
+    with pytest.raises(InputError, match="SuspendTime"):
+        run(Scenario(None, tmp_path / "m.sacct", "idle_off", parameters, trace=log, driver="reference"))
+
+
+def test_parts_of_jobs_get_room_on_hosts_that_are_off():
+    """Nodes of 4 cores: 6 parts of a core take two of them, a part of 3 cores another; the fourth stays off."""
+    state = PState(1.0, 10.0, 20.0, 100.0)
+    hosts = tuple(Host(f"n{k}", (state,), cores=4) for k in range(4))
+    platform = Platform(hosts, (Cluster("c", (0, 1, 2, 3)),), partitions=(Partition("all", (0, 1, 2, 3)),))
+    tasks = make_tasks([10.0] * 2, 100.0, width=[6, 1], demand=[[1], [3]], anywhere=[True, False])
+    result = both(platform, tasks, IdleOff("fcfs", timeout_s=5.0))
+    assert [row for row in switched(result) if row[2]] == [(100, 0, True), (100, 1, True), (100, 2, True)]
+    assert result.trace.start_time_s.tolist() == [100, 100]
+
+
+@pytest.mark.parametrize("scheduler", ["easy_backfilling", "conservative_backfilling"])
+@pytest.mark.parametrize("placement", ["pack", "contiguous"])
+def test_all_jobs_of_the_example_of_shared_nodes_finish(scheduler, placement):
+    """Of its 398 jobs 132 take several nodes, of three partitions."""
+    examples = Path(__file__).parents[2] / "examples"
+    log = TraceOptions(allocation="cores", partitions=examples / "shared_nodes.toml")
+    example = examples / "shared_nodes.xml", examples / "shared_nodes.sacct", IdleOff(scheduler)
+    trace = run(Scenario(*example, trace=log, driver="reference", placement=placement)).trace
+    assert (trace.final_state == TaskState.FINISHED).all()
+    assert not trace.host_changes["is_on"].all()
+
+
+def test_parts_that_must_be_neighbours():
+    """The first stretch with room for all, from its begin; none where no stretch has."""
+    hosts, room = np.array([0, 1, 3, 4, 5, 6]), np.array([2, 1, 1, 2, 0, 4])
+    assert _laid(room, hosts, 3, "contiguous").tolist() == [2, 1, 0, 0, 0, 0]
+    assert _laid(room, hosts, 4, "contiguous").tolist() == [0, 0, 0, 0, 0, 4]
+    assert _laid(room, hosts, 5, "contiguous").tolist() == [0] * 6
+    assert _laid(room, hosts, 5, "pack").tolist() == [2, 1, 1, 1, 0, 0]
 
 
 def test_a_mapping_interval_is_when_hosts_are_looked_at():

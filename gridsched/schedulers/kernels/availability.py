@@ -1015,6 +1015,37 @@ def starts_now(
     return go_down(reservations, now, queue, run_time, width, profile, end, freed, starts, nodes)
 
 
+def steps_of_counted(
+    _now: float,
+    queue: Integers,
+    _run_time: Floats,
+    _width: Integers,
+    _left: int,
+    end: Floats,
+    _freed: Integers,
+    _starts: Integers,
+) -> int:
+    """Return about how many steps of Python `reserve_counted` takes."""
+    return 20 + len(queue) * (len(queue) + len(end))
+
+
+@interpreted_at_first(steps_of_counted)
+def reserve_counted(
+    now: float,
+    queue: Integers,
+    run_time: Floats,
+    width: Integers,
+    left: int,
+    end: Floats,
+    freed: Integers,
+    starts: Integers,
+) -> tuple[int, float]:
+    """As `starts_now` with reservations for all on counted nodes; return besides until when the last job stays [s]."""
+    profile = profile_now(now, left, end, queue, width, ())
+    count = go_down(ALL, now, queue, run_time, width, profile, end, freed, starts, ())
+    return count, profile.time[profile.size[0] - 1]
+
+
 @called_once
 def _call_once() -> None:
     """Call the kernels of parallel jobs once."""
@@ -1023,3 +1054,4 @@ def _call_once() -> None:
     for array in (queue, *running):  # as a state gives them
         array.setflags(write=False)
     starts_now(1, 0.0, queue, *jobs, 2, *running, np.arange(3), ())
+    reserve_counted(0.0, queue, *jobs, 2, *running, np.arange(3))

@@ -22,6 +22,7 @@ from gridsched.policy.state import State
 from gridsched.schedulers.filters import check_dropping_threshold
 from gridsched.schedulers.kernels.availability import ALL
 from gridsched.schedulers.parallel.machines import CountedNodes, EachNode
+from gridsched.schedulers.parallel.power_room import PowerRoom
 from gridsched.schedulers.parallel.predictors import PredictedQueue, Predictor, read_only, read_predictor
 from gridsched.schedulers.parallel.queue_orders import AsSubmitted, QueuedJobs, QueueOrder, read_order
 
@@ -64,7 +65,8 @@ class ParallelQueue(Scheduler):
     Notes
     -----
     Order of the queue, prediction of run times, one profile of what is free, starts: see
-    `gridsched.schedulers.kernels.availability.starts_now`.
+    `gridsched.schedulers.kernels.availability.starts_now`. Under a power cap a job whose nodes would exceed it waits,
+    and none behind it starts before it does; reservations are of nodes, not of watts (`PowerRoom`).
 
     References
     ----------
@@ -72,7 +74,9 @@ class ParallelQueue(Scheduler):
        (not read).
     """
 
-    traits: ClassVar[Traits] = Traits(trigger="event", parallel=True, shares=True, platform_order_matters=True)
+    traits: ClassVar[Traits] = Traits(
+        trigger="event", parallel=True, shares=True, platform_order_matters=True, respects_power_cap=True
+    )
     _id: ClassVar[str]
     n_reserved: ClassVar[int]
     backfill_order: str | None = None
@@ -118,6 +122,7 @@ class ParallelQueue(Scheduler):
         each_counts = shares or system.rules.maintenance or system.rules.placement != "pack"
         machine = EachNode if each_counts else CountedNodes
         self.machine_ = machine(system, self.n_reserved)
+        self.power_ = PowerRoom(system)
         self.is_textbook_ = not (
             self.orders_ or self.predicted_ is not None or self.machine_.has_priorities or self.depth is not None
         )
@@ -144,6 +149,8 @@ class ParallelQueue(Scheduler):
             if self.behind_ is not None:
                 queue = self._with_behind_ordered(self.behind_, queue, state, end)
         decisions = machine.starts(state, queue, self.run_time_, self.requested_, self.size_, end)
+        if decisions and self.power_.is_limited:
+            decisions = self.power_.admitted(state, decisions)
         if is_textbook:
             return decisions
         if decisions:
@@ -255,6 +262,7 @@ class Backfilling(ParallelQueue):
         respects_budget=True,
         reserves=True,
         shares=False,
+        respects_power_cap=False,
     )
 
     def __init__(
@@ -388,7 +396,9 @@ class ConservativeBackfilling(Backfilling):
     earliest start at its arrival (algorithms I, conservative). When a job ends early all
     reservations are made again in order of the queue. Most move to earlier times; one may move to a
     later time, because a job before it in the queue took the place: "no start moves later", which
-    algorithms I adds, does not follow from that order and is not held.
+    algorithms I adds, does not follow from that order and is not held. Reservations on equal nodes
+    are of a number of nodes, however these are described; see
+    `gridsched.schedulers.parallel.machines.EachNode`.
 
     With permanent reservations each task, by arrival and in P-state 0, gets the earliest start
     over the clusters (of several the one that `cluster_choice` selects), and it is never moved. A

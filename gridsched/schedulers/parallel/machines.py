@@ -14,7 +14,16 @@ from gridsched.model.room_on_nodes import PLACES, node_amounts
 from gridsched.model.system import System
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.state import NodesState, SharedNodesState, State
-from gridsched.schedulers.kernels.availability import PACK, Nodes, some_may_start, starts_now
+from gridsched.schedulers.kernels.availability import (
+    ALL,
+    CONTIGUOUS,
+    PACK,
+    Nodes,
+    reserve_counted,
+    some_may_start,
+    starts_now,
+)
+from gridsched.schedulers.parallel.counted_slots import Pools, equal_places
 from gridsched.schedulers.parallel.predictors import for_kernels, read_only
 
 
@@ -140,6 +149,10 @@ class EachNode(CountedNodes):
     -----
     With maintenance, a job has nodes only that stay up for as long as it may run. Of those where
     it is laid in order of their ids, the ones that go down first come first.
+
+    Reservations for all jobs hold a number of places of a pool wherever nothing else matters: no pool overlaps
+    it, each part of all jobs that wait and run there takes one place of a node (`equal_places`), parts need not be
+    neighbors, and no job would stay until nodes go down. Otherwise they hold nodes.
     """
 
     def __init__(self, system: System, reservations: int) -> None:
@@ -163,6 +176,7 @@ class EachNode(CountedNodes):
         self._n_places = np.empty(0, dtype=np.int64)
         self._platform = platform
         self._amounts: Integers | None = None
+        self._pools = Pools(self._members)
         windows = [(each, each.hosts(platform)) for each in map(Maintenance.read, system.rules.maintenance)]
         down = [(h, each.begin_s, each.end_s + platform.hosts[h].boot_time_s) for each, some in windows for h in some]
         self._down = np.array([host for host, _, _ in down], dtype=np.int64)
@@ -230,25 +244,128 @@ class EachNode(CountedNodes):
             width = for_kernels(size)
         if not some_may_start(left, queue, width, jobs.demand, jobs.anywhere, self._at_least):
             return []
-        starts = self._room(queue)
-        if len(starts) > len(self._n_places):
-            self._n_places = np.empty(len(starts), dtype=np.int64)
-        ends, rows, pool = self._what_runs(state, end, down_now)
+        what_runs = self._what_runs(state, end, down_now)
+        ends, rows, pool = what_runs
         nodes = Nodes(
             jobs.demand, jobs.anywhere, jobs.partition, longest_s, hosts, self._offsets, self._members, self._placement,
-            self._switch, pool, down, down_s, self._exactly, self._at_least, self._places, self._n_places,
+            self._switch, pool, down, down_s, self._exactly, self._at_least, *self._room_of_places(queue),
         )  # fmt: skip
         rows = for_kernels(rows)
-        count = starts_now(self._reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
-        decisions: list[Allocate] = []
-        if not count:
-            return decisions
-        begin = 0
-        for task, n in zip(starts[:count].tolist(), self._n_places[:count].tolist(), strict=True):
+
+        def started(reservations: int, queue: Integers) -> list[Allocate]:
+            starts = self._room(queue)
+            count = starts_now(reservations, now, queue, run_time_s, width, left, ends, rows, starts, nodes)
+            return self._as_decisions(starts[:count], width)
+
+        if self._reservations != ALL or self._placement == CONTIGUOUS:
+            return started(self._reservations, queue)
+        counted, rest = self._counted_starts(state, queue, run_time_s, longest_s, width, end, what_runs, down, down_s)
+        decisions = started(0, for_kernels(counted)) if len(counted) else []
+        if len(rest):
+            decisions += started(ALL, for_kernels(rest))
+        if len(counted) and len(rest):
+            place = {task: k for k, task in enumerate(queue.tolist())}
+            decisions.sort(key=lambda each: place[each.task])
+        return decisions
+
+    def _room_of_places(self, queue: Integers) -> tuple[Integers, Integers]:
+        """Return arrays for the places of what starts of a queue."""
+        if len(queue) > len(self._n_places):
+            self._n_places = np.empty(2 * len(queue), dtype=np.int64)
+        return self._places, self._n_places
+
+    def _as_decisions(self, starts: Integers, width: Integers) -> list[Allocate]:
+        """Return what starts, with its places, as decisions."""
+        decisions, begin = [], 0
+        for task, n in zip(starts.tolist(), self._n_places[: len(starts)].tolist(), strict=True):
             some, parts = self._places[:, begin : begin + n]
             decisions.append(Allocate(task, some.copy() if n == width.item(task) else np.repeat(some, parts)))
             begin += n
         return decisions
+
+    # ------------------------------------------------------------------ where the number of places is enough
+
+    def _counted_starts(
+        self,
+        state: State,
+        queue: Integers,
+        run_time_s: Floats,
+        longest_s: Floats,
+        width: Integers,
+        end: Floats | None,
+        what_runs: tuple[Floats, Integers, Integers],
+        down: Integers,
+        down_s: Floats,
+    ) -> tuple[Integers, Integers]:
+        """Return what starts where places are counted, with reservations for all, and the queue of the other pools."""
+        now, pools, running = state.now, self._pools, self._running(state, end, what_runs)
+        pool_of = pools.of_partition[self._jobs.partition[queue]]
+        starts, is_counted = np.zeros(len(queue), dtype=np.bool_), np.zeros(len(queue), dtype=np.bool_)
+        for p in distinct(pool_of).tolist():
+            mine = pool_of == p
+            found = self._free_places(state, p, queue[mine], running[0], what_runs, down, down_s)
+            if found is None:
+                continue
+            free, back_s, back = found
+            here = pools.of_partition[self._jobs.partition[running[0]]] == p
+            ends = for_kernels(np.concatenate([running[1][here], back_s]))
+            freed = for_kernels(np.concatenate([running[2][here], back]))
+            some = for_kernels(queue[mine])
+            room = np.empty(len(some), dtype=np.int64)
+            count, last_s = reserve_counted(now, some, run_time_s, width, free, ends, freed, room)
+            later_s = (longest_s[some] - run_time_s[some]).max()
+            goes_down = down_s[0, pools.members[p, down] & (down_s[0] > now)]
+            if last_s + later_s <= goes_down.min(initial=np.inf):
+                is_counted |= mine
+                starts |= mine & np.isin(queue, room[:count])
+        return queue[starts], queue[~is_counted]
+
+    def _running(
+        self, state: State, end: Floats | None, what_runs: tuple[Floats, Integers, Integers]
+    ) -> tuple[Integers, Floats, Integers]:
+        """Return tasks, ends [s] and numbers of parts of what runs."""
+        if isinstance(state.nodes, SharedNodesState):
+            ends, rows, _ = what_runs
+            return rows[0], ends, self._jobs.width[rows[0]]
+        running = state.running
+        return running["task"], running["estimated_end"] if end is None else end, running["width"]
+
+    def _free_places(
+        self,
+        state: State,
+        p: int,
+        queue: Integers,
+        running: Integers,
+        what_runs: tuple[Floats, Integers, Integers],
+        down: Integers,
+        down_s: Floats,
+    ) -> tuple[int, Floats, Integers] | None:
+        """Return how many places of a pool are free now, and when others are again [s]; None if nodes matter.
+
+        Others are those of nodes that are down now, by known times.
+        """
+        pools, jobs, nodes = self._pools, self._jobs, state.nodes
+        if not pools.apart[p]:
+            return None
+        if self._amounts is None:
+            self._amounts = node_amounts(self._platform, state.tasks.resources)
+        there = np.concatenate([queue, running[pools.of_partition[jobs.partition[running]] == p]])
+        lie_apart = bool((~jobs.anywhere[there] & (jobs.width[there] > 1)).any())
+        places = equal_places(self._amounts[pools.members[p]], jobs.demand[there], lie_apart=lie_apart)
+        if places is None:
+            return None
+        has = np.zeros(len(self._platform), dtype=np.int64)
+        has[pools.members[p]] = places
+        taken = np.zeros(len(has), dtype=np.int64)
+        if isinstance(nodes, SharedNodesState):
+            _, rows, pool = what_runs
+            before = np.cumsum(rows[2]) - rows[2]
+            columns = np.repeat(rows[1] - before, rows[2]) + np.arange(rows[2].sum())
+            np.add.at(taken, pool[0, columns], pool[1, columns])
+        is_up = pools.members[p] & (nodes.free | (taken > 0))
+        free = np.where(is_up, has - taken, 0)
+        is_down = (down_s[0] <= state.now) & (state.now < down_s[1]) & (down_s[1] < np.inf)
+        return int(free.sum()), down_s[1, is_down], has[down[is_down]]
 
     def first_in_order(
         self, state: State, queue: Integers, run_time_s: Floats, longest_s: Floats, size: Integers, end: Floats | None

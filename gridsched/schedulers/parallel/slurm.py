@@ -21,6 +21,7 @@ from gridsched.schedulers.kernels.availability import ALL
 from gridsched.schedulers.kernels.slurm_passes import Machine, Running, Starts, backfill_pass, main_pass
 from gridsched.schedulers.parallel.backfilling import ParallelQueue, check_one_cluster
 from gridsched.schedulers.parallel.machines import EachNode
+from gridsched.schedulers.parallel.power_room import PowerRoom
 from gridsched.schedulers.parallel.predictors import for_kernels
 from gridsched.schedulers.parallel.queue_orders import MultifactorPriority, QueueOrder, read_order
 from gridsched.schedulers.wrapping import read_call
@@ -91,7 +92,8 @@ class Slurm(ParallelQueue):
     it for as long as its limit, or else has nodes promised from the time on at which it is expected to
     start. Nodes are promised whole. Neither looks at anything but time limits; passes take no time,
     so ``bf_continue`` has no effect. Of nodes that serve, stretches of neighbors that just
-    suffice are taken, those of low weight first.
+    suffice are taken, those of low weight first. Under a power cap a job whose nodes would exceed it waits, and none
+    that comes behind it starts in that look.
 
     Slurm computes the priorities of waiting jobs every ``PriorityCalcPeriod`` (5 min) and when they
     are submitted: so does this, where a configuration is given.
@@ -239,7 +241,7 @@ class Slurm(ParallelQueue):
         """Start what the main scheduler starts, and if it is time what backfilling does."""
         now, machine = float(state.now), self.machine_
         self._observe(state)
-        has_changed = machine.note_ends(state)
+        has_changed = machine.note_ends(state) | machine.note_nodes(state)
         queue = state.mappable
         has_changed |= not np.array_equal(queue, self.waited_)
         if has_changed or now >= self.recalculated_s_:
@@ -261,6 +263,7 @@ class Slurm(ParallelQueue):
         started = np.array([each.task for each in decisions if isinstance(each, Allocate)], dtype=np.int64)
         if len(started):
             self._note_starts(now, started)
+            machine.note_starts([each for each in decisions if isinstance(each, Allocate)])
         self.waited_ = np.setdiff1d(state.mappable, started)
         if isinstance(self.order_, MultifactorPriority):
             self.recalculated_s_ = self.order_.next_calc_s(now)
@@ -347,9 +350,11 @@ class SlurmNodes(EachNode):
 
     def __init__(self, system: System, completing_s: float) -> None:
         super().__init__(system, ALL)
-        self._completing_s = completing_s
+        self._completing_s, self._power = completing_s, PowerRoom(system)
         self._whole, self._weight = _wholes(system.platform), _weights(system.platform)
         self.expected_start_s: dict[int, float] = {}
+        #: nodes that ran nothing after the last look
+        self._free = np.ones(system.n_hosts, dtype=np.bool_)
         #: hosts and parts of what runs by task, and of what has ended, with the time until which they stay taken
         self._places_of: dict[int, Integers] = {}
         self._completing: list[tuple[float, int, Integers]] = []
@@ -367,6 +372,16 @@ class SlurmNodes(EachNode):
         self._completing = left
         return bool(ended) or is_free_again
 
+    def note_nodes(self, state: State) -> bool:
+        """Note which nodes run nothing; return whether some have come up since the last look."""
+        before, self._free = self._free, state.nodes.free.copy()
+        return bool((self._free & ~before).any())
+
+    def note_starts(self, started: Iterable[Allocate]) -> None:
+        """Note the nodes of what starts now."""
+        for each in started:
+            self._free[each.hosts] = False
+
     def next_free_s(self, now: float) -> float:
         """When nodes of a job that has ended are free again [s]; infinite if none has."""
         return min((each[0] for each in self._completing), default=math.inf)
@@ -374,6 +389,8 @@ class SlurmNodes(EachNode):
     def look(self, state: State, limit_s: Floats) -> None:
         """Take over what is free and what runs now, before anything starts."""
         jobs, now = self._jobs, state.now
+        if self._power.is_limited:
+            self._power.look(state)
         ahead = self._down_s[1] > now
         down, down_s = self._down[ahead], np.compress(ahead, self._down_s, axis=1)
         down_now = down[down_s[0] <= now]
@@ -431,12 +448,16 @@ class SlurmNodes(EachNode):
 
     def _allocated(self, now: float, starts: Starts, count: int) -> list[Allocate]:
         """Return what starts as decisions; what runs then includes it."""
-        decisions, begin = [], 0
+        decisions: list[Allocate] = []
+        begin = 0
         for task, n in zip(starts.job[:count].tolist(), starts.n_places[:count].tolist(), strict=True):
             places = starts.places[:, begin : begin + n].copy()
             begin += n
+            decision = Allocate(task, np.repeat(places[0], places[1]))
+            if self._power.is_limited and not self._power.takes(decision):
+                break
             self._places_of[task] = places
-            decisions.append(Allocate(task, np.repeat(places[0], places[1])))
+            decisions.append(decision)
             row = np.array([[task], [self._pool.shape[1]], [n]], dtype=np.int64)
             self._rows = np.concatenate([self._rows, row], axis=1)
             self._pool = np.concatenate([self._pool, places], axis=1)

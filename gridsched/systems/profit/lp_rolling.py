@@ -82,10 +82,7 @@ class LPRolling(Scheduler):
         self.known_ = 0
         self.change_s_ = -math.inf
         self.stands_still_ = False
-        rules = system.rules
-        # what a budget puts off waits again later, and no submission or price announces this
-        self.always_ = rules.budget is not None
-        self.wakes_ = rules.mapping_interval_s is None
+        self.wakes_ = system.rules.mapping_interval_s is None
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Plan what waits if anything has changed since it was planned."""
@@ -93,13 +90,28 @@ class LPRolling(Scheduler):
         if (
             free == self.known_
             and state.now < self.change_s_
-            and not self.always_
+            # what a budget puts off waits again later, and no submission or price announces this
+            and not self._may_be_put_off(state)
             # the price by backlog changes, too; it is looked at again when all else has finished
             and not (self.stands_still_ and not len(state.running))
         ):
             return []
         self.known_ = free
         return list(self._decided(state))
+
+    def _may_be_put_off(self, state: State) -> bool:
+        """Whether the period's budget may not admit all that waits, wherever it runs."""
+        energy, waiting, hosts = state.energy, state.mappable, np.flatnonzero(state.is_on)
+        if energy.budget_j == math.inf or not len(waiting) or not len(hosts):
+            return False
+        pairs = waiting, hosts, self.system_.pstates[hosts]
+        most_j, most_s = (
+            float(np.where(np.isfinite(each), each, 0.0).max(axis=1).sum())
+            for each in (state.estimates.eec(*pairs), state.estimates.etc(*pairs))
+        )
+        ready = state.ready_time
+        last_s = float(ready.max(initial=state.now, where=np.isfinite(ready))) + most_s
+        return most_j * energy.weights.most > energy.remaining_j or last_s >= energy.period_end
 
     def _decided(self, state: State) -> Iterator[Decision]:
         changed = state.now >= self.change_s_
