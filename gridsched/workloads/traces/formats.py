@@ -6,7 +6,7 @@ from collections.abc import Sized
 from functools import partial
 from pathlib import Path
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.long_work import long_work
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
@@ -163,6 +163,9 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
     }
     lost = [what for what, values in parts.items() if len(values) and not ending.endswith(".jobs.csv")]
     notes = [f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"] if lost else []
+    if jobs.without_limit.any() and not ending.endswith(".jobs.csv"):
+        n = counted(int(jobs.without_limit.sum()), "job")
+        notes.append(f"{n} without a time limit are written as asking for a year; a file *.jobs.csv keeps them")
     keeps_dates = jobs.calendar is None or (
         jobs.calendar.dates(jobs.submit_time_s.tolist()) is not None
         if ending.endswith(".jobs.csv")

@@ -17,6 +17,7 @@ from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import interval_set
 from gridsched.model.calendar import Calendar
 from gridsched.model.job_profiles import MOST_MESSAGES, Profile
+from gridsched.model.limits import LARGEST
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
 
 #: Longer numbers do not fit 64 bits.
@@ -28,6 +29,8 @@ NO_TIME = "profile that only moves bytes, whose time is the network's"
 NO_REQUEST = "profile that moves bytes, and no requested time, which schedulers need"
 NO_STORAGE = "profile that has to do with a storage of Batsim, which is not simulated"
 NO_MESSAGES = f"profile that sends more than {MOST_MESSAGES:,} messages at once, which are not simulated"
+#: How long a job may run that neither its request nor its partition limits [s]: Slurm plans a year for it, too.
+WITHOUT_LIMIT_S = 365 * 86_400.0
 #: The largest number of lines that are named for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
@@ -88,7 +91,8 @@ class JobTable:
     width : ndarray of int64, shape (jobs,)
         Nodes (or processors) that each job needs at once.
     requested_time_s : ndarray of float64, shape (jobs,)
-        What the user asked for [s]; nan where the log does not state it.
+        What the user asked for [s]; nan where the log does not state it, infinite where it states that the job
+        has no limit but that of its partition.
     name : str
         Where the jobs come from.
     header : mapping
@@ -149,7 +153,8 @@ class JobTable:
     def estimate_s(self) -> Floats:
         """What a scheduler may know of the run times [s] (algorithms I).
 
-        The requested time, or the run time where that is longer or no time was requested.
+        The requested time, or the run time where that is longer or the log states no request. Infinite where
+        a job has no limit (`with_limits`).
         """
         return np.fmax(self.requested_time_s, self.run_time_s)
 
@@ -157,9 +162,36 @@ class JobTable:
     def asked_s(self) -> Floats:
         """What limits of a partition are held against [s].
 
-        The requested time, however long the job ran then; its run time where no time was requested.
+        The requested time, however long the job ran then; its run time where the log states no request.
         """
         return np.where(np.isnan(self.requested_time_s), self.run_time_s, self.requested_time_s)
+
+    @property
+    def without_limit(self) -> Booleans:
+        """Which jobs have no limit of their own, but that of their partition, shape (jobs,)."""
+        return np.isposinf(self.requested_time_s)
+
+    def with_limits(self, of_partition_s: Floats | float = math.inf) -> JobTable:
+        """Return the jobs with a finite request for those that have no limit of their own; a note counts these.
+
+        Parameters
+        ----------
+        of_partition_s : ndarray of float64, shape (jobs,), or float
+            The longest time of the partition of each [s]. Where it has none, they may run for `WITHOUT_LIMIT_S`.
+        """
+        free = self.without_limit
+        if not free.any():
+            return self
+        most_s = np.broadcast_to(of_partition_s, len(self))
+        endless = free & (most_s >= LARGEST)
+        n_endless, n = int(np.count_nonzero(endless)), int(np.count_nonzero(free))
+        parts = [f"{n - n_endless:,} may run as long as their partition allows"] if n > n_endless else []
+        if n_endless:
+            parts.append(f"{n_endless:,} whose partition has no known limit are planned as if they took a year")
+        note = f"{counted(n, 'job has', 'jobs have')} no time limit (Partition_Limit, UNLIMITED): {'; '.join(parts)}"
+        limits_s = np.where(endless, WITHOUT_LIMIT_S, most_s)
+        requested_s = np.where(free, limits_s, self.requested_time_s)
+        return replace(self, requested_time_s=requested_s, notes=(*self.notes, note))
 
     @property
     def node_power_w(self) -> Floats:
@@ -334,6 +366,7 @@ class JobRows:
     ) -> None:
         """Add a job; times in seconds, nan or negative where unknown; a text for each attribute.
 
+        The requested time is infinite where a job has no limit but that of its partition.
         Its mean power is that of all its nodes [W]; nan or not positive where unknown. `profile` is as in
         `JobTable`.
 
@@ -345,7 +378,7 @@ class JobRows:
         ValueError
             If a number is not a number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
         """
-        for value in (submit_s, run_s, width, requested_s):
+        for value in (submit_s, run_s, width, 0.0 if requested_s == math.inf else requested_s):
             if abs(value) > LARGEST_FIELD:
                 raise ValueError
         if width != width // 1:

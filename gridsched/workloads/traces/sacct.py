@@ -240,11 +240,13 @@ def _run_time(cells: Cells, zone: tzinfo | None = None) -> float:
 
 
 def _requested(cells: Cells) -> float:
-    """Return the time limit of a job [s]; nan where it has none, or that of its partition."""
+    """Return the time limit of a job [s]; infinite where it has only that of its partition, nan where it is unknown."""
     raw, text = cells.get("TimelimitRaw", ""), cells.get("Timelimit", "")
     if raw.isdecimal():
         return float(raw) * _MINUTE
-    return _duration(text) if text[:1].isdecimal() else math.nan
+    if text[:1].isdecimal():
+        return _duration(text)
+    return math.inf if raw or text else math.nan  # Partition_Limit, UNLIMITED: nothing that could be taken as a guess
 
 
 def _duration(text: str) -> float:

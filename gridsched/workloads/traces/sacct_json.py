@@ -78,7 +78,7 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
         "Start": _moment(time, "start"),
         "End": _moment(time, "end"),
         "ElapsedRaw": _number(time, "elapsed"),
-        "TimelimitRaw": _number(time, "limit"),
+        "TimelimitRaw": _limit(time.get("limit")),
         "AllocNodes": _number(job, "allocation_nodes"),
         "AllocTRES": ",".join(item for item in allocated if not item.startswith("energy=")),
         "ReqTRES": ",".join(_resources(tres, "requested")),
@@ -111,6 +111,16 @@ def _number(values: Mapping[str, Any], key: str) -> str:
         is_set = found.get("set", True) and not found.get("infinite", False)
         found = found.get("number") if is_set else None
     return str(found) if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else ""
+
+
+def _limit(found: Any) -> str:
+    """Return a time limit in minutes, or what sacct prints where there is none."""
+    if isinstance(found, dict):
+        if found.get("infinite", False):
+            return "UNLIMITED"
+        if not found.get("set", True):
+            return "Partition_Limit"
+    return _number({"limit": found}, "limit")
 
 
 def _moment(values: Mapping[str, Any], key: str) -> str:

@@ -119,6 +119,8 @@ def share_nodes(
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
     neighbours = ", no neighbors to hold it (--placement contiguous)" if placement == "contiguous" else ""
     left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
+    longest_s = np.array([each.max_time_s for each in platform.partitions])
+    left = left.with_limits(longest_s[chosen[kept]])
     columns = {
         "width": wants.width[kept],
         "anywhere": wants.anywhere[kept],
@@ -308,7 +310,7 @@ def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partit
     """Return which jobs a partition takes: within its limits, and with room on its nodes."""
     cores = wants.width * wants.demand[:, 0]
     most_cores = math.inf if partition.max_cores is None else partition.max_cores
-    within = (asked_s <= partition.max_time_s) & (cores <= most_cores)
+    within = ((asked_s <= partition.max_time_s) | np.isposinf(asked_s)) & (cores <= most_cores)
     hosts = np.array(partition.hosts, dtype=np.int64)
     amounts = node_amounts(platform, wants.resources)[hosts]
     kinds, kind = np.unique(np.column_stack([wants.anywhere, wants.demand]), axis=0, return_inverse=True)

@@ -126,7 +126,7 @@ def trace_system(
         jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
-        jobs = jobs.that_fit(widest).from_zero()
+        jobs = jobs.that_fit(widest).with_limits().from_zero()
     if options.requests == "exact":
         exact_s = np.minimum(jobs.run_time_s, jobs.asked_s) if walltime == "kill" else jobs.run_time_s
         jobs = replace(jobs, requested_time_s=exact_s, notes=(*jobs.notes, "jobs ask for just what they take"))
@@ -151,6 +151,8 @@ def trace_system(
 def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
     """Return jobs as parallel tasks on a platform, with all that a scheduler may know of them.
 
+    Those without a time limit are planned as in `JobTable.with_limits`.
+
     Parameters
     ----------
     jobs : JobTable
@@ -158,7 +160,7 @@ def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
         in P-state 0.
     platform : Platform
     """
-    return _rigid_system(jobs, platform, {}, kills=False)[0]
+    return _rigid_system(jobs.with_limits(), platform, {}, kills=False)[0]
 
 
 def _rigid_system(
