@@ -222,11 +222,11 @@ def test_ids_are_numbers_where_the_log_tells_them(tmp_path):
 
 
 def test_a_job_that_the_log_has_twice_counts_once(tmp_path):
-    """By its id, whether or not that is a number."""
+    """By its id, whether or not that is a number; the last record is the job."""
     text = "JobID|Submit|ElapsedRaw|NNodes\n17_1|0|10|1\n17_1|5|20|1\n18|6|1|1\n"
     jobs = read_jobs(file_of(tmp_path, "a.psv", text), TraceOptions())
     assert jobs.ids.tolist() == ["17_1", "18"]
-    assert jobs.dropped[-1].lines == (3,)
+    assert jobs.dropped[-1].lines == (2,)
 
 
 def test_messages_have_the_ids_of_the_log(tmp_path):

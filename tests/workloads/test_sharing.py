@@ -285,7 +285,7 @@ def test_partitions_take_host_lists(tmp_path):
 
 
 def test_what_was_asked_is_held_against_the_longest_time(tmp_path):
-    """Of jobs that a partition of 2 minutes runs for 135 s: in if they asked for 2 minutes or its limit, out for more."""
+    """Of jobs that a partition of 2 minutes runs for 135 s: out if they asked for more."""
     rows = [f"{k}|{k}|{run_s}|{asked}|1|4|||a|u|TIMEOUT" for k, run_s, asked in ROWS_OF_TIMES]
     log = tmp_path / "log.sacct"
     log.write_text("\n".join([HEAD, *rows]) + "\n")

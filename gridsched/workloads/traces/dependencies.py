@@ -67,6 +67,12 @@ class DependencyRows:
         """Let the job of a line be one that ended without success in the log."""
         self._failed.add(line)
 
+    def forget(self, lines: Collection[int]) -> None:
+        """Let the jobs of some lines have no names: others of their names count."""
+        if lines:
+            self._lines = {name: [line for line in all if line not in lines] for name, all in self._lines.items()}
+            self._needs = [need for need in self._needs if need[0] not in lines]
+
     def need(self, line: int, on: str, kind: After = After.END, delay_s: float = 0.0) -> None:
         """Let the job of a line wait for another one, by its name."""
         self._needs.append((line, kind, on, delay_s))

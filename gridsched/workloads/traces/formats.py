@@ -92,6 +92,7 @@ def read_jobs(
     kind = None if found is None else found.name
     if kind != "sacct":
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
+        options.refuse({"cluster"}, path, "only sacct's output names the cluster of each job")
     if kind not in ("swf", "sacct", "table"):
         options.refuse({"log_zone"}, path, "jobs of this format have no dates")
     if kind != "table":
@@ -129,7 +130,8 @@ def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log", zone=options.log_zone)
+    takes_outcomes = options.outcomes_from == "log"
+    read = partial(read_sacct, path, takes_outcomes=takes_outcomes, zone=options.log_zone, cluster=options.cluster)
     if options.allocation == "cores":
         return read(tells_resources=True)
     if options.nodes_from is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
@@ -318,6 +318,7 @@ class JobTable:
 #: A file is not a log if more of its rows than this are not of the format.
 MAX_BAD_SHARE = 0.5
 NOT_OF_THE_FORMAT = "not of the format"
+EARLIER = "an earlier record of a job that was started again; the last one counts"
 #: Largest number that a log may hold [s or nodes].
 LARGEST_FIELD = 1e12
 
@@ -348,6 +349,7 @@ class JobRows:
         self._profile = array("q")
         self._count = 0
         self._names: dict[int, str] = {}
+        self._earlier: Collection[int] = ()
 
     def __len__(self) -> int:
         return self._count
@@ -435,6 +437,11 @@ class JobRows:
         self._dropped.setdefault(reason, []).append(line)
         self._count += 1
 
+    def supersede(self, lines: Collection[int]) -> None:
+        """Leave out the records of these lines, which later ones of their jobs replace."""
+        self._earlier = lines
+        self.dependencies.forget(lines)
+
     def table(
         self,
         needs: str,
@@ -492,8 +499,10 @@ class JobRows:
         power_w[~((power_w > 0) & (power_w <= LARGEST_FIELD))] = np.nan
         if not np.isnan(power_w).all():
             table = replace(table, power_w=power_w)
-        table = table.without(~(submit >= 0), "no submission time")
+        if self._earlier:
+            table = table.without(np.isin(table.lines, list(self._earlier)), EARLIER)
+        table = table.without(~(table.submit_time_s >= 0), "no submission time")
         table = table.runnable().in_order()
-        numbers = zip(map(str, self._job), self._line, strict=True)
+        numbers = (each for each in zip(map(str, self._job), self._line, strict=True) if each[1] not in self._earlier)
         after = self.dependencies.pairs(numbers, table.lines.tolist())
         return replace(table, after=after, notes=(*notes, *self.dependencies.notes()))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
@@ -17,11 +17,10 @@ from gridsched.files.foreign_files import foreign_file, head_of
 from gridsched.model.calendar import Calendar, seconds_of, time_zone
 from gridsched.workloads.traces.dependencies import PART, option_of
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
-from gridsched.workloads.traces.log_lines import numbered_lines
 from gridsched.workloads.traces.sacct_json import COLUMNS, is_json_of_sacct, json_rows
+from gridsched.workloads.traces.sacct_rows import JOB, Cells, table_rows
 
 #: Columns with the same content, the first that a file has counts.
-JOB = ("JobIDRaw", "JobID")
 NODES = ("AllocNodes", "NNodes")
 #: What Slurm writes where it has no number.
 NO_VALUE = 0xFFFF_FFFF_FFFF_FFF0
@@ -64,11 +63,11 @@ NO_SUCCESS = (
 )
 STEP = "a step of a job (sacct -X leaves them out)"
 GOING_ON = "had not ended"
+#: Which cluster a record is of, where `sacct -M` prints those of several.
+CLUSTER = "Cluster"
 _UNKNOWN = ("", "Unknown", "None", "N/A")
 #: Seconds of a day, an hour, a minute.
 _DAY, _HOUR, _MINUTE = 86_400, 3_600, 60
-
-Cells = Mapping[str, str]
 
 
 def read_sacct(
@@ -79,6 +78,7 @@ def read_sacct(
     takes_outcomes: bool = True,
     tells_schedule: bool = False,
     zone: str | None = None,
+    cluster: str | None = None,
 ) -> JobTable:
     """Read the output of ``sacct -P``, with or without ``-X``, or of ``sacct --json``.
 
@@ -95,6 +95,8 @@ def read_sacct(
         Whether the table has when jobs started and where, as the texts of `SCHEDULE`.
     zone : str, optional
         Time zone of dates that have none, see `gridsched.model.calendar.time_zone`.
+    cluster : str, optional
+        The cluster whose jobs are read, where the file has those of several (``sacct -M``).
 
     Returns
     -------
@@ -105,7 +107,8 @@ def read_sacct(
     Raises
     ------
     InputError
-        If the file cannot be read, or lacks a column that is needed.
+        If the file cannot be read, lacks a column that is needed, or has jobs of several clusters of which none
+        is named.
 
     Notes
     -----
@@ -113,25 +116,32 @@ def read_sacct(
     counts twice. Numbers of seconds (``SLURM_TIME_FORMAT=%s``) are fine, too. A job is as long as ElapsedRaw (or
     Elapsed) states, else from Start to End. Where a JobID is not a whole number (``17_3``, of an
     array), all jobs are numbered by their lines, and keep their ids as names. Parts of a
-    heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note counts them.
+    heterogeneous job (``17+0``, ``17+1``) are jobs of their own; a note counts them. Of several records of a job,
+    which Slurm has of requeued ones (``sacct -D``), the last one counts.
     """
     named = NAMED | (RESOURCES if tells_resources else {}) | (SCHEDULE if tells_schedule else {})
-    rows = JobRows(path, tuple(named))
-    parts = Counter[str]()
-    names, source = (COLUMNS, json_rows(path)) if is_json_of_sacct(_head(path)) else _table_rows(path)
+    rows, attempts = JobRows(path, tuple(named)), _Attempts()
+    parts: dict[str, set[str]] = {}
+    names, source = (COLUMNS, json_rows(path)) if is_json_of_sacct(_head(path)) else table_rows(path)
     texts = [next((each for each in columns if each in names), "") for columns in named.values()]
     job, nodes = _columns(path, names, nodes_from)
     clock, first = None if zone is None else time_zone(zone, "--log-zone"), ""
     tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
+    clusters = Counter[str]()
     for number, cells in source:
+        clusters[cells.get(CLUSTER, "")] += bool(cells)
         if not cells:
             rows.drop(number, NOT_OF_THE_FORMAT)
+        elif cluster is not None and cells.get(CLUSTER) != cluster:
+            rows.drop(number, f"of another cluster than {cluster} (--cluster)")
         elif "." in cells[job]:
             rows.drop(number, STEP)
-        elif cells.get("State", "").startswith(NOT_ENDED):
-            rows.drop(number, GOING_ON)
         else:
             try:
+                attempts.add(number, cells[job], moment(cells["Submit"], clock), moment(cells.get("Start", ""), clock))
+                if cells.get("State", "").startswith(NOT_ENDED):
+                    rows.drop(number, GOING_ON)
+                    continue
                 rows.add(
                     number,
                     cells[job],
@@ -145,7 +155,7 @@ def read_sacct(
                 first = first or cells["Submit"]
                 name = cells.get("JobID", cells[job])
                 if (part := PART.fullmatch(name)) and _run_time(cells, clock) > 0:
-                    parts[part["whole"]] += 1
+                    parts.setdefault(part["whole"], set()).add(name)
                 if tells_dependencies:
                     rows.dependencies.name(number, name)
                     text = cells.get("Dependency") or option_of(cells.get("SubmitLine", ""))
@@ -154,26 +164,49 @@ def read_sacct(
                         rows.dependencies.fail(number)
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
+    _check_clusters(path, clusters, cluster)
+    rows.supersede(attempts.earlier)
     table = rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))
     return table if not len(table) else replace(table, calendar=Calendar.of(_date(first), zone))
 
 
-def _table_rows(path: str | Path) -> tuple[Sequence[str], Iterator[tuple[int, Cells]]]:
-    """Return the columns of a table with bars, and its lines with their texts; a bad line has none."""
-    lines = numbered_lines(Path(path))
-    names = next(lines, (1, ""))[1].lstrip("\ufeff").split("|")
+class _Attempts:
+    """The records of each job: one for each time that it was started, and the last one counts.
 
-    def rows() -> Iterator[tuple[int, Cells]]:
-        for number, text in lines:
-            values = text.split("|")
-            if not text:
-                continue
-            if len(values) > len(names) and CONSTRAINT in names:  # alternatives in it are joined by bars, too
-                at, more = names.index(CONSTRAINT), len(values) - len(names)
-                values[at : at + more + 1] = ["|".join(values[at : at + more + 1])]
-            yield number, dict(zip(names, values, strict=True)) if len(values) == len(names) else {}
+    Attributes
+    ----------
+    earlier : set of int
+        Lines of records that a later one of their job replaces.
+    """
 
-    return names, rows()
+    def __init__(self) -> None:
+        self.earlier: set[int] = set()
+        self._last: dict[str, tuple[tuple[float, float], int]] = {}
+
+    def add(self, line: int, job: str, submit_s: float, start_s: float) -> None:
+        """Note a record; one without a start is later than those with one [s]."""
+        if not job:
+            return
+        when = (submit_s, math.inf if math.isnan(start_s) else start_s)
+        last = self._last.setdefault(job, (when, line))
+        if last[1] != line:
+            later, earlier = ((when, line), last) if when >= last[0] else (last, (when, line))
+            self._last[job] = later
+            self.earlier.add(earlier[1])
+
+
+def _check_clusters(path: str | Path, clusters: Collection[str], asked: str | None) -> None:
+    """Raise `InputError` if a file has jobs of several clusters and none is asked for, or of none that is."""
+    names = sorted(filter(None, clusters))
+    named = ", ".join(names[:5]) + ", ..." * (len(names) > 5)
+    if asked is None and len(names) > 1:
+        raise InputError(
+            f"{path}: column {CLUSTER} names {len(names)} clusters, {named}: each is a machine with jobs, and numbers "
+            "of jobs, of its own. Choose one by --cluster NAME."
+        )
+    if asked is not None and asked not in names:
+        has = f"column {CLUSTER} names {named}" if names else f"it has no column {CLUSTER}"
+        raise InputError(f"{path}: no job is of cluster {asked[:40]!r}: {has}. {did_you_mean(asked, names)}".strip())
 
 
 def is_sacct(path: str | Path) -> bool:
@@ -187,9 +220,9 @@ def _head(path: str | Path) -> str:
     return (head_of(path) or b"").decode(errors="replace").lstrip("\ufeff")
 
 
-def _notes(parts: Mapping[str, int]) -> tuple[str, ...]:
+def _notes(parts: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """Say how many parts of heterogeneous jobs run on their own."""
-    wholes = [count for count in parts.values() if count > 1]
+    wholes = [len(names) for names in parts.values() if len(names) > 1]
     if not wholes:
         return ()
     jobs = f"{counted(len(wholes), 'heterogeneous job')}"

@@ -14,6 +14,7 @@ from gridsched.workloads.traces.log_lines import whole_text
 #: The columns that every job has, empty if JSON lacks them.
 COLUMNS = (
     "JobID",
+    "Cluster",
     "Submit",
     "Start",
     "End",
@@ -74,6 +75,7 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
     current = _table(job, "state").get("current")
     return {
         "JobID": _name(job),
+        "Cluster": _text(job, "cluster"),
         "Submit": _number(time, "submission"),
         "Start": _moment(time, "start"),
         "End": _moment(time, "end"),
