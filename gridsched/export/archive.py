@@ -29,6 +29,7 @@ from gridsched.files.output_files import as_bytes
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
+from gridsched.model.holds import Holds
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
 from gridsched.model.records import gravest, key_name, problem_of
@@ -75,6 +76,7 @@ _PAIRS = {
     **dict.fromkeys(("delay_s", "size_bytes"), np.float64),
 }
 #: Files that no task makes, and who reads them; their host is in the description.
+_HOLDS = {"release_s": np.float64, "array": np.int64, "limit": np.int64}
 _STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
 #: Keys of the description about the export, the trace and the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
@@ -154,6 +156,7 @@ _NAMES = {
     *(f"classes.{name}" for name in _CLASSES),
     *(f"dependencies.{name}" for name in _PAIRS),
     *(f"staged.{name}" for name in _STAGED),
+    *(f"holds.{name}" for name in _HOLDS),
 }
 
 
@@ -234,6 +237,8 @@ def archive_bytes(export: Export) -> bytes:
     if utility is not None:
         arrays |= {f"utility.{name}": getattr(utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(utility.classes, name) for name in _CLASSES}
+    if tasks.holds is not None:
+        arrays |= {f"holds.{name}": getattr(tasks.holds, name) for name in _HOLDS}
     if tasks.staged is not None:
         arrays |= {f"staged.{name}": getattr(tasks.staged, name) for name in _STAGED}
     description = {
@@ -404,6 +409,7 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
         },
         utility=utility,
         dependencies=_dependencies(arrays, len(columns["flops"])),
+        holds=Holds(**_cast(arrays, "holds.", _HOLDS)) if "holds.array" in arrays else None,
         staged=_staged(description.staged_on, arrays),
         files=DataFiles(files.names, np.array(files.size_bytes), files.locations) if files else None,
         name=description.tasks_name,

@@ -10,7 +10,12 @@ import pytest
 
 from gridsched import Scenario, run
 from gridsched.errors import InputError
-from gridsched.workloads.traces.formats import read_jobs, write_jobs
+from gridsched.export.export import read_export, write_export
+from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.testing import trace_differences
+from gridsched.testing.decision_checks import early_starts
+from gridsched.workloads.traces.formats import read_jobs, stays_behind, write_jobs
+from gridsched.workloads.traces.logged_holds import begin_after
 from gridsched.workloads.traces.sacct import read_sacct
 from gridsched.workloads.traces.trace_options import TraceOptions
 from gridsched.workloads.traces.trace_system import trace_system
@@ -228,3 +233,179 @@ def test_bars_and_line_breaks_in_names_of_jobs(tmp_path, name, line, order):
     assert jobs.attributes["user"].tolist() == ["ann", "bob", "cy"]
     assert jobs.attributes["constraint"].tolist() == ["", "a|b", "(a&c)"]
     assert not jobs.dropped
+
+
+# Times before which jobs cannot start, and limits of arrays.
+
+TWO_OF_FOUR = """\
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName=a[1-2] CPUs=4
+PartitionName=a Nodes=a[1-2] Default=YES MaxTime=INFINITE State=UP
+"""
+BEGIN = """\
+JobIDRaw|Submit|Eligible|Start|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|State|NodeList|SubmitLine
+1|2026-03-02T00:00:00|2026-03-02T10:00:00|2026-03-02T10:00:00|3600|120|1|1|COMPLETED|a1|sbatch --begin=10:00 j
+2|2026-03-02T00:00:00|2026-03-02T00:00:00|2026-03-02T00:00:00|3600|120|1|1|COMPLETED|a1|sbatch j
+"""
+ARRAY = """\
+JobID|JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|State|NodeList|SubmitLine
+10_0|10|2026-03-02T00:00:00|2026-03-02T00:00:00|2026-03-02T01:00:00|3600|120|1|1|COMPLETED|a1|LINE
+10_1|11|2026-03-02T00:00:00|2026-03-02T01:00:00|2026-03-02T02:00:00|3600|120|1|1|COMPLETED|a1|LINE
+10_2|12|2026-03-02T00:00:00|2026-03-02T02:00:00|2026-03-02T03:00:00|3600|120|1|1|COMPLETED|a1|LINE
+10_3|13|2026-03-02T00:00:00|2026-03-02T03:00:00|2026-03-02T04:00:00|3600|120|1|1|COMPLETED|a1|LINE
+"""
+QUEUES = ["fcfs", "easy_backfilling", "conservative_backfilling", "slurm"]
+
+
+def conf_of(folder: Path) -> Path:
+    """Write a machine of two shared nodes."""
+    return written(folder, "two.conf", TWO_OF_FOUR)
+
+
+@pytest.mark.parametrize("scheduler", QUEUES)
+def test_no_job_starts_before_it_is_eligible(tmp_path, scheduler):
+    """From Eligible, or without that column from the option: the wait is counted from the submission as before."""
+    without = "\n".join(
+        "|".join(text for k, text in enumerate(line.split("|")) if k != 2) for line in BEGIN.splitlines()
+    )
+    for text in (BEGIN, without, BEGIN.replace("--begin=10:00", "")):
+        path = written(tmp_path, "a.sacct", text)
+        starts, lines = ran(path, scheduler, slurm_conf=conf_of(tmp_path))
+        assert starts == {"1": 36_000, "2": 0}
+        assert "1 job cannot start before" in lines
+    result = run(Scenario(None, path, scheduler, driver="reference", trace=TraceOptions(slurm_conf=conf_of(tmp_path))))
+    assert result.metrics()["mean_waiting_time_s"] == 18_000
+    assert early_starts(result.trace) == []
+
+
+@pytest.mark.parametrize("scheduler", QUEUES)
+@pytest.mark.parametrize(("limit", "starts_s"), [(1, [0, 1, 2, 3]), (2, [0, 0, 1, 1]), (3, [0, 0, 0, 1]), (9, [0] * 4)])
+def test_arrays_keep_their_limits(tmp_path, scheduler, limit, starts_s):
+    """Of four tasks of an hour on eight cores as many run at once as the array's limit allows, in their order."""
+    path = written(tmp_path, "a.sacct", ARRAY.replace("LINE", f"sbatch --array=0-3%{limit} j.sh"))
+    starts, lines = ran(path, scheduler, slurm_conf=conf_of(tmp_path))
+    assert list(starts.values()) == [3600 * hours for hours in starts_s]
+    assert ("4 tasks of 1 array" in lines) == (limit < 4)
+
+
+def test_limits_of_arrays_wherever_they_are(tmp_path):
+    """In either spelling, in the id of what is left of an array, without JobID, and in JSON."""
+    head, *rows = ARRAY.splitlines()
+    no_id = "\n".join("|".join(line.split("|")[1:]) for line in (head, *rows))
+    left = "10_[4-9%1]|14|2026-03-02T00:00:00|Unknown|Unknown|0|120|1|0|PENDING||LINE"
+    texts = (
+        ARRAY.replace("LINE", "sbatch -p a -a 0-3%1 j.sh"),
+        ARRAY.replace("LINE", "sbatch --array 0,1,2-3%1 j.sh"),
+        "\n".join([head, left, *rows]).replace("LINE", "sbatch j.sh"),
+        no_id.replace("LINE", "sbatch -a0-3%1 j.sh"),
+    )
+    conf = conf_of(tmp_path)
+    for text in texts:
+        starts, _ = ran(written(tmp_path, "a.sacct", text), "fcfs", slurm_conf=conf)
+        assert list(starts.values()) == [0, 3600, 7200, 10_800]
+    jobs = [
+        {
+            "association": {},
+            "job_id": 10 + k,
+            "array": {
+                "job_id": 10,
+                "limits": {"max": {"running": {"tasks": 1}}},
+                "task_id": {"set": True, "number": k},
+            },
+            "allocation_nodes": 1,
+            "state": {"current": ["COMPLETED"]},
+            "time": {"submission": 1000, "eligible": 1000 + 50 * k, "start": 1000 + 50 * k, "elapsed": 10},
+        }
+        for k in range(3)
+    ]
+    starts, _ = ran(written(tmp_path, "a.json", json.dumps({"jobs": jobs})), "fcfs", nodes=4)
+    assert list(starts.values()) == [0, 10, 20]  # Eligible of later tasks is when it was their turn
+    for job in jobs:
+        job["array"]["limits"] = {}
+    starts, _ = ran(written(tmp_path, "b.json", json.dumps({"jobs": jobs})), "fcfs", nodes=4)
+    assert list(starts.values()) == [0, 50, 100]
+
+
+def test_what_waits_in_the_run_is_not_held_by_the_log(tmp_path):
+    """Eligible of a job that waits for another is when that ended in the log: it counts only if the run cannot know."""
+    head = "JobID|Submit|Eligible|Start|ElapsedRaw|TimelimitRaw|NNodes|State|SubmitLine"
+    first = "1|1000|1000|5000|100|5|1|COMPLETED|sbatch a"
+    for option, start in (
+        ("--dependency=afterok:1", 100),
+        ("--dependency=afterok:1 --begin=now+300", 300),
+        ("--dependency=afterok:99", 4100),
+        ("--dependency=afterok:1,afterok:99", 4100),
+        ("--dependency=afterok:1,singleton", 4100),
+        ("--begin=now+300", 4100),
+    ):
+        path = written(tmp_path, "a.sacct", f"{head}\n{first}\n2|1000|5100|5100|10|5|1|COMPLETED|sbatch {option} b\n")
+        assert ran(path, "fcfs", nodes=2)[0] == {"1": 0, "2": start}, option
+
+
+def test_an_eligible_time_behind_the_start_does_not_count(tmp_path):
+    """And a line counts it; --begin in a form that is not read is counted, too."""
+    head = "JobID|Submit|Eligible|Start|ElapsedRaw|TimelimitRaw|NNodes|State|SubmitLine"
+    rows = ("1|1000|3000|2000|100|5|1|COMPLETED|sbatch a", "2|1000|Unknown|2000|100|5|1|COMPLETED|sbatch -b soon b")
+    starts, lines = ran(written(tmp_path, "a.sacct", "\n".join([head, *rows])), "fcfs", nodes=2)
+    assert starts == {"1": 0, "2": 0}
+    assert "1 job started before Eligible" in lines
+    assert "1 option --begin" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [
+        ("16:00", 4),
+        ("10:00", 22),
+        ("4:30pm", 4.5),
+        ("now+1hour", 1),
+        ("now+90minutes", 1.5),
+        ("now+3600", 1),
+        ("now", 0),
+        ("now+2days", 48),
+        ("midnight", 12),
+        ("tomorrow", 12),
+        ("noon", 0),
+        ("2026-03-03T12:30", 24.5),
+        ("2026-03-03", 12),
+        ("03/03/26", 12),
+        ("030326", 12),
+        ("now+3fortnights", np.nan),
+        ("someday", np.nan),
+    ],
+)
+def test_options_of_begin(text, hours):
+    """As the manual of sbatch has them, of a job that is submitted at noon."""
+    np.testing.assert_equal(begin_after(text, "2026-03-02T12:00:00"), hours * 3600)
+
+
+@pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling"])
+def test_both_drivers_hold_jobs_back(tmp_path, scheduler):
+    """SimGrid starts the same jobs at the same times, and an archive keeps what held them."""
+    texts = (BEGIN, ARRAY.replace("LINE", "sbatch --array=0-3%2 j.sh"))
+    jobs = [read_jobs(written(tmp_path, "a.sacct", text), TraceOptions()) for text in texts]
+    for k, each in enumerate(jobs):
+        write_jobs(each, tmp_path / f"{k}.jobs.csv")
+        path, options = tmp_path / f"{k}.jobs.csv", TraceOptions(nodes=2)
+        found = [run(Scenario(None, path, scheduler, driver=name, trace=options)) for name in ("reference", "simgrid")]
+        assert trace_differences(found[0].trace, found[1].trace) == []
+        assert early_starts(found[0].trace) == early_starts(found[1].trace) == []
+        write_export(found[0].trace, None, {}, tmp_path / str(k), workload_name="log")
+        holds = read_export(tmp_path / str(k)).trace.tasks.holds
+        for name in ("release_s", "array", "limit"):
+            np.testing.assert_array_equal(getattr(holds, name), getattr(found[0].trace.tasks.holds, name))
+
+
+def test_tables_keep_what_holds_jobs_back(tmp_path):
+    """Written and read again they run the same; SWF loses it, and a line reports this."""
+    conf = conf_of(tmp_path)
+    for text in (BEGIN, ARRAY.replace("LINE", "sbatch --array=0-3%1 j.sh")):
+        path = written(tmp_path, "a.sacct", text)
+        jobs = read_jobs(path, TraceOptions())
+        write_jobs(jobs, tmp_path / "a.jobs.csv", force=True)
+        starts = [ran(each, "fcfs", slurm_conf=conf)[0] for each in (path, tmp_path / "a.jobs.csv")]
+        assert starts[0] == starts[1]
+        assert "limits of arrays" in stays_behind(jobs, "a.swf")
+        assert stays_behind(jobs, "a.jobs.csv") is None

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridsched.arrays import Integers
+from gridsched.arrays import Booleans, Integers
 from gridsched.model.dependencies import After, Dependencies
 
 #: A pair of jobs by their lines: who waits, for whom, for what (`After`), and how long from then on [s].
@@ -46,10 +46,13 @@ class DependencyRows:
     ----------
     others : int
         Conditions of other kinds, which have no effect.
+    lines_of_others : set of int
+        Lines of the jobs that have such.
     """
 
     def __init__(self) -> None:
         self.others = 0
+        self.lines_of_others: set[int] = set()
         self._needs: list[tuple[int, After, str, float]] = []
         self._lines: dict[str, list[int]] = {}
         self._failed: set[int] = set()
@@ -87,7 +90,9 @@ class DependencyRows:
             word, *jobs = condition.split(":")
             kind, matches = KINDS.get(word), [_ON.fullmatch(each) for each in jobs]
             if kind is None or not jobs or not all(matches):
-                self.others += bool(condition)
+                if condition:
+                    self.others += 1
+                    self.lines_of_others.add(line)
                 continue
             own = _OF_ARRAY.fullmatch(job) if word == "aftercorr" else None
             for match in filter(None, matches):
@@ -145,8 +150,8 @@ def _by_state(kind: After, any_failed: bool, failed: bool) -> tuple[After, ...]:
     return (kind,)
 
 
-def dependencies_of(pairs: NDArray[np.void], lines: Integers) -> tuple[Dependencies | None, int]:
-    """Return who waits for whom by ids, and how many pairs name a job that is not there before.
+def dependencies_of(pairs: NDArray[np.void], lines: Integers) -> tuple[Dependencies | None, int, Booleans]:
+    """Return who waits for whom by ids, how many pairs name a job that is not there before, and whose are all there.
 
     Parameters
     ----------
@@ -156,15 +161,18 @@ def dependencies_of(pairs: NDArray[np.void], lines: Integers) -> tuple[Dependenc
     """
     place: Mapping[int, int] = {line: k for k, line in enumerate(lines.tolist())}
     kept, missing, unknown = list[tuple[Any, ...]](), set[tuple[int, int]](), 0
+    waits, lacks = np.zeros(len(lines), dtype=np.bool_), np.zeros(len(lines), dtype=np.bool_)
     for line, on, kind, delay_s in pairs.tolist():
         if line not in place:
             continue
         if place.get(on, len(lines)) < place[line]:
             kept.append((place[line], place[on], kind, delay_s))
-        elif on < 0:
+            waits[place[line]] = True
+            continue
+        lacks[place[line]] = True
+        if on < 0:
             unknown += 1
         else:
             missing.add((line, on))
-    if not kept:
-        return None, len(missing) + unknown
-    return Dependencies(*map(np.array, zip(*kept, strict=True))), len(missing) + unknown
+    found = Dependencies(*map(np.array, zip(*kept, strict=True))) if kept else None
+    return found, len(missing) + unknown, waits & ~lacks

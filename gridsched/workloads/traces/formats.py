@@ -162,6 +162,7 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
         "names of users and the like": jobs.attributes,
         "measured power": jobs.power_w,
         "dependencies": jobs.after,
+        "times before which jobs cannot start, and limits of arrays": jobs.holds or (),
     }
     lost = [what for what, values in parts.items() if len(values) and not ending.endswith(".jobs.csv")]
     notes = [f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"] if lost else []

@@ -19,6 +19,7 @@ from gridsched.model.calendar import Calendar
 from gridsched.model.job_profiles import MOST_MESSAGES, Profile
 from gridsched.model.limits import LARGEST
 from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
+from gridsched.workloads.traces.logged_holds import HoldRows, LoggedHolds
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
@@ -120,6 +121,8 @@ class JobTable:
         Which date second 0 of the submissions is, where the log has dates.
     names : ndarray of str, shape (jobs,)
         Ids in the log where any is not a whole number, as those of an array's tasks (``17_3``); else empty.
+    holds : LoggedHolds or None
+        Times before which jobs could not start, and limits of arrays, where the log has any.
     """
 
     job: Integers
@@ -140,6 +143,7 @@ class JobTable:
     profiles: tuple[Profile, ...] = ()
     notes_of_profiles: tuple[str, ...] = ()
     calendar: Calendar | None = None
+    holds: LoggedHolds | None = None
 
     def __len__(self) -> int:
         return len(self.job)
@@ -268,7 +272,8 @@ class JobTable:
         if not len(self):
             return self
         calendar = None if self.calendar is None else self.calendar.later(begin)
-        return replace(self, submit_time_s=self.submit_time_s - begin, calendar=calendar)
+        holds = None if self.holds is None else self.holds.since(begin)
+        return replace(self, submit_time_s=self.submit_time_s - begin, calendar=calendar, holds=holds)
 
     def on_nodes(self, procs_per_node: int, n_nodes: int | None) -> JobTable:
         """Return the jobs with widths in nodes of so many processors, whole nodes each.
@@ -312,6 +317,7 @@ class JobTable:
             power_w=self.power_w[rows] if len(self.power_w) else self.power_w,
             names=self.names[rows] if len(self.names) else self.names,
             profile=self.profile[rows] if len(self.profile) else self.profile,
+            holds=None if self.holds is None else self.holds.taken(rows),
         )
 
 
@@ -336,11 +342,12 @@ class JobRows:
     Attributes
     ----------
     dependencies : DependencyRows
+    holds : HoldRows
     """
 
     def __init__(self, path: str | Path, attributes: Sequence[str] = ()) -> None:
         self._path = path
-        self.dependencies = DependencyRows()
+        self.dependencies, self.holds = DependencyRows(), HoldRows()
         self._texts: dict[str, list[str]] = {name: [] for name in attributes}
         self._job, self._line = array("q"), array("q")
         self._times = array("d"), array("d"), array("d")
@@ -504,5 +511,8 @@ class JobRows:
         table = table.without(~(table.submit_time_s >= 0), "no submission time")
         table = table.runnable().in_order()
         numbers = (each for each in zip(map(str, self._job), self._line, strict=True) if each[1] not in self._earlier)
-        after = self.dependencies.pairs(numbers, table.lines.tolist())
-        return replace(table, after=after, notes=(*notes, *self.dependencies.notes()))
+        kept = table.lines.tolist()
+        after = self.dependencies.pairs(numbers, kept)
+        holds = self.holds.columns(kept, self.dependencies.lines_of_others)
+        notes = (*notes, *self.dependencies.notes(), *self.holds.notes())
+        return replace(table, after=after, holds=holds, notes=notes)

@@ -138,14 +138,16 @@ def read_sacct(
             rows.drop(number, STEP)
         else:
             try:
-                attempts.add(number, cells[job], moment(cells["Submit"], clock), moment(cells.get("Start", ""), clock))
+                submit_s, start_s = (moment(cells.get(each, ""), clock) for each in ("Submit", "Start"))
+                attempts.add(number, cells[job], submit_s, start_s)
+                rows.holds.read(number, cells, submit_s, moment(cells.get("Eligible", ""), clock), start_s)
                 if cells.get("State", "").startswith(NOT_ENDED):
                     rows.drop(number, GOING_ON)
                     continue
                 rows.add(
                     number,
                     cells[job],
-                    moment(cells["Submit"], clock),
+                    submit_s,
                     _run_time(cells, clock),
                     _count(cells[nodes]),
                     _requested(cells),

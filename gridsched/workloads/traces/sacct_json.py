@@ -16,6 +16,7 @@ COLUMNS = (
     "JobID",
     "Cluster",
     "Submit",
+    "Eligible",
     "Start",
     "End",
     "ElapsedRaw",
@@ -31,6 +32,7 @@ COLUMNS = (
     "QOS",
     "Constraints",
     "SubmitLine",
+    "ArrayTaskLimit",
     "ConsumedEnergyRaw",
 )
 #: What every job of sacct's JSON has, and neither Batsim's nor squeue's.
@@ -77,6 +79,7 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
         "JobID": _name(job),
         "Cluster": _text(job, "cluster"),
         "Submit": _number(time, "submission"),
+        "Eligible": _moment(time, "eligible"),
         "Start": _moment(time, "start"),
         "End": _moment(time, "end"),
         "ElapsedRaw": _number(time, "elapsed"),
@@ -92,6 +95,7 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
         "QOS": _text(job, "qos"),
         "Constraints": _text(job, "constraints"),
         "SubmitLine": _text(job, "submit_line"),
+        "ArrayTaskLimit": _array_limit(_table(job, "array")),
         "ConsumedEnergyRaw": energy,
     }
 
@@ -139,6 +143,13 @@ def _name(job: Mapping[str, Any]) -> str:
     if (whole := _number(het, "job_id")) not in ("", "0") and (part := _number(het, "job_offset")):
         return f"{whole}+{part}"
     return _number(job, "job_id")
+
+
+def _array_limit(array: Mapping[str, Any]) -> str:
+    """Return how many tasks of an array may run at once; empty if that has no limit."""
+    for key in ("limits", "max", "running"):
+        array = _table(array, key)
+    return _number(array, "tasks")
 
 
 def _resources(tres: Mapping[str, Any], key: str) -> list[str]:
