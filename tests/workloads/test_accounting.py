@@ -409,3 +409,57 @@ def test_tables_keep_what_holds_jobs_back(tmp_path):
         assert starts[0] == starts[1]
         assert "limits of arrays" in stays_behind(jobs, "a.swf")
         assert stays_behind(jobs, "a.jobs.csv") is None
+
+
+# Memory.
+
+MEMORY_ROWS = """\
+JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|ReqMem|State
+1|2024-01-01T00:00:01|2024-01-01T00:00:01|2024-01-01T00:01:41|100|10|1|4|2000Mc|COMPLETED
+2|2024-01-01T00:00:02|2024-01-01T00:00:02|2024-01-01T00:01:42|100|10|2|4|16Gn|COMPLETED
+3|2024-01-01T00:00:03|2024-01-01T00:00:03|2024-01-01T00:01:43|100|10|1|1|0n|COMPLETED
+4|2024-01-01T00:00:04|2024-01-01T00:00:04|2024-01-01T00:01:44|100|10|1|1|1Me|COMPLETED
+5|2024-01-01T00:00:05|2024-01-01T00:00:05|2024-01-01T00:01:45|100|10|1|1|16GX|COMPLETED
+6|2024-01-01T00:00:06|2024-01-01T00:00:06|2024-01-01T00:01:46|100|10|1|1|187.50M|COMPLETED
+"""
+
+
+def test_memory_that_is_all_of_a_node_and_that_cannot_be_read(tmp_path):
+    """0n takes the 32,000 MB of its node, so what comes behind it waits; two jobs are counted in a line."""
+    conf = TWO_OF_FOUR.replace("CR_Core", "CR_Core_Memory").replace("CPUs=4", "CPUs=4 RealMemory=32000")
+    path, conf = written(tmp_path, "a.sacct", MEMORY_ROWS), written(tmp_path, "slurm.conf", conf)
+    made = trace_system(path, TraceOptions(slurm_conf=conf))
+    assert made.system.tasks.resources == ("cores", "memory_mb")
+    assert made.system.tasks.demand[:, 1].tolist() == [8000, 16_384, 32_000, 0, 0, 188]
+    starts, lines = ran(path, "fcfs", slurm_conf=conf)
+    assert "2 jobs ask for amounts that cannot be read, as '1Me'" in lines
+    assert "1 job takes all memory" in lines
+    assert starts["3"] == 200  # behind job 2, which begins at 100 s and has memory of both nodes
+    # memory is no resource there, so nothing is asked of it
+    bare = written(tmp_path, "bare.conf", TWO_OF_FOUR)
+    assert "all memory" not in ran(path, "fcfs", slurm_conf=bare)[1]
+
+
+def test_all_memory_of_nodes_that_differ(tmp_path):
+    """The least that a node of the partition has, and the line says so."""
+    conf = TWO_OF_FOUR.replace("CR_Core", "CR_Core_Memory").replace(
+        "NodeName=a[1-2] CPUs=4", "NodeName=a1 CPUs=4 RealMemory=1000\nNodeName=a2 CPUs=4 RealMemory=3000"
+    )
+    rows = [line for line in MEMORY_ROWS.splitlines() if line[0] in "J3"]
+    path, conf = written(tmp_path, "a.sacct", "\n".join(rows)), written(tmp_path, "slurm.conf", conf)
+    made = trace_system(path, TraceOptions(slurm_conf=conf))
+    assert made.system.tasks.demand[:, 1].tolist() == [1000]
+    assert any("the least" in note for note in made.jobs.notes)
+
+
+@pytest.mark.parametrize(
+    ("head", "cell"),
+    [("AllocTRES", "cpu=1,mem=1X"), ("AllocTRES", "cpu=1,gres/gpu=some"), ("AllocTRES", "cpu=x"), ("ReqGRES", "2x")],
+)
+def test_other_amounts_that_cannot_be_read(tmp_path, head, cell):
+    """They are counted, too."""
+    text = f"JobIDRaw|Submit|ElapsedRaw|NNodes|AllocCPUS|{head}|State\n1|1|10|1|1|{cell}|COMPLETED\n"
+    assert (
+        "1 job asks for amounts that cannot be read"
+        in ran(written(tmp_path, "a.sacct", text), "fcfs", slurm_conf=conf_of(tmp_path))[1]
+    )
