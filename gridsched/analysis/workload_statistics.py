@@ -178,8 +178,8 @@ def job_statistics(jobs: JobTable, n_nodes: int | None, busy_w: float = NODE_POW
         ("jobs_with_request", "jobs that asked for a time", "", int(asked.sum())),
         ("overestimation", "asked for over used", "", requested / used if used else float("nan")),
     ]
-    if len(jobs.after):
-        waiting = int(np.isin(jobs.lines, jobs.after["line"]).sum())
+    if len(lines := jobs.waiting_lines):
+        waiting = int(np.isin(jobs.lines, lines).sum())
         numbers.append(("jobs_with_dependencies", "jobs that wait for others", "", waiting))
     if jobs.without_limit.any():
         free = int(jobs.without_limit.sum())

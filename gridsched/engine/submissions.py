@@ -7,15 +7,17 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from gridsched.arrays import Floats, Integers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import FINISHED, RUNNING, VIRTUAL, WAITING
-from gridsched.model.dependencies import After, Dependencies
+from gridsched.model.dependencies import After, Block
 from gridsched.model.holds import Holds
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -121,9 +123,7 @@ class Gate:
     """
 
     def __init__(self, tasks: Tasks, run: RunState, timers: Timers, dispatch: Dispatch) -> None:
-        none = np.zeros(0, dtype=np.int64)
-        pairs = Dependencies(none, none, none, np.zeros(0)) if tasks.dependencies is None else tasks.dependencies
-        pairs = pairs.by_task()
+        pairs, blocks = _with_blocks(tasks)
         self._run = run
         self._timers = timers
         self._dispatch = dispatch
@@ -137,6 +137,13 @@ class Gate:
         self._at_end: dict[int, list[int]] = {}
         for pair, (on, kind) in enumerate(zip(pairs.on.tolist(), self._kind, strict=True)):
             (self._at_start if kind == After.START else self._at_end).setdefault(on, []).append(pair)
+        #: how many tasks of each block have not started, or ended, and the blocks that wait for each task
+        self._n_of_block: list[int] = [len(each.on) for each in blocks]
+        self._kind_of_block: list[int] = [int(each.kind) for each in blocks]
+        self._blocks_of: dict[int, list[int]] = {}
+        for k, each in enumerate(blocks):
+            for on in each.on.tolist():
+                self._blocks_of.setdefault(on, []).append(k)
         #: when pairs are over whose delay runs [s], as a dictionary and as a heap with their pairs
         self._due_s: dict[int, float] = {}
         self._due: list[tuple[float, int]] = []
@@ -241,6 +248,7 @@ class Gate:
         """Look at the pairs that wait for a task which has started or ended; it may wait again already."""
         state = self._run.state_of[on]
         over = self._at_start.pop(on, []) if state == RUNNING or state >= FINISHED else []
+        over += self._over_of_blocks(on, state)
         if state >= FINISHED:
             self._arrays.ended(on)
             for pair in self._at_end.pop(on, ()):
@@ -260,6 +268,26 @@ class Gate:
             if task in self._run.held:
                 wakes.add(end)
         self._wake_at(wakes, now)
+
+    def _over_of_blocks(self, on: int, state: int) -> list[int]:
+        """Return the pairs of blocks whose last task has started, or ended, with this one."""
+        over, left = list[int](), list[int]()
+        n_tasks = len(self._run.states)
+        for k in self._blocks_of.pop(on, ()):
+            kind = self._kind_of_block[k]
+            is_start, has_ended = kind == After.START, state >= FINISHED
+            if not has_ended and not (is_start and state == RUNNING):
+                left.append(k)
+            elif is_start or kind == After.END or (kind == After.SUCCESS) == (state == FINISHED):
+                self._n_of_block[k] -= 1
+                if not self._n_of_block[k]:
+                    over += (self._at_start if is_start else self._at_end).pop(n_tasks + k, [])
+            else:
+                for pair in self._at_end.pop(n_tasks + k, ()):
+                    self._give_up(self._task[pair])
+        if left:
+            self._blocks_of[on] = left
+        return over
 
     def _count_down(self, task: int) -> None:
         self._n_left[task] -= 1
@@ -283,6 +311,30 @@ class Gate:
         for time in sorted(times):
             if time > now:
                 self._timers.set(time, Timer.RELEASE)
+
+
+class _Pairs(NamedTuple):
+    """Who waits for whom, as `Dependencies`, in order of the tasks that wait."""
+
+    task: Integers
+    on: Integers
+    kind: Integers
+    delay_s: Floats
+
+
+def _with_blocks(tasks: Tasks) -> tuple[_Pairs, tuple[Block, ...]]:
+    """Return who waits for whom, and the blocks, each of which has a number behind those of all tasks."""
+    edges = tasks.dependencies
+    if edges is None:
+        none = np.zeros(0, dtype=np.int64)
+        return _Pairs(none, none, none, np.zeros(0)), ()
+    parts = [_Pairs(edges.task, edges.on, edges.kind, edges.delay_s)]
+    for number, each in enumerate(edges.blocks, start=len(tasks)):
+        columns = (np.full(len(each.task), value) for value in (number, int(each.kind), each.delay_s))
+        parts.append(_Pairs(each.task, *columns))
+    pairs = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+    order = np.argsort(pairs.task, kind="stable")
+    return _Pairs(*(column[order] for column in pairs)), edges.blocks
 
 
 class _Arrays:

@@ -67,11 +67,31 @@ def early_starts(trace: Trace) -> list[str]:
     needs = np.isin(edges.kind, (After.START, After.SUCCESS))
     early |= needs & np.isnan(since) & ~np.isnan(start[edges.task])
     labels = trace.tasks.labels
-    return held + [
-        f"task {labels[edges.task[k]]} starts at {start[edges.task[k]]:g} s and waits for task {labels[edges.on[k]]} "
-        f"({After(edges.kind[k]).name.lower()} at {since[k]:g} s) and {edges.delay_s[k]:g} s more."
-        for k in np.flatnonzero(early)
-    ]
+    return (
+        held
+        + [
+            f"task {labels[edges.task[k]]} starts at {start[edges.task[k]]:g} s and waits for task "
+            f"{labels[edges.on[k]]} ({After(edges.kind[k]).name.lower()} at {since[k]:g} s) "
+            f"and {edges.delay_s[k]:g} s more."
+            for k in np.flatnonzero(early)
+        ]
+        + _early_of_blocks(trace)
+    )
+
+
+def _early_of_blocks(trace: Trace) -> list[str]:
+    """Return, in words, which tasks start before all the tasks of an array let them."""
+    start, finish, labels, problems = trace.start_time_s, trace.finish_time_s, trace.tasks.labels, list[str]()
+    edges = trace.tasks.dependencies
+    for block in () if edges is None else edges.blocks:
+        since = (start if block.kind == After.START else finish)[block.on]
+        never = block.kind in (After.START, After.SUCCESS) and np.isnan(since).any()
+        free_s = np.inf if never else np.nanmax(since, initial=-np.inf) + block.delay_s
+        problems += [
+            f"task {labels[task]} starts at {start[task]:g} s; {len(block.on)} others let it from {free_s:g} s on."
+            for task in block.task[start[block.task] < free_s - time_tolerance(trace.horizon_s)].tolist()
+        ]
+    return problems
 
 
 def _held_too_short(trace: Trace) -> list[str]:

@@ -161,7 +161,7 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
         "ids that are not numbers": jobs.names if ending.endswith(".swf") else (),
         "names of users and the like": jobs.attributes,
         "measured power": jobs.power_w,
-        "dependencies": jobs.after,
+        "dependencies": jobs.waiting_lines,
         "times before which jobs cannot start, and limits of arrays": jobs.holds or (),
     }
     lost = [what for what, values in parts.items() if len(values) and not ending.endswith(".jobs.csv")]

@@ -18,7 +18,7 @@ from gridsched.files.csv_files import interval_set
 from gridsched.model.calendar import Calendar
 from gridsched.model.job_profiles import MOST_MESSAGES, Profile
 from gridsched.model.limits import LARGEST
-from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
+from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows, LineBlock
 from gridsched.workloads.traces.logged_holds import HoldRows, LoggedHolds
 
 #: Longer numbers do not fit 64 bits.
@@ -110,6 +110,8 @@ class JobTable:
         empty if it is known for none.
     after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
         Who waits for whom, by lines.
+    after_arrays : tuple of `gridsched.workloads.traces.dependencies.LineBlock`
+        Likewise, where many jobs wait for many tasks of an array.
     profile : ndarray of int64, shape (jobs,)
         Which of `profiles` each job has, -1 for none, -2 for one with a storage and -3 for one of too many messages,
         which are not simulated; empty where none has any. Of jobs that only move bytes `run_time_s` is what they
@@ -138,6 +140,7 @@ class JobTable:
     attributes: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     power_w: Floats = field(default_factory=lambda: np.zeros(0))
     after: NDArray[np.void] = field(default_factory=NO_PAIRS.copy)
+    after_arrays: tuple[LineBlock, ...] = ()
     names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
     profile: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     profiles: tuple[Profile, ...] = ()
@@ -196,6 +199,11 @@ class JobTable:
         limits_s = np.where(endless, WITHOUT_LIMIT_S, most_s)
         requested_s = np.where(free, limits_s, self.requested_time_s)
         return replace(self, requested_time_s=requested_s, notes=(*self.notes, note))
+
+    @property
+    def waiting_lines(self) -> NDArray[np.int64]:
+        """Lines of the jobs that wait for others."""
+        return np.unique(np.concatenate([self.after["line"], *(each.line for each in self.after_arrays)]))
 
     @property
     def node_power_w(self) -> Floats:
@@ -512,7 +520,7 @@ class JobRows:
         table = table.runnable().in_order()
         numbers = (each for each in zip(map(str, self._job), self._line, strict=True) if each[1] not in self._earlier)
         kept = table.lines.tolist()
-        after = self.dependencies.pairs(numbers, kept)
+        after, after_arrays = self.dependencies.pairs(numbers, kept)
         holds = self.holds.columns(kept, self.dependencies.lines_of_others)
         notes = (*notes, *self.dependencies.notes(), *self.holds.notes())
-        return replace(table, after=after, holds=holds, notes=notes)
+        return replace(table, after=after, after_arrays=after_arrays, holds=holds, notes=notes)

@@ -190,6 +190,12 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
             cells = columns.setdefault(_WORDS[kind], [""] * len(jobs))
             delay = f"+{delay_s / _MINUTE!r}" if delay_s else ""
             cells[place[line]] += f"{' ' * bool(cells[place[line]])}{jobs.ids[place[on]]}{delay}"
+    for block in jobs.after_arrays:
+        delay = f"+{block.delay_s / _MINUTE!r}" if block.delay_s else ""
+        others = " ".join(f"{name}{delay}" for name in _names_of(jobs, [place[on] for on in block.on if on in place]))
+        cells = columns.setdefault(_WORDS[block.kind], [""] * len(jobs))
+        for k in (place[line] for line in block.line.tolist() if line in place):
+            cells[k] += f"{' ' * bool(cells[k])}{others}"
     write_whole(path, csv_text(columns), force=force)
 
 
@@ -197,6 +203,17 @@ def files_of_table(path: str | Path) -> tuple[Path, Path]:
     """Return a table ``NAME.jobs.csv`` and that of the profiles that it names, ``NAME.profiles.toml`` beside it."""
     path = Path(path)
     return path, path.with_name(f"{path.name[: -len('.jobs.csv')]}.profiles.toml")
+
+
+def _names_of(jobs: JobTable, tasks: Sequence[int]) -> list[str]:
+    """Return what names some jobs: the number of an array, where they are all of its tasks that there are."""
+    names = [str(jobs.ids[k]) for k in tasks]
+    arrays = {name.partition("_")[0] for name in names}
+    if len(arrays) == 1 and len(jobs.names):
+        whole = arrays.pop()
+        if sum(name == whole or name.startswith(f"{whole}_") for name in jobs.names.tolist()) == len(names):
+            return [whole]
+    return names
 
 
 def _columns_of(holds: LoggedHolds, calendar: Calendar | None) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def _rigid_system(
     `columns` are those of jobs that share nodes; if a request that is too short `kills` its job, a policy
     does not expect it to run longer.
     """
-    dependencies, missing, awaits_others = dependencies_of(jobs.after, jobs.lines)
+    dependencies, missing, awaits_others = dependencies_of(jobs.after, jobs.after_arrays, jobs.lines)
     notes, holds = list[str](), None
     if missing:
         notes.append(f"{missing:,} dependencies on jobs that are left out or come later: no job waits for them")
