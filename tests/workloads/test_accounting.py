@@ -463,3 +463,16 @@ def test_other_amounts_that_cannot_be_read(tmp_path, head, cell):
         "1 job asks for amounts that cannot be read"
         in ran(written(tmp_path, "a.sacct", text), "fcfs", slurm_conf=conf_of(tmp_path))[1]
     )
+
+
+def test_a_start_before_the_submission(tmp_path):
+    """The start is the submission then, so job 1 comes first and waits for nothing; a line names job and line."""
+    head = "JobIDRaw|Submit|Eligible|Start|ElapsedRaw|TimelimitRaw|NNodes|State"
+    rows = (
+        "7|2024-01-01T00:01:40|2024-01-01T00:01:40|2024-01-01T00:00:40|100|5|1|COMPLETED",
+        "8|2024-01-01T00:01:50|2024-01-01T00:01:50|2024-01-01T00:02:00|50|5|1|COMPLETED",
+    )
+    starts, lines = ran(written(tmp_path, "a.sacct", "\n".join([head, *rows])), "fcfs", nodes=2)
+    assert starts == {"7": 0, "8": 70}
+    assert "1 job starts before its submission (job 7 in line 2)" in lines
+    assert "Eligible" not in lines

@@ -218,8 +218,9 @@ def dependencies_of(
             waits[own[n_before == count]] = True
     if not kept and not found:
         return None, n_missing, waits
-    columns = map(np.array, zip(*kept, strict=True)) if kept else (np.zeros(0, dtype=np.int64) for _ in range(4))
-    return Dependencies(*columns, blocks=tuple(found)), n_missing, waits & ~lacks
+    columns = [np.array(each) for each in zip(*kept, strict=True)] if kept else [np.zeros(0, dtype=np.int64)] * 4
+    task, on, kind, delay_s = columns
+    return Dependencies(task, on, kind, delay_s, blocks=tuple(found)), n_missing, waits & ~lacks
 
 
 def _places(lines: Integers, place: Mapping[int, int]) -> Integers:

@@ -16,7 +16,7 @@ from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.foreign_files import foreign_file, head_of
 from gridsched.model.calendar import Calendar, seconds_of, time_zone
 from gridsched.workloads.traces.dependencies import PART, option_of
-from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
+from gridsched.workloads.traces.job_table import MAX_LINES_NAMED, NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.sacct_json import COLUMNS, is_json_of_sacct, json_rows
 from gridsched.workloads.traces.sacct_rows import JOB, Cells, table_rows
 
@@ -127,7 +127,7 @@ def read_sacct(
     job, nodes = _columns(path, names, nodes_from)
     clock, first = None if zone is None else time_zone(zone, "--log-zone"), ""
     tells_dependencies = not {"Dependency", "SubmitLine"}.isdisjoint(names)
-    clusters = Counter[str]()
+    clusters, early = Counter[str](), dict[int, str]()
     for number, cells in source:
         clusters[cells.get(CLUSTER, "")] += bool(cells)
         if not cells:
@@ -140,7 +140,11 @@ def read_sacct(
             try:
                 submit_s, start_s = (moment(cells.get(each, ""), clock) for each in ("Submit", "Start"))
                 attempts.add(number, cells[job], submit_s, start_s)
-                rows.holds.read(number, cells, submit_s, moment(cells.get("Eligible", ""), clock), start_s)
+                eligible_s = moment(cells.get("Eligible", ""), clock)
+                if start_s < submit_s:  # by a clock that was set, or a record that was repaired
+                    early[number] = cells[job]
+                    submit_s, eligible_s = start_s, math.nan
+                rows.holds.read(number, cells, submit_s, eligible_s, start_s)
                 if cells.get("State", "").startswith(NOT_ENDED):
                     rows.drop(number, GOING_ON)
                     continue
@@ -168,7 +172,9 @@ def read_sacct(
                 rows.drop(number, NOT_OF_THE_FORMAT)
     _check_clusters(path, clusters, cluster)
     rows.supersede(attempts.earlier)
-    table = rows.table("no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts))
+    table = rows.table(
+        "no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts, early)
+    )
     return table if not len(table) else replace(table, calendar=Calendar.of(_date(first), zone))
 
 
@@ -222,13 +228,21 @@ def _head(path: str | Path) -> str:
     return (head_of(path) or b"").decode(errors="replace").lstrip("\ufeff")
 
 
-def _notes(parts: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """Say how many parts of heterogeneous jobs run on their own."""
+def _notes(parts: Mapping[str, Collection[str]], early: Mapping[int, str]) -> tuple[str, ...]:
+    """Say how many parts of heterogeneous jobs run on their own, and which jobs start before their submission."""
+    notes = list[str]()
+    if early:
+        named = ", ".join(f"{job[:40]} in line {line}" for line, job in list(early.items())[:MAX_LINES_NAMED])
+        more = ", ..." * (len(early) > MAX_LINES_NAMED)
+        jobs = counted(len(early), "job starts before its", "jobs start before their")
+        notes.append(f"{jobs} submission (job {named}{more}): the start is taken as the submission")
     wholes = [len(names) for names in parts.values() if len(names) > 1]
-    if not wholes:
-        return ()
-    jobs = f"{counted(len(wholes), 'heterogeneous job')}"
-    return (f"{sum(wholes):,} parts of {jobs}: each is a job of its own, and nothing makes them start together",)
+    if wholes:
+        jobs = counted(len(wholes), "heterogeneous job")
+        notes.append(
+            f"{sum(wholes):,} parts of {jobs}: each is a job of its own, and nothing makes them start together"
+        )
+    return tuple(notes)
 
 
 def _columns(path: str | Path, names: Sequence[str], nodes_from: str | None) -> tuple[str, str]:

@@ -173,7 +173,7 @@ def _cores_wanted(jobs: JobTable) -> _Wants:
     all_memory = demand[:, 1] == _ALL
     demand[all_memory, 1] = 1
     width, anywhere = (np.array([row[i] for row in rows]) for i in (0, 1))
-    notes = ()
+    notes: tuple[str, ...] = ()
     if n_unread:
         text = next(filter(None, unread.values()))[0]
         notes = (
