@@ -334,7 +334,7 @@ def _with_blocks(tasks: Tasks) -> tuple[_Pairs, tuple[Block, ...]]:
         parts.append(_Pairs(each.task, *columns))
     pairs = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
     order = np.argsort(pairs.task, kind="stable")
-    return _Pairs(*(column[order] for column in pairs)), edges.blocks
+    return _Pairs(pairs.task[order], pairs.on[order], pairs.kind[order], pairs.delay_s[order]), edges.blocks
 
 
 class _Arrays:

@@ -98,7 +98,7 @@ JobIDRaw|Submit|Start|End|ElapsedRaw|TimelimitRaw|NNodes|State|SubmitLine
 
 
 def test_the_last_record_of_a_job_counts(tmp_path):
-    """Job 1 runs for 600 s with success, and so job 2 starts behind it; a line counts the record that failed."""
+    """That of job 1 is of 600 s and a success, so job 2 starts behind it; a line counts the one that failed."""
     starts, lines = ran(written(tmp_path, "a.sacct", REQUEUED), "fcfs", nodes=2)
     assert starts == {"1": 0, "2": 600}
     assert "1 job left out: an earlier record" in lines
@@ -441,7 +441,7 @@ def test_memory_that_is_all_of_a_node_and_that_cannot_be_read(tmp_path):
 
 
 def test_all_memory_of_nodes_that_differ(tmp_path):
-    """The least that a node of the partition has, and the line says so."""
+    """The least that a node of the partition has, which a line reports."""
     conf = TWO_OF_FOUR.replace("CR_Core", "CR_Core_Memory").replace(
         "NodeName=a[1-2] CPUs=4", "NodeName=a1 CPUs=4 RealMemory=1000\nNodeName=a2 CPUs=4 RealMemory=3000"
     )

@@ -218,9 +218,12 @@ def dependencies_of(
             waits[own[n_before == count]] = True
     if not kept and not found:
         return None, n_missing, waits
-    columns = [np.array(each) for each in zip(*kept, strict=True)] if kept else [np.zeros(0, dtype=np.int64)] * 4
-    task, on, kind, delay_s = columns
-    return Dependencies(task, on, kind, delay_s, blocks=tuple(found)), n_missing, waits & ~lacks
+    rows = np.array(kept, dtype=PAIR)
+    return (
+        Dependencies(rows["line"], rows["on"], rows["kind"], rows["delay_s"], blocks=tuple(found)),
+        n_missing,
+        waits & ~lacks,
+    )
 
 
 def _places(lines: Integers, place: Mapping[int, int]) -> Integers:

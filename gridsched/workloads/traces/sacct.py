@@ -6,17 +6,20 @@ The first line names the columns, in any order; others than those below are pass
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 
+import numpy as np
+
 from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.foreign_files import foreign_file, head_of
 from gridsched.model.calendar import Calendar, seconds_of, time_zone
 from gridsched.workloads.traces.dependencies import PART, option_of
-from gridsched.workloads.traces.job_table import MAX_LINES_NAMED, NOT_OF_THE_FORMAT, JobRows, JobTable
+from gridsched.workloads.traces.job_table import MAX_LINES_NAMED, MOST_DIGITS, NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.sacct_json import COLUMNS, is_json_of_sacct, json_rows
 from gridsched.workloads.traces.sacct_rows import JOB, Cells, table_rows
 
@@ -171,7 +174,7 @@ def read_sacct(
             except ValueError:
                 rows.drop(number, NOT_OF_THE_FORMAT)
     _check_clusters(path, clusters, cluster)
-    rows.supersede(attempts.earlier)
+    rows.supersede(attempts.earlier())
     table = rows.table(
         "no row of 'sacct -P': as many values as columns are needed.", header={}, notes=_notes(parts, early)
     )
@@ -179,28 +182,27 @@ def read_sacct(
 
 
 class _Attempts:
-    """The records of each job: one for each time that it was started, and the last one counts.
-
-    Attributes
-    ----------
-    earlier : set of int
-        Lines of records that a later one of their job replaces.
-    """
+    """The records of each job: one for each time that it was started, and the last one counts."""
 
     def __init__(self) -> None:
-        self.earlier: set[int] = set()
-        self._last: dict[str, tuple[tuple[float, float], int]] = {}
+        self._job, self._line = array("q"), array("q")
+        self._submit_s, self._start_s = array("d"), array("d")
+        self._code: dict[str, int] = {}
 
     def add(self, line: int, job: str, submit_s: float, start_s: float) -> None:
         """Note a record; one without a start is later than those with one [s]."""
-        if not job:
-            return
-        when = (submit_s, math.inf if math.isnan(start_s) else start_s)
-        last = self._last.setdefault(job, (when, line))
-        if last[1] != line:
-            later, earlier = ((when, line), last) if when >= last[0] else (last, (when, line))
-            self._last[job] = later
-            self.earlier.add(earlier[1])
+        if job:
+            is_number = job.isdecimal() and len(job) <= MOST_DIGITS
+            self._job.append(int(job) if is_number else self._code.setdefault(job, -1 - len(self._code)))
+            self._line.append(line)
+            self._submit_s.append(submit_s)
+            self._start_s.append(math.inf if math.isnan(start_s) else start_s)
+
+    def earlier(self) -> set[int]:
+        """Return the lines of records that a later one of their job replaces."""
+        order = np.lexsort((self._line, self._start_s, self._submit_s, self._job))
+        job, line = np.array(self._job)[order], np.array(self._line)[order]
+        return set(line[:-1][job[1:] == job[:-1]].tolist())
 
 
 def _check_clusters(path: str | Path, clusters: Collection[str], asked: str | None) -> None:

@@ -25,9 +25,11 @@ _FREE = (
     "StdOut",
     "StdErr",
 )
+#: Where a line has more bars too many than this, they all are in the last such column.
+_MOST_BARS = 100
 _BROKEN = tuple(name for name in _FREE if name != "Constraints")
 _JOB = r"\d{1,18}(?:_(?:\d{1,9}|\[[^|\n]{0,9999}))?(?:\+\d{1,9})?(?:\.[^|\n]{0,99})?"
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\S*|\d*|Unknown|None|N/A")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[^\s|]*|\d*|Unknown|None|N/A")
 _COUNT = re.compile(r"\d*(?:\.\d*)?[KMG]?")
 _NO_BLANK = re.compile(r"[^\s|]*")
 #: What other columns hold: texts are assigned to columns so that these fit.
@@ -41,7 +43,7 @@ _FORMS = {
     **dict.fromkeys(("User", "Account", "Partition", "QOS", "Cluster", "Group"), _NO_BLANK),
     **dict.fromkeys(("AllocTRES", "ReqTRES", "ReqMem", "ReqGRES", "Dependency", "ConsumedEnergy"), _NO_BLANK),
     "NodeList": re.compile(r"[^\s|]*|None assigned"),
-    "State": re.compile(r"(?:[A-Z_]+(?: by \S+)?\+?)?"),
+    "State": re.compile(r"(?:[A-Z_]+(?: by [^\s|]+)?\+?)?"),
     "ExitCode": re.compile(r"(?:\d+:\d+)?"),
     "Constraints": re.compile(r"\S*"),
     "SubmitLine": re.compile(r"(?:(?:\S*/)?s(?:batch|run|alloc)\b.*)?", re.S),
@@ -73,11 +75,16 @@ def table_rows(path: str | Path) -> tuple[Sequence[str], Iterator[tuple[int, Cel
 def _records(lines: Iterator[tuple[int, str]], names: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield the number of the first line of each row and its text; other lines continue the row before."""
     first, parts, size, bars = 0, list[str](), 0, 0
+    n_formed = _n_formed(names)
+    has_job = not {*names[:n_formed]}.isdisjoint(JOB)
+    forms = (f"(?:{_FORMS[name].pattern})" if name in _FORMS else "[^|]*" for name in names[:n_formed])
+    begin = re.compile(r"\|".join(forms) + (r"\|" if n_formed < len(names) else r"\Z"))  # of most rows, at once
     for number, text in lines:
         if not text:
             continue
         is_open = bars < len(names) - 1 or names[-1] in _BROKEN
-        if parts and is_open and size <= LONGEST_LINE and not _begins_row(text, names):
+        begins = has_job and begin.match(text)
+        if parts and is_open and size <= LONGEST_LINE and not begins and not _begins_row(text, names):
             parts.append(text)
         else:
             if parts:
@@ -95,8 +102,7 @@ def _begins_row(text: str, names: Sequence[str]) -> bool:
     its columns, and is all of that or a date of submission at least. A line that is a row but for the number of its
     job is one, too.
     """
-    values = text.split("|")
-    n_formed = next((k for k, name in enumerate(names) if name in _FREE), len(names))
+    values, n_formed = text.split("|"), _n_formed(names)
     job = next((k for k, name in enumerate(names) if name in JOB), 0)
     if len(values) > job >= n_formed:
         return _fits(names[job : job + 1], values[job:])
@@ -106,6 +112,11 @@ def _begins_row(text: str, names: Sequence[str]) -> bool:
             return True
     others = [name if name not in JOB else "id" for name in names]
     return len(values) == len(names) and _fits(others, values)
+
+
+def _n_formed(names: Sequence[str]) -> int:
+    """Return how many columns are in front of the first text that people write."""
+    return next((k for k, name in enumerate(names) if name in _FREE), len(names))
 
 
 def _fits(names: Sequence[str], values: Sequence[str]) -> bool:
@@ -127,7 +138,8 @@ def _joined(values: list[str], names: Sequence[str]) -> list[str]:
     takes them all where that is not possible.
     """
     more = len(values) - len(names)
-    for forms in (_FORMS, {name: form for name, form in _FORMS.items() if name != "SubmitLine"}):
+    lenient = {name: form for name, form in _FORMS.items() if name != "SubmitLine"}
+    for forms in () if more > _MOST_BARS else (_FORMS, lenient):
         # which column each of so many further texts may have gone to before: column by column
         before: list[dict[int, int]] = []
         reached = {0}
