@@ -44,7 +44,7 @@ class LoggedSchedule:
     submit_s: Mapping[str, float]
 
 
-def read_schedule(path: str | Path, zone: str | None = None) -> LoggedSchedule:
+def read_schedule(path: str | Path, zone: str | None = None, cluster: str | None = None) -> LoggedSchedule:
     """Read when and where jobs ran, of the output of ``sacct -P``.
 
     Parameters
@@ -52,13 +52,15 @@ def read_schedule(path: str | Path, zone: str | None = None) -> LoggedSchedule:
     path : path
     zone : str, optional
         Time zone of dates that have none, as for the run (`gridsched.workloads.traces.sacct.read_sacct`).
+    cluster : str, optional
+        The cluster whose jobs are read, as for the run.
 
     Raises
     ------
     InputError
         If it cannot be read, or has no column Start.
     """
-    jobs = read_sacct(path, tells_schedule=True, zone=zone)
+    jobs = read_sacct(path, tells_schedule=True, zone=zone, cluster=cluster)
     if "start" not in jobs.attributes:
         raise InputError(f"{path}: no column Start; add it to sacct's --format to see what the machine did.")
     ids = [str(each) for each in jobs.ids.tolist()]

@@ -188,8 +188,11 @@ def run_graph(trace: Trace) -> RunGraph:
     InputError
         If no task waits for another.
     """
-    if trace.tasks.dependencies is None or not len(trace.tasks.dependencies):
+    if trace.tasks.dependencies is None or not trace.tasks.dependencies.n_pairs:
         raise InputError(f"{trace.tasks.name}: no task waits for another, so there is no graph to draw.")
+    if trace.tasks.dependencies.blocks:
+        n_pairs = trace.tasks.dependencies.n_pairs
+        raise InputError(f"{trace.tasks.name}: arrays wait for arrays, {n_pairs:,} edges in all: no graph is drawn.")
     pairs, n = trace.tasks.dependencies.by_task(), len(trace.tasks)
     done = trace.of_outcome(ExecutionEnd.FINISHED)
     host, start_s, end_s = np.full(n, -1), np.full(n, np.nan), np.full(n, np.nan)

@@ -159,9 +159,9 @@ def job_statistics(jobs: JobTable, n_nodes: int | None, busy_w: float = NODE_POW
     node_seconds = float((width * run_s).sum())
     span_s = float(times[-1] - times[0]) if len(jobs) else 0.0
     load = node_seconds / (span_s * n_nodes) if span_s and n_nodes else float("nan")
-    asked = ~np.isnan(jobs.requested_time_s)
+    asked = np.isfinite(jobs.requested_time_s)
     used = float((width * run_s)[asked].sum())
-    requested = float((width * jobs.requested_time_s)[asked].sum())
+    requested = float((width[asked] * jobs.requested_time_s[asked]).sum())
     numbers: list[Statistic] = [
         ("jobs", "jobs", "", len(jobs)),
         ("nodes", "nodes of the machine", "", n_nodes),
@@ -178,9 +178,12 @@ def job_statistics(jobs: JobTable, n_nodes: int | None, busy_w: float = NODE_POW
         ("jobs_with_request", "jobs that asked for a time", "", int(asked.sum())),
         ("overestimation", "asked for over used", "", requested / used if used else float("nan")),
     ]
-    if len(jobs.after):
-        waiting = int(np.isin(jobs.lines, jobs.after["line"]).sum())
+    if len(lines := jobs.waiting_lines):
+        waiting = int(np.isin(jobs.lines, lines).sum())
         numbers.append(("jobs_with_dependencies", "jobs that wait for others", "", waiting))
+    if jobs.without_limit.any():
+        free = int(jobs.without_limit.sum())
+        numbers.append(("jobs_without_limit", "jobs without a time limit", "", free))
     left_out = [each.as_json() for each in jobs.dropped]
     rows: dict[str, list[Any]] = {"left_out": left_out, "notes": list(jobs.notes)}
     if energy := energy_rows(jobs, busy_w):

@@ -79,7 +79,7 @@ def beside(
     outputs.check(paths_read(asked), plot)
     ids = split_ids(schedulers, asked.timeout_s)
     of_each = parameters.of(ids)
-    logged = read_schedule(file, base.trace.log_zone)
+    logged = read_schedule(file, base.trace.log_zone, base.trace.cluster)
     warn(base.warnings)
     each_id = [replace(base, scheduler=id, parameters=of_each[id]) for id in ids]
     n = max(draws, 1)

@@ -77,7 +77,7 @@ class RunState(TaskStates):
         self.resources = resources_of(system, tasks, traits, self.is_on)
         self._take, self._release = self.resources.take, self.resources.release
         super().__init__(len(tasks))
-        if tasks.dependencies is not None:
+        if tasks.may_be_held:
             self.followed = []
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
         self.queued_hosts: set[int] = set()
@@ -89,7 +89,7 @@ class RunState(TaskStates):
         self.copies: dict[int, list[Execution]] = {}
         self.places: dict[int, list[int]] = {}
         self.replicates = traits.replicates
-        self.keeps_places = traits.replicates or traits.may_cancel or tasks.dependencies is not None
+        self.keeps_places = traits.replicates or traits.may_cancel or tasks.may_be_held
         self.host_changes = HostChanges(self.pstates, self.is_on)
         self.version = [0] * n
         self.journal: list[int] = list(range(n))

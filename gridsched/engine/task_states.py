@@ -42,9 +42,9 @@ class TaskStates:
     submitted : int
         Tasks from here on are not submitted yet.
     held : set of int
-        Submitted tasks that wait for others: blocked, or in a queue or a plan that they enter.
+        Submitted tasks that wait for others, or are held back: blocked, or in a queue or a plan that they enter.
     followed : list of int or None
-        Tasks that have started or come to a final state since somebody looked; None where no task waits for another.
+        Tasks that have started or come to a final state since somebody looked; None where no task is ever held.
     """
 
     def __init__(self, n_tasks: int) -> None:

@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -28,7 +28,8 @@ from gridsched.files.json_files import json_text
 from gridsched.files.output_files import as_bytes
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
-from gridsched.model.dependencies import Dependencies
+from gridsched.model.dependencies import Block, Dependencies
+from gridsched.model.holds import Holds
 from gridsched.model.limits import LARGEST_RESULT, Positive
 from gridsched.model.platform import Platform
 from gridsched.model.records import gravest, key_name, problem_of
@@ -75,6 +76,8 @@ _PAIRS = {
     **dict.fromkeys(("delay_s", "size_bytes"), np.float64),
 }
 #: Files that no task makes, and who reads them; their host is in the description.
+_BLOCKS = {**dict.fromkeys(("task", "on", "tasks", "others", "kind"), np.int64), "delay_s": np.float64}
+_HOLDS = {"release_s": np.float64, "array": np.int64, "limit": np.int64}
 _STAGED = {"task": np.int64, "file": np.int64, "size_bytes": np.float64}
 #: Keys of the description about the export, the trace and the tasks, named as there.
 _OF_EXPORT = ("workload_name", "provenance", "plugin_j")
@@ -154,6 +157,8 @@ _NAMES = {
     *(f"classes.{name}" for name in _CLASSES),
     *(f"dependencies.{name}" for name in _PAIRS),
     *(f"staged.{name}" for name in _STAGED),
+    *(f"holds.{name}" for name in _HOLDS),
+    *(f"blocks.{name}" for name in _BLOCKS),
 }
 
 
@@ -229,11 +234,14 @@ def archive_bytes(export: Export) -> bytes:
     if tasks.dependencies is not None:
         pairs = tasks.dependencies.by_task()
         arrays |= {f"dependencies.{name}": getattr(pairs, name) for name in _PAIRS}
+        arrays |= _block_arrays(pairs.blocks)
     arrays |= {f"{_NOTES}{name}": values for name, values in trace.notes.items()}
     arrays |= {f"{_ATTRIBUTES}{name}": each.codes for name, each in tasks.attributes.items()}
     if utility is not None:
         arrays |= {f"utility.{name}": getattr(utility, name) for name in _FUNCTIONS}
         arrays |= {f"classes.{name}": getattr(utility.classes, name) for name in _CLASSES}
+    if tasks.holds is not None:
+        arrays |= {f"holds.{name}": getattr(tasks.holds, name) for name in _HOLDS}
     if tasks.staged is not None:
         arrays |= {f"staged.{name}": getattr(tasks.staged, name) for name in _STAGED}
     description = {
@@ -404,6 +412,7 @@ def _tasks(description: _Description, arrays: dict[str, NDArray[Any]]) -> Tasks:
         },
         utility=utility,
         dependencies=_dependencies(arrays, len(columns["flops"])),
+        holds=Holds(**_cast(arrays, "holds.", _HOLDS)) if "holds.array" in arrays else None,
         staged=_staged(description.staged_on, arrays),
         files=DataFiles(files.names, np.array(files.size_bytes), files.locations) if files else None,
         name=description.tasks_name,
@@ -416,10 +425,44 @@ def _dependencies(arrays: dict[str, NDArray[Any]], n_tasks: int) -> Dependencies
     columns = _cast(arrays, "dependencies.", _PAIRS)
     if len({len(column) for column in columns.values()}) > 1:
         raise InputError("dependencies.task and its other columns must have as many rows.")
-    pairs = Dependencies(**columns)
+    pairs = Dependencies(**columns, blocks=_blocks(arrays))
+    if any(int(each.task[-1]) >= n_tasks for each in pairs.blocks):
+        raise InputError(f"blocks.task must be at most {n_tasks - 1}.")
     if pairs.task.max(initial=-1) >= n_tasks or (np.diff(pairs.task) < 0).any():
         raise InputError(f"dependencies.task must ascend, to {n_tasks - 1} at most.")
     return pairs
+
+
+def _block_arrays(blocks: Sequence[Block]) -> dict[str, NDArray[Any]]:
+    """Return the columns of `_BLOCKS`: ids of all blocks, and of each how many these are, its kind and its delay."""
+    if not blocks:
+        return {}
+    own, others = ([getattr(each, name) for each in blocks] for name in ("task", "on"))
+    columns = {
+        "task": np.concatenate(own),
+        "on": np.concatenate(others),
+        "tasks": np.array([len(each) for each in own]),
+        "others": np.array([len(each) for each in others]),
+        "kind": np.array([int(each.kind) for each in blocks]),
+        "delay_s": np.array([each.delay_s for each in blocks]),
+    }
+    return {f"blocks.{name}": column for name, column in columns.items()}
+
+
+def _blocks(arrays: dict[str, NDArray[Any]]) -> tuple[Block, ...]:
+    if "blocks.task" not in arrays:
+        return ()
+    columns = _cast(arrays, "blocks.", _BLOCKS)
+    for ids, counts in (("task", "tasks"), ("on", "others")):
+        if (columns[counts] < 0).any() or columns[counts].sum() != len(columns[ids]):
+            raise InputError(f"blocks.{counts} must count the rows of blocks.{ids}.")
+    if len({len(columns[name]) for name in ("tasks", "others", "kind", "delay_s")}) > 1:
+        raise InputError("blocks.tasks and its other columns must have as many rows.")
+    own, others = (
+        np.split(columns[ids], np.cumsum(columns[counts])[:-1]) for ids, counts in (("task", "tasks"), ("on", "others"))
+    )
+    rest = zip(own, others, columns["kind"].tolist(), columns["delay_s"].tolist(), strict=True)
+    return tuple(Block(*each) for each in rest)
 
 
 def _staged(host: str, arrays: dict[str, NDArray[Any]]) -> StagedFiles | None:

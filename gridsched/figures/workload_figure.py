@@ -139,7 +139,7 @@ def _draw_widths(axes: Axes, width: Integers) -> None:
 
 def _draw_run_times(axes: Axes, jobs: JobTable) -> None:
     """Draw run times and, where known, requested times on one log axis."""
-    asked = jobs.requested_time_s[~np.isnan(jobs.requested_time_s)]
+    asked = jobs.requested_time_s[np.isfinite(jobs.requested_time_s)]
     edges, _ = bin_edges(np.concatenate([jobs.run_time_s, asked]), len(jobs), wide=1.0)
     groups = [(jobs.run_time_s, {"fill": True, "label": "run time", **PLAIN.patch()})]
     if len(asked):

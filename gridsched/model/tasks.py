@@ -17,6 +17,7 @@ from gridsched.model.arrived_columns import ArrivedColumns
 from gridsched.model.attributes import Attribute
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import Dependencies
+from gridsched.model.holds import Holds
 from gridsched.model.job_profiles import Profile, check_profiles
 from gridsched.model.limits import LARGEST, SMALLEST
 from gridsched.model.utility import UtilityFunctions
@@ -126,6 +127,8 @@ class Tasks:
         Other attributes of a log's jobs, by name: ``user``, ``partition``, ``qos``, ...
     dependencies : Dependencies or None
         Which tasks wait for which others; a policy sees those of the tasks that were submitted.
+    holds : Holds or None
+        Times before which tasks do not start, and limits of arrays; no policy sees them.
     input_files : tuple of tuple of int, or None
         Indices into `files` that each task needs.
     files : DataFiles or None
@@ -164,6 +167,7 @@ class Tasks:
     utility: UtilityFunctions | None = None
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
     dependencies: Dependencies | None = None
+    holds: Holds | None = None
     input_files: tuple[tuple[int, ...], ...] | None = None
     files: DataFiles | None = None
     profile: Integers | None = None
@@ -204,9 +208,14 @@ class Tasks:
 
     @property
     def are_one_bag(self) -> bool:
-        """Whether all are submitted at one time, and none waits for others."""
+        """Whether all are submitted at one time, and none is held back."""
         times = self.submit_time_s
-        return self.dependencies is None and (not len(self) or bool(times[0] == times[-1]))
+        return not self.may_be_held and (not len(self) or bool(times[0] == times[-1]))
+
+    @property
+    def may_be_held(self) -> bool:
+        """Whether any task waits for others, for a time or for its turn in an array."""
+        return self.dependencies is not None or self.holds is not None
 
     @property
     def parts(self) -> Parts:
@@ -229,6 +238,7 @@ class Tasks:
             columns["utility"] = self.utility.taken(ids)
         columns["attributes"] = {name: each.taken(ids) for name, each in self.attributes.items()}
         columns["dependencies"] = None  # of the numbers before
+        columns["holds"] = None if self.holds is None else self.holds.taken(ids)
         columns["staged"] = None  # likewise
         columns["host_times"] = None if self.host_times is None else self.host_times.taken(ids)
         return replace(self, **columns)
@@ -311,6 +321,7 @@ class ArrivedTasks:
         some = object.__new__(Tasks)
         vars(some).update(vars(self._tasks))
         vars(some)["dependencies"] = None if self._dependencies is None else self._dependencies.first(count)
+        vars(some)["holds"] = None  # who knows them knows when others end
         vars(some)["staged"] = None if some.staged is None else some.staged.first(count)
         vars(some)["host_times"] = None  # estimates have those of the tasks that have arrived
         vars(some).update(self._columns.first(count))
@@ -346,6 +357,7 @@ def make_tasks(
     utility: UtilityFunctions | None = None,
     attributes: Mapping[str, Sequence[str]] | None = None,
     dependencies: Dependencies | None = None,
+    holds: Holds | None = None,
     input_files: Sequence[Sequence[int]] | None = None,
     files: DataFiles | None = None,
     profile: ArrayLike | None = None,
@@ -390,6 +402,8 @@ def make_tasks(
         Texts in the order of `flops`, by their attribute; an empty one means unknown.
     dependencies : Dependencies, optional
         Of tasks in order of submission.
+    holds : Holds, optional
+        In the order of `flops`.
     input_files : sequence of sequences of int, optional
         Indices into `files` that each task needs.
     files : DataFiles, optional
@@ -445,11 +459,11 @@ def make_tasks(
         columns["profile"] = np.array(np.broadcast_to(profile, n), dtype=np.int64)
         check_profiles(tuple(profiles), columns["profile"], columns.get("width", np.ones(n, dtype=np.int64)), name)
     types = None if task_type is None else np.asarray(task_type, dtype=np.int64)
-    for each in (types, utility, *(attributes or {}).values()):
+    for each in (types, utility, holds, *(attributes or {}).values()):
         if each is not None and len(each) != n:
             raise InputError(
-                f"{name}: {counted(n, 'task')}, but {len(each)} task types, utility functions or attributes; each "
-                "task needs one."
+                f"{name}: {counted(n, 'task')}, but {len(each)} task types, utility functions, holds or attributes; "
+                "each task needs one."
             )
     order = np.argsort(submit, kind="stable")
     if dependencies is not None and not dependencies.are_of(order):
@@ -470,6 +484,7 @@ def make_tasks(
             key: Attribute.of_texts([texts[k] for k in order.tolist()]) for key, texts in (attributes or {}).items()
         },
         dependencies=dependencies,
+        holds=None if holds is None else holds.taken(order),
         input_files=None if input_files is None else tuple(tuple(input_files[k]) for k in order),
         files=files,
         profiles=tuple(profiles),

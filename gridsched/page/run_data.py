@@ -151,10 +151,10 @@ class ShownRun:
     def graph(self) -> RunGraph | None:
         """The graph of the tasks; None where none waits for another, or there are too many edges to draw."""
         pairs = self.trace.tasks.dependencies
-        if pairs is None or not len(pairs):
+        if pairs is None or not pairs.n_pairs:
             return None
-        if len(pairs) > MOST_EDGES:
-            self.notes.append(f"The graph of the tasks has {len(pairs):,} edges; up to {MOST_EDGES:,} are drawn.")
+        if pairs.blocks or len(pairs) > MOST_EDGES:
+            self.notes.append(f"The graph of the tasks has {pairs.n_pairs:,} edges; up to {MOST_EDGES:,} are drawn.")
             return None
         return run_graph(self.trace)
 

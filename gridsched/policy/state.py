@@ -257,10 +257,10 @@ class State(ABC):
     @property
     @abstractmethod
     def blocked(self) -> Integers:
-        """Ids of submitted tasks that wait for others (`Tasks.dependencies`), ascending.
+        """Ids of submitted tasks that wait for others (`Tasks.dependencies`) or are held back, ascending.
 
         They may be assigned and planned, and start no earlier than what they wait for lets them; then they
-        are mappable, unless they are in a queue or a plan.
+        are mappable, unless they are in a queue or a plan. Times and limits of arrays hold tasks of logs back.
         """
 
     @abstractmethod

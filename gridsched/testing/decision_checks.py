@@ -56,9 +56,10 @@ def check_legal_places(scheduler: Scheduler, case: Case) -> None:
 
 def early_starts(trace: Trace) -> list[str]:
     """Return, in words, which tasks of a trace start before what they wait for lets them."""
+    held = _held_too_short(trace)
     edges = trace.tasks.dependencies
     if edges is None:
-        return []
+        return held
     start, finish = trace.start_time_s, trace.finish_time_s
     since = np.where(edges.kind == After.START, start[edges.on], finish[edges.on])
     free_s = since + edges.delay_s
@@ -66,11 +67,51 @@ def early_starts(trace: Trace) -> list[str]:
     needs = np.isin(edges.kind, (After.START, After.SUCCESS))
     early |= needs & np.isnan(since) & ~np.isnan(start[edges.task])
     labels = trace.tasks.labels
-    return [
-        f"task {labels[edges.task[k]]} starts at {start[edges.task[k]]:g} s and waits for task {labels[edges.on[k]]} "
-        f"({After(edges.kind[k]).name.lower()} at {since[k]:g} s) and {edges.delay_s[k]:g} s more."
-        for k in np.flatnonzero(early)
-    ]
+    return (
+        held
+        + [
+            f"task {labels[edges.task[k]]} starts at {start[edges.task[k]]:g} s and waits for task "
+            f"{labels[edges.on[k]]} ({After(edges.kind[k]).name.lower()} at {since[k]:g} s) "
+            f"and {edges.delay_s[k]:g} s more."
+            for k in np.flatnonzero(early)
+        ]
+        + _early_of_blocks(trace)
+    )
+
+
+def _early_of_blocks(trace: Trace) -> list[str]:
+    """Return, in words, which tasks start before all the tasks of an array let them."""
+    start, finish, labels, problems = trace.start_time_s, trace.finish_time_s, trace.tasks.labels, list[str]()
+    edges = trace.tasks.dependencies
+    for block in () if edges is None else edges.blocks:
+        since = (start if block.kind == After.START else finish)[block.on]
+        never = block.kind in (After.START, After.SUCCESS) and np.isnan(since).any()
+        free_s = np.inf if never else np.nanmax(since, initial=-np.inf) + block.delay_s
+        problems += [
+            f"task {labels[task]} starts at {start[task]:g} s; {len(block.on)} others let it from {free_s:g} s on."
+            for task in block.task[start[block.task] < free_s - time_tolerance(trace.horizon_s)].tolist()
+        ]
+    return problems
+
+
+def _held_too_short(trace: Trace) -> list[str]:
+    """Return, in words, which tasks start before their times, and arrays of which too many tasks run at once."""
+    holds, labels, problems = trace.tasks.holds, trace.tasks.labels, list[str]()
+    if holds is None:
+        return problems
+    tolerance = time_tolerance(trace.horizon_s)
+    start = trace.start_time_s
+    for task in np.flatnonzero(start < holds.release_s - tolerance).tolist():
+        problems.append(f"task {labels[task]} starts at {start[task]:g} s, held until {holds.release_s[task]:g} s.")
+    runs = trace.executions
+    of = holds.array[runs["task"]]
+    for array, limit in enumerate(holds.limit.tolist()):
+        own = runs[of == array]
+        at = np.concatenate([own["start"] + tolerance, own["end"]])
+        change = np.repeat([1, -1], len(own))[np.argsort(at, kind="stable")]
+        if (most := int(np.cumsum(change).max(initial=0))) > limit:
+            problems.append(f"{most} tasks of array {array} run at once; its limit is {limit}.")
+    return problems
 
 
 def illegal_places(trace: Trace, estimates: Estimates | None = None) -> list[str]:

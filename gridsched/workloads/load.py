@@ -14,7 +14,7 @@ from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import SystemGenerator, checked_parameters, generator_of
 from gridsched.workloads.traces.formats import endings, is_trace
 from gridsched.workloads.traces.log_lines import numbered_lines
-from gridsched.workloads.traces.sacct import JOB
+from gridsched.workloads.traces.sacct_rows import JOB
 
 
 def read_workload(path: str | Path, *, files: str | Path | None = None) -> Tasks:

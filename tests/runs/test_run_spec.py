@@ -293,7 +293,7 @@ def test_keys_are_spelled_as_options():
         "allocation",
         "partitions",
     }
-    trace |= {"outcomes_from", "requests", "slurm_conf", "profiles", "log_zone"}
+    trace |= {"outcomes_from", "requests", "slurm_conf", "profiles", "log_zone", "cluster"}
     assert [name for name in elsewhere | trace if f"--{name.replace('_', '-')}" not in table] == []
     keys = {*Settings.model_fields, "platform", "workload", "seed", "timeout_s"}
     assert options_of("run") - elsewhere - output - trace <= keys

@@ -50,7 +50,7 @@ def test_the_output_of_sacct_by_hand(tmp_path: Path):
     assert (jobs.submit_time_s - jobs.submit_time_s[0]).tolist() == [0, 36_020, 36_021]
     assert jobs.run_time_s.tolist() == [30, 100, 7]
     assert jobs.width.tolist() == [1, 2, 3]
-    assert jobs.estimate_s.tolist() == [30, 300, 7]
+    assert jobs.estimate_s.tolist() == [np.inf, 300, np.inf]
     assert {each.reason.split(" (")[0]: each.lines for each in jobs.dropped} == {
         "a step of a job": (3,),
         "had not ended": (6,),
@@ -71,7 +71,7 @@ def test_other_columns_of_sacct(tmp_path: Path):
     jobs = read_jobs(path, TraceOptions())
     assert jobs.job.tolist() == [2, 3]  # by line
     assert jobs.run_time_s.tolist() == [86_400 + 7_384, 306]
-    assert np.array_equal(jobs.requested_time_s, [172_800, np.nan], equal_nan=True)
+    assert np.array_equal(jobs.requested_time_s, [172_800, np.inf])
     jobs = read_jobs(path, TraceOptions(nodes_from="NCPUS", procs_per_node=32))
     assert jobs.width.tolist() == [2, 1]
     with pytest.raises(InputError, match="procs_per_node"):
@@ -228,11 +228,11 @@ def test_ids_are_numbers_where_the_log_tells_them(tmp_path):
 
 
 def test_a_job_that_the_log_has_twice_counts_once(tmp_path):
-    """By its id, whether or not that is a number."""
+    """By its id, whether or not that is a number; the last record is the job."""
     text = "JobID|Submit|ElapsedRaw|NNodes\n17_1|0|10|1\n17_1|5|20|1\n18|6|1|1\n"
     jobs = read_jobs(file_of(tmp_path, "a.psv", text), TraceOptions())
     assert jobs.ids.tolist() == ["17_1", "18"]
-    assert jobs.dropped[-1].lines == (3,)
+    assert jobs.dropped[-1].lines == (2,)
 
 
 def test_messages_have_the_ids_of_the_log(tmp_path):

@@ -298,7 +298,7 @@ def write_batsim(jobs: JobTable, path: str | Path, *, n_nodes: int | None = None
         If the file exists already, or cannot be written.
     """
     profiles, written = {}, []
-    columns = (jobs.ids, jobs.submit_time_s, jobs.run_time_s, jobs.width, jobs.requested_time_s)
+    columns = (jobs.ids, jobs.submit_time_s, jobs.run_time_s, jobs.width, jobs.with_limits().requested_time_s)
     for job, submit, run, width, requested in zip(*(column.tolist() for column in columns), strict=True):
         name = f"delay_{plain_number(run)}"
         profiles[name] = {"type": "delay", "delay": plain_number(run)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gridsched.arrays import Integers
@@ -52,13 +54,14 @@ def _moved(both: tuple[Tasks, Tasks], places: tuple[Integers, Integers]) -> Depe
     found = [(own, each.dependencies) for own, each in zip(places, both, strict=True) if each.dependencies is not None]
     if not found:
         return None
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(pairs, name) for _, pairs in found])
+        for name in ("kind", "delay_s", "size_bytes", "item")
+    }
     return Dependencies(
         np.concatenate([own[pairs.task] for own, pairs in found]),
         np.concatenate([own[pairs.on] for own, pairs in found]),
-        *(
-            np.concatenate([getattr(pairs, name) for _, pairs in found])
-            for name in ("kind", "delay_s", "size_bytes", "item")
-        ),
+        **columns,
     ).by_task()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sized
 from functools import partial
 from pathlib import Path
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, counted
 from gridsched.long_work import long_work
 from gridsched.plugins import JobFormat, Table, loaded
 from gridsched.workloads.traces.job_table import JobTable
@@ -92,6 +92,7 @@ def read_jobs(
     kind = None if found is None else found.name
     if kind != "sacct":
         options.refuse({"outcomes_from"}, path, "only sacct's output has a State of each job")
+        options.refuse({"cluster"}, path, "only sacct's output names the cluster of each job")
     if kind not in ("swf", "sacct", "table"):
         options.refuse({"log_zone"}, path, "jobs of this format have no dates")
     if kind != "table":
@@ -129,7 +130,8 @@ def _swf(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
 
 
 def _sacct(path: str | Path, options: TraceOptions, speed: float) -> JobTable:
-    read = partial(read_sacct, path, takes_outcomes=options.outcomes_from == "log", zone=options.log_zone)
+    takes_outcomes = options.outcomes_from == "log"
+    read = partial(read_sacct, path, takes_outcomes=takes_outcomes, zone=options.log_zone, cluster=options.cluster)
     if options.allocation == "cores":
         return read(tells_resources=True)
     if options.nodes_from is None:
@@ -159,10 +161,14 @@ def stays_behind(jobs: JobTable, path: str | Path) -> str | None:
         "ids that are not numbers": jobs.names if ending.endswith(".swf") else (),
         "names of users and the like": jobs.attributes,
         "measured power": jobs.power_w,
-        "dependencies": jobs.after,
+        "dependencies": jobs.waiting_lines,
+        "times before which jobs cannot start, and limits of arrays": jobs.holds or (),
     }
     lost = [what for what, values in parts.items() if len(values) and not ending.endswith(".jobs.csv")]
     notes = [f"{', '.join(lost)} are not written; a file *.jobs.csv keeps them"] if lost else []
+    if jobs.without_limit.any() and not ending.endswith(".jobs.csv"):
+        n = counted(int(jobs.without_limit.sum()), "job")
+        notes.append(f"{n} without a time limit are written as asking for a year; a file *.jobs.csv keeps them")
     keeps_dates = jobs.calendar is None or (
         jobs.calendar.dates(jobs.submit_time_s.tolist()) is not None
         if ending.endswith(".jobs.csv")

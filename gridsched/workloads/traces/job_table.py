@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
@@ -17,7 +17,9 @@ from gridsched.errors import InputError, counted
 from gridsched.files.csv_files import interval_set
 from gridsched.model.calendar import Calendar
 from gridsched.model.job_profiles import MOST_MESSAGES, Profile
-from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows
+from gridsched.model.limits import LARGEST
+from gridsched.workloads.traces.dependencies import NO_PAIRS, DependencyRows, LineBlock
+from gridsched.workloads.traces.logged_holds import HoldRows, LoggedHolds
 
 #: Longer numbers do not fit 64 bits.
 MOST_DIGITS = 18
@@ -28,6 +30,8 @@ NO_TIME = "profile that only moves bytes, whose time is the network's"
 NO_REQUEST = "profile that moves bytes, and no requested time, which schedulers need"
 NO_STORAGE = "profile that has to do with a storage of Batsim, which is not simulated"
 NO_MESSAGES = f"profile that sends more than {MOST_MESSAGES:,} messages at once, which are not simulated"
+#: How long a job may run that neither its request nor its partition limits [s]: Slurm plans a year for it, too.
+WITHOUT_LIMIT_S = 365 * 86_400.0
 #: The largest number of lines that are named for each reason to drop jobs.
 MAX_LINES_NAMED = 5
 
@@ -88,7 +92,8 @@ class JobTable:
     width : ndarray of int64, shape (jobs,)
         Nodes (or processors) that each job needs at once.
     requested_time_s : ndarray of float64, shape (jobs,)
-        What the user asked for [s]; nan where the log does not state it.
+        What the user asked for [s]; nan where the log does not state it, infinite where it states that the job
+        has no limit but that of its partition.
     name : str
         Where the jobs come from.
     header : mapping
@@ -105,6 +110,8 @@ class JobTable:
         empty if it is known for none.
     after : ndarray of `gridsched.workloads.traces.dependencies.PAIR`
         Who waits for whom, by lines.
+    after_arrays : tuple of `gridsched.workloads.traces.dependencies.LineBlock`
+        Likewise, where many jobs wait for many tasks of an array.
     profile : ndarray of int64, shape (jobs,)
         Which of `profiles` each job has, -1 for none, -2 for one with a storage and -3 for one of too many messages,
         which are not simulated; empty where none has any. Of jobs that only move bytes `run_time_s` is what they
@@ -116,6 +123,8 @@ class JobTable:
         Which date second 0 of the submissions is, where the log has dates.
     names : ndarray of str, shape (jobs,)
         Ids in the log where any is not a whole number, as those of an array's tasks (``17_3``); else empty.
+    holds : LoggedHolds or None
+        Times before which jobs could not start, and limits of arrays, where the log has any.
     """
 
     job: Integers
@@ -131,11 +140,13 @@ class JobTable:
     attributes: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
     power_w: Floats = field(default_factory=lambda: np.zeros(0))
     after: NDArray[np.void] = field(default_factory=NO_PAIRS.copy)
+    after_arrays: tuple[LineBlock, ...] = ()
     names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
     profile: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     profiles: tuple[Profile, ...] = ()
     notes_of_profiles: tuple[str, ...] = ()
     calendar: Calendar | None = None
+    holds: LoggedHolds | None = None
 
     def __len__(self) -> int:
         return len(self.job)
@@ -149,7 +160,8 @@ class JobTable:
     def estimate_s(self) -> Floats:
         """What a scheduler may know of the run times [s] (algorithms I).
 
-        The requested time, or the run time where that is longer or no time was requested.
+        The requested time, or the run time where that is longer or the log states no request. Infinite where
+        a job has no limit (`with_limits`).
         """
         return np.fmax(self.requested_time_s, self.run_time_s)
 
@@ -157,9 +169,41 @@ class JobTable:
     def asked_s(self) -> Floats:
         """What limits of a partition are held against [s].
 
-        The requested time, however long the job ran then; its run time where no time was requested.
+        The requested time, however long the job ran then; its run time where the log states no request.
         """
         return np.where(np.isnan(self.requested_time_s), self.run_time_s, self.requested_time_s)
+
+    @property
+    def without_limit(self) -> Booleans:
+        """Which jobs have no limit of their own, but that of their partition, shape (jobs,)."""
+        return np.isposinf(self.requested_time_s)
+
+    def with_limits(self, of_partition_s: Floats | float = math.inf) -> JobTable:
+        """Return the jobs with a finite request for those that have no limit of their own; a note counts these.
+
+        Parameters
+        ----------
+        of_partition_s : ndarray of float64, shape (jobs,), or float
+            The longest time of the partition of each [s]. Where it has none, they may run for `WITHOUT_LIMIT_S`.
+        """
+        free = self.without_limit
+        if not free.any():
+            return self
+        most_s = np.broadcast_to(of_partition_s, len(self))
+        endless = free & (most_s >= LARGEST)
+        n_endless, n = int(np.count_nonzero(endless)), int(np.count_nonzero(free))
+        parts = [f"{n - n_endless:,} may run as long as their partition allows"] if n > n_endless else []
+        if n_endless:
+            parts.append(f"{n_endless:,} whose partition has no known limit are planned as if they took a year")
+        note = f"{counted(n, 'job has', 'jobs have')} no time limit (Partition_Limit, UNLIMITED): {'; '.join(parts)}"
+        limits_s = np.where(endless, WITHOUT_LIMIT_S, most_s)
+        requested_s = np.where(free, limits_s, self.requested_time_s)
+        return replace(self, requested_time_s=requested_s, notes=(*self.notes, note))
+
+    @property
+    def waiting_lines(self) -> NDArray[np.int64]:
+        """Lines of the jobs that wait for others."""
+        return np.unique(np.concatenate([self.after["line"], *(each.line for each in self.after_arrays)]))
 
     @property
     def node_power_w(self) -> Floats:
@@ -236,7 +280,8 @@ class JobTable:
         if not len(self):
             return self
         calendar = None if self.calendar is None else self.calendar.later(begin)
-        return replace(self, submit_time_s=self.submit_time_s - begin, calendar=calendar)
+        holds = None if self.holds is None else self.holds.since(begin)
+        return replace(self, submit_time_s=self.submit_time_s - begin, calendar=calendar, holds=holds)
 
     def on_nodes(self, procs_per_node: int, n_nodes: int | None) -> JobTable:
         """Return the jobs with widths in nodes of so many processors, whole nodes each.
@@ -280,12 +325,14 @@ class JobTable:
             power_w=self.power_w[rows] if len(self.power_w) else self.power_w,
             names=self.names[rows] if len(self.names) else self.names,
             profile=self.profile[rows] if len(self.profile) else self.profile,
+            holds=None if self.holds is None else self.holds.taken(rows),
         )
 
 
 #: A file is not a log if more of its rows than this are not of the format.
 MAX_BAD_SHARE = 0.5
 NOT_OF_THE_FORMAT = "not of the format"
+EARLIER = "an earlier record of a job that was started again; the last one counts"
 #: Largest number that a log may hold [s or nodes].
 LARGEST_FIELD = 1e12
 
@@ -303,11 +350,12 @@ class JobRows:
     Attributes
     ----------
     dependencies : DependencyRows
+    holds : HoldRows
     """
 
     def __init__(self, path: str | Path, attributes: Sequence[str] = ()) -> None:
         self._path = path
-        self.dependencies = DependencyRows()
+        self.dependencies, self.holds = DependencyRows(), HoldRows()
         self._texts: dict[str, list[str]] = {name: [] for name in attributes}
         self._job, self._line = array("q"), array("q")
         self._times = array("d"), array("d"), array("d")
@@ -316,6 +364,7 @@ class JobRows:
         self._profile = array("q")
         self._count = 0
         self._names: dict[int, str] = {}
+        self._earlier: Collection[int] = ()
 
     def __len__(self) -> int:
         return self._count
@@ -334,6 +383,7 @@ class JobRows:
     ) -> None:
         """Add a job; times in seconds, nan or negative where unknown; a text for each attribute.
 
+        The requested time is infinite where a job has no limit but that of its partition.
         Its mean power is that of all its nodes [W]; nan or not positive where unknown. `profile` is as in
         `JobTable`.
 
@@ -345,7 +395,7 @@ class JobRows:
         ValueError
             If a number is not a number of seconds or nodes, or an id is longer than `LONGEST_ID` or not printable.
         """
-        for value in (submit_s, run_s, width, requested_s):
+        for value in (submit_s, run_s, width, 0.0 if requested_s == math.inf else requested_s):
             if abs(value) > LARGEST_FIELD:
                 raise ValueError
         if width != width // 1:
@@ -401,6 +451,11 @@ class JobRows:
         """Leave out the row of a line."""
         self._dropped.setdefault(reason, []).append(line)
         self._count += 1
+
+    def supersede(self, lines: Collection[int]) -> None:
+        """Leave out the records of these lines, which later ones of their jobs replace."""
+        self._earlier = lines
+        self.dependencies.forget(lines)
 
     def table(
         self,
@@ -459,8 +514,13 @@ class JobRows:
         power_w[~((power_w > 0) & (power_w <= LARGEST_FIELD))] = np.nan
         if not np.isnan(power_w).all():
             table = replace(table, power_w=power_w)
-        table = table.without(~(submit >= 0), "no submission time")
+        if self._earlier:
+            table = table.without(np.isin(table.lines, list(self._earlier)), EARLIER)
+        table = table.without(~(table.submit_time_s >= 0), "no submission time")
         table = table.runnable().in_order()
-        numbers = zip(map(str, self._job), self._line, strict=True)
-        after = self.dependencies.pairs(numbers, table.lines.tolist())
-        return replace(table, after=after, notes=(*notes, *self.dependencies.notes()))
+        numbers = (each for each in zip(map(str, self._job), self._line, strict=True) if each[1] not in self._earlier)
+        kept = table.lines.tolist()
+        after, after_arrays = self.dependencies.pairs(numbers, kept)
+        holds = self.holds.columns(kept, self.dependencies.lines_of_others)
+        notes = (*notes, *self.dependencies.notes(), *self.holds.notes())
+        return replace(table, after=after, after_arrays=after_arrays, holds=holds, notes=notes)

@@ -14,7 +14,9 @@ from gridsched.workloads.traces.log_lines import whole_text
 #: The columns that every job has, empty if JSON lacks them.
 COLUMNS = (
     "JobID",
+    "Cluster",
     "Submit",
+    "Eligible",
     "Start",
     "End",
     "ElapsedRaw",
@@ -30,6 +32,7 @@ COLUMNS = (
     "QOS",
     "Constraints",
     "SubmitLine",
+    "ArrayTaskLimit",
     "ConsumedEnergyRaw",
 )
 #: What every job of sacct's JSON has, and neither Batsim's nor squeue's.
@@ -74,11 +77,13 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
     current = _table(job, "state").get("current")
     return {
         "JobID": _name(job),
+        "Cluster": _text(job, "cluster"),
         "Submit": _number(time, "submission"),
+        "Eligible": _moment(time, "eligible"),
         "Start": _moment(time, "start"),
         "End": _moment(time, "end"),
         "ElapsedRaw": _number(time, "elapsed"),
-        "TimelimitRaw": _number(time, "limit"),
+        "TimelimitRaw": _limit(time.get("limit")),
         "AllocNodes": _number(job, "allocation_nodes"),
         "AllocTRES": ",".join(item for item in allocated if not item.startswith("energy=")),
         "ReqTRES": ",".join(_resources(tres, "requested")),
@@ -90,6 +95,7 @@ def _texts(job: Mapping[str, Any]) -> dict[str, str]:
         "QOS": _text(job, "qos"),
         "Constraints": _text(job, "constraints"),
         "SubmitLine": _text(job, "submit_line"),
+        "ArrayTaskLimit": _array_limit(_table(job, "array")),
         "ConsumedEnergyRaw": energy,
     }
 
@@ -113,6 +119,16 @@ def _number(values: Mapping[str, Any], key: str) -> str:
     return str(found) if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else ""
 
 
+def _limit(found: Any) -> str:
+    """Return a time limit in minutes, or what sacct prints where there is none."""
+    if isinstance(found, dict):
+        if found.get("infinite", False):
+            return "UNLIMITED"
+        if not found.get("set", True):
+            return "Partition_Limit"
+    return _number({"limit": found}, "limit")
+
+
 def _moment(values: Mapping[str, Any], key: str) -> str:
     """Return a time in seconds; 0 means unknown."""
     text = _number(values, key)
@@ -127,6 +143,13 @@ def _name(job: Mapping[str, Any]) -> str:
     if (whole := _number(het, "job_id")) not in ("", "0") and (part := _number(het, "job_offset")):
         return f"{whole}+{part}"
     return _number(job, "job_id")
+
+
+def _array_limit(array: Mapping[str, Any]) -> str:
+    """Return how many tasks of an array may run at once; empty if that has no limit."""
+    for key in ("limits", "max", "running"):
+        array = _table(array, key)
+    return _number(array, "tasks")
 
 
 def _resources(tres: Mapping[str, Any], key: str) -> list[str]:

@@ -29,6 +29,9 @@ from gridsched.workloads.traces.trace_options import TraceOptions
 TAKEN = ("cpus", "tres", "asked_tres", "memory", "processor_kb", "gres")
 #: The partition of a job that none takes.
 _NONE = -1
+#: Amount of memory that is all of a node, and how Slurm writes it: ``0``, ``0n``, ``0Mc``.
+_ALL = -1
+_NO_AMOUNT = re.compile(r"0+(?:\.0*)?[KMGTP]?[nc]?", re.I)
 _MEMORY = re.compile(r"(.*?)([nc]?)")
 #: One of them: ``gpu``, ``gpu:2``, ``gpu:a100:2``, ``gres:gpu:2``, ``gres/gpu:2(S:0-1)``.
 _GRES = re.compile(r"(?:gres[:/])?([A-Za-z]\w{0,39})(?::(?!\d+(?:\(|$))[\w.-]{1,99})?(?::(\d{1,9}))?(?:\(.*\))?")
@@ -63,6 +66,8 @@ class _Wants:
     anywhere: Booleans
     demand: Integers
     resources: tuple[str, ...]
+    all_memory: Booleans
+    notes: tuple[str, ...] = ()
 
 
 def share_nodes(
@@ -95,7 +100,7 @@ def share_nodes(
     whole = partitions_of(platform, options.partitions) if conf is None else partitions_of_conf(conf, platform)
     named, constraint, notes = _parts_of_partitions(whole, jobs, platform)
     wants, missing = _counted_here(wants, platform)
-    notes += missing
+    notes += [*wants.notes, *missing]
     chosen, unknown = _chosen(jobs, wants, platform, named, constraint, placement)
     named, chosen = _used(named, chosen)
     platform = replace(platform, partitions=tuple(each.partition for each in named))
@@ -113,12 +118,16 @@ def share_nodes(
                 f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that {table} lacks: {name_list}"
             )
     kept = chosen != _NONE
+    wants, of_memory = _with_all_memory(wants, chosen, platform)
+    notes += of_memory
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
     left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
     neighbours = ", no neighbors to hold it (--placement contiguous)" if placement == "contiguous" else ""
     left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
+    longest_s = np.array([each.max_time_s for each in platform.partitions])
+    left = left.with_limits(longest_s[chosen[kept]])
     columns = {
         "width": wants.width[kept],
         "anywhere": wants.anywhere[kept],
@@ -138,17 +147,20 @@ def _nodes_wanted(jobs: JobTable, platform: Platform) -> _Wants:
             "Let jobs take cores (--allocation cores)."
         )
     demand = np.full((len(jobs), 1), cores[0], dtype=np.int64)
-    return _Wants(jobs.width, np.zeros(len(jobs), dtype=np.bool_), demand, (CORES,))
+    no = np.zeros(len(jobs), dtype=np.bool_)
+    return _Wants(jobs.width, no, demand, (CORES,), no)
 
 
 def _cores_wanted(jobs: JobTable) -> _Wants:
     """Return what jobs request of each node, or, if the log counts processors alone, of cores anywhere."""
     texts = [jobs.attributes.get(name) for name in TAKEN]
-    rows, texts_of = [], {}
+    rows, texts_of, unread = [], {}, dict[tuple[int, tuple[str, ...]], list[str]]()
+    n_unread = 0
     for k, width in enumerate(jobs.width.tolist()):
         key = tuple("" if each is None else str(each[k]) for each in texts)
         if (width, key) not in texts_of:
-            texts_of[width, key] = _parts(width, *key)
+            texts_of[width, key] = _parts(width, *key, unread=unread.setdefault((width, key), []))
+        n_unread += bool(unread[width, key])
         rows.append(texts_of[width, key])
     names = sorted({name for _, _, needs in texts_of.values() for name in needs} - {CORES, MEMORY})
     if len(names) > MOST_RESOURCES:
@@ -157,37 +169,63 @@ def _cores_wanted(jobs: JobTable) -> _Wants:
         )
     resources = (CORES, MEMORY, *names)
     demand = np.array([[needs.get(name, 0) for name in resources] for _, _, needs in rows], dtype=np.int64)
+    demand = demand.reshape(len(rows), len(resources))
+    all_memory = demand[:, 1] == _ALL
+    demand[all_memory, 1] = 1
     width, anywhere = (np.array([row[i] for row in rows]) for i in (0, 1))
-    return _Wants(
-        width.astype(np.int64), anywhere.astype(np.bool_), demand.reshape(len(rows), len(resources)), resources
-    )
+    notes: tuple[str, ...] = ()
+    if n_unread:
+        text = next(filter(None, unread.values()))[0]
+        notes = (
+            f"{counted(n_unread, 'job asks', 'jobs ask')} for amounts that cannot be read, as {text[:40]!r}: "
+            "these are not counted",
+        )
+    return _Wants(width.astype(np.int64), anywhere.astype(np.bool_), demand, resources, all_memory, notes)
 
 
 def _parts(
-    width: int, cpus: str, tres: str, asked_tres: str, memory: str, processor_kb: str, gres: str
+    width: int, cpus: str, tres: str, asked_tres: str, memory: str, processor_kb: str, gres: str, *, unread: list[str]
 ) -> tuple[int, bool, dict[str, int]]:
     """Return how many parts a job has, whether they may lie anywhere, and what each takes.
 
-    Amounts of the whole job are divided by its nodes, and rounded up.
+    Amounts of the whole job are divided by its nodes, and rounded up. Those that cannot be read come into `unread`;
+    `_ALL` is all memory of a node, which Slurm writes as 0.
     """
+
+    def number(text: str, what: str = "") -> int:
+        if text and not text.isdecimal():
+            unread.append(f"{what}{text}")
+        return _number(text)
+
+    def megabytes(text: str, what: str = "") -> int:
+        try:
+            return min(parse_memory_mb(text), MOST_AMOUNT)
+        except ValueError:
+            unread.append(f"{what}{text}")
+            return 0
+
     listed = dict(item.split("=", 1) for item in (tres or asked_tres).split(",") if "=" in item)
-    n_cpus = _number(listed.get("cpu", cpus))
+    n_cpus = number(listed.get("cpu", cpus))
     if not n_cpus:
         return width, True, {CORES: 1, MEMORY: math.ceil(_number(processor_kb) / 1024)}
     needs = {CORES: -(-n_cpus // width)}
     if "mem" in listed:
-        needs[MEMORY] = -(-_megabytes(listed["mem"]) // width)
+        needs[MEMORY] = -(-megabytes(listed["mem"], "mem=") // width)
+    elif _NO_AMOUNT.fullmatch(memory):
+        needs[MEMORY] = _ALL
     elif memory:
         amount, of_what = _MEMORY.fullmatch(memory).groups()  # type: ignore[union-attr]
         in_all = {"n": 1, "c": needs[CORES], "": 1 / width}[of_what]
-        needs[MEMORY] = math.ceil(_megabytes(amount) * in_all)
+        needs[MEMORY] = math.ceil(megabytes(amount) * in_all)
     for name, amount in listed.items():
         kind, slash, rest = name.partition("/")
         if kind == "gres" and slash and ":" not in rest:
-            needs[rest] = -(-_number(amount) // width)
+            needs[rest] = -(-number(amount, f"{name}=") // width)
     if gres and not any(name.startswith("gres/") for name in listed):
-        for match in filter(None, map(_GRES.fullmatch, gres.split(","))):
-            if match[1] not in (CORES, MEMORY):
+        for item in gres.split(","):
+            if (match := _GRES.fullmatch(item)) is None:
+                unread.append(item)
+            elif match[1] not in (CORES, MEMORY):
                 needs[match[1]] = needs.get(match[1], 0) + _number(match[2] or "1")
     return width, False, needs
 
@@ -197,24 +235,39 @@ def _number(text: str) -> int:
     return min(int(text), MOST_AMOUNT) if text.isdecimal() and len(text) < 16 else 0
 
 
-def _megabytes(text: str) -> int:
-    try:
-        return min(parse_memory_mb(text), MOST_AMOUNT)
-    except ValueError:
-        return 0
-
-
 def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]:
     """Leave out resources that no node of the platform has, and report this."""
-    has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, wants.demand.max(axis=0, initial=0) > 0
+    named = wants.demand.copy()
+    named[wants.all_memory, wants.resources.index(MEMORY) if wants.all_memory.any() else 0] = 0
+    has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, named.max(axis=0, initial=0) > 0
     notes = [
-        f"{name} of {counted(int(np.count_nonzero(wants.demand[:, k])), 'job')} is not counted: no node lists it"
+        f"{name} of {counted(int(np.count_nonzero(named[:, k])), 'job')} is not counted: no node lists it"
         for k, name in enumerate(wants.resources)
         if asked[k] and not has[k]
     ]
+    asked |= wants.demand.max(axis=0, initial=0) > 0
     kept = np.flatnonzero(has & asked) if len(wants.demand) else np.zeros(1, dtype=np.int64)
     names = tuple(wants.resources[k] for k in kept.tolist())
     return replace(wants, demand=np.ascontiguousarray(wants.demand[:, kept]), resources=names), notes
+
+
+def _with_all_memory(wants: _Wants, chosen: Integers, platform: Platform) -> tuple[_Wants, list[str]]:
+    """Return jobs that ask for all memory of their nodes with that of the nodes of their partition, and notes.
+
+    Where these differ, the least counts that any of them has.
+    """
+    rows = np.flatnonzero(wants.all_memory & (chosen != _NONE)) if MEMORY in wants.resources else np.zeros(0, np.int64)
+    if not len(rows):
+        return wants, []
+    memory, demand = wants.resources.index(MEMORY), wants.demand.copy()
+    amounts, differ = node_amounts(platform, wants.resources)[:, memory], False
+    for partition in np.unique(chosen[rows]).tolist():
+        here = amounts[np.array(platform.partitions[partition].hosts)]
+        demand[rows[chosen[rows] == partition], memory] = here[here > 0].min()
+        differ |= bool((here[here > 0] != here.max()).any())
+    least = ", the least of any node of their partition" if differ else ""
+    note = f"{counted(len(rows), 'job takes', 'jobs take')} all memory of each node (ReqMem 0){least}"
+    return replace(wants, demand=demand), [note]
 
 
 def _parts_of_partitions(
@@ -308,7 +361,7 @@ def _takes(asked_s: Floats, wants: _Wants, platform: Platform, partition: Partit
     """Return which jobs a partition takes: within its limits, and with room on its nodes."""
     cores = wants.width * wants.demand[:, 0]
     most_cores = math.inf if partition.max_cores is None else partition.max_cores
-    within = (asked_s <= partition.max_time_s) & (cores <= most_cores)
+    within = ((asked_s <= partition.max_time_s) | np.isposinf(asked_s)) & (cores <= most_cores)
     hosts = np.array(partition.hosts, dtype=np.int64)
     amounts = node_amounts(platform, wants.resources)[hosts]
     kinds, kind = np.unique(np.column_stack([wants.anywhere, wants.demand]), axis=0, return_inverse=True)

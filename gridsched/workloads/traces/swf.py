@@ -259,7 +259,7 @@ def write_swf(jobs: JobTable, path: str | Path, *, force: bool = False) -> None:
         jobs.submit_time_s.tolist(),
         jobs.run_time_s.tolist(),
         jobs.width.tolist(),
-        jobs.requested_time_s.tolist(),
+        jobs.with_limits().requested_time_s.tolist(),
         strict=True,
     )
     for job, submit, run, width, requested in rows:

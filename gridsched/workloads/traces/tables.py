@@ -10,6 +10,8 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gridsched.errors import InputError, did_you_mean
 from gridsched.extras import load
 from gridsched.files.csv_files import csv_text
@@ -17,9 +19,11 @@ from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
 from gridsched.model.calendar import Calendar, seconds_of, time_zone
 from gridsched.model.job_profiles import Profile
+from gridsched.model.tasks import MOST_NODES
 from gridsched.workloads.traces.dependencies import KINDS
 from gridsched.workloads.traces.job_table import NOT_OF_THE_FORMAT, JobRows, JobTable
 from gridsched.workloads.traces.log_lines import MAX_BYTES, numbered_lines
+from gridsched.workloads.traces.logged_holds import LoggedHolds
 from gridsched.workloads.traces.profile_table import read_profiles, write_profiles
 
 #: Columns that name things, and what they are called in `JobTable.attributes`.
@@ -27,13 +31,16 @@ NAMED = ("user", "group", "account", "queue", "partition", "qos", "constraint")
 NEEDED = ("id", "submit_time_s", "run_time_s", "nodes")
 #: Power of a job in one of these: of all nodes, of one node [W], or its energy [J].
 POWERS = ("power_w", "node_power_w", "energy_j")
-COLUMNS = (*NEEDED, "requested_time_s", "requested_time_min", *NAMED, *POWERS, *KINDS, "profile")
+#: When jobs were eligible, and wanted to begin; the name of their array, and how many of its tasks run at once.
+HOLDS = ("eligible_time_s", "begin_time_s", "array", "array_limit")
+COLUMNS = (*NEEDED, "requested_time_s", "requested_time_min", *NAMED, *POWERS, *KINDS, *HOLDS, "profile")
 #: Maps of columns for tables of others: PM100 of Marconi100 (Antici et al. 2023; powers of the whole
 #: job every 20 s), F-DATA of Fugaku (Antici et al. 2024; mean power of the whole job).
 MAPS: Mapping[str, Mapping[str, str]] = {
     "pm100": {
         "id": "job_id",
         "submit_time_s": "submit_time",
+        "eligible_time_s": "eligible_time",
         "run_time_s": "run_time",
         "nodes": "num_nodes_alloc",
         "requested_time_min": "time_limit",
@@ -171,6 +178,7 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
         "requested_time_s": jobs.requested_time_s,
     }
     columns |= {name: jobs.attributes[name] for name in NAMED if name in jobs.attributes}
+    columns |= {} if jobs.holds is None else _columns_of(jobs.holds, None if dates is None else jobs.calendar)
     if len(jobs.power_w):
         columns["power_w"] = jobs.power_w
     if len(jobs.profile):
@@ -182,6 +190,12 @@ def write_table(jobs: JobTable, path: str | Path, *, force: bool = False) -> Non
             cells = columns.setdefault(_WORDS[kind], [""] * len(jobs))
             delay = f"+{delay_s / _MINUTE!r}" if delay_s else ""
             cells[place[line]] += f"{' ' * bool(cells[place[line]])}{jobs.ids[place[on]]}{delay}"
+    for block in jobs.after_arrays:
+        delay = f"+{block.delay_s / _MINUTE!r}" if block.delay_s else ""
+        others = " ".join(f"{name}{delay}" for name in _names_of(jobs, [place[on] for on in block.on if on in place]))
+        cells = columns.setdefault(_WORDS[block.kind], [""] * len(jobs))
+        for k in (place[line] for line in block.line.tolist() if line in place):
+            cells[k] += f"{' ' * bool(cells[k])}{others}"
     write_whole(path, csv_text(columns), force=force)
 
 
@@ -189,6 +203,33 @@ def files_of_table(path: str | Path) -> tuple[Path, Path]:
     """Return a table ``NAME.jobs.csv`` and that of the profiles that it names, ``NAME.profiles.toml`` beside it."""
     path = Path(path)
     return path, path.with_name(f"{path.name[: -len('.jobs.csv')]}.profiles.toml")
+
+
+def _names_of(jobs: JobTable, tasks: Sequence[int]) -> list[str]:
+    """Return what names some jobs: the number of an array, where they are all of its tasks that there are."""
+    names = [str(jobs.ids[k]) for k in tasks]
+    arrays = {name.partition("_")[0] for name in names}
+    if len(arrays) == 1 and len(jobs.names):
+        whole = arrays.pop()
+        if sum(name == whole or name.startswith(f"{whole}_") for name in jobs.names.tolist()) == len(names):
+            return [whole]
+    return names
+
+
+def _columns_of(holds: LoggedHolds, calendar: Calendar | None) -> dict[str, Any]:
+    """Return those of the columns `HOLDS` that are not empty; times as dates, if there is a calendar."""
+    columns: dict[str, Any] = {}
+    for name, times_s in zip(HOLDS, (holds.eligible_s, holds.begin_s), strict=False):
+        known = np.flatnonzero(~np.isnan(times_s)).tolist()
+        dates = None if calendar is None else calendar.dates(times_s[known].tolist())
+        if known:
+            columns[name] = [""] * len(times_s)
+            for k, text in zip(known, times_s[known].tolist() if dates is None else dates, strict=True):
+                columns[name][k] = text
+    if len(holds.limit):
+        columns["array"] = [f"a{each}" if each >= 0 else "" for each in holds.array.tolist()]
+        columns["array_limit"] = [holds.limit.item(each) if each >= 0 else "" for each in holds.array.tolist()]
+    return columns
 
 
 class _NoProfile(Exception):
@@ -239,6 +280,11 @@ def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles
     if name := _text(row.get("profile")):
         profile, run_time_s = profiles.number_and_time(name, nodes, requested)
     submit_s = _moment(row["submit_time_s"], zone)
+    if not row.keys().isdisjoint(HOLDS):
+        eligible_s, begin_s = (_moment(row.get(name), zone) for name in HOLDS[:2])
+        limit = _number(row.get("array_limit"))
+        most = int(limit) if 1 <= limit <= MOST_NODES else None
+        rows.holds.add(number, eligible_s, begin_s, _text(row.get("array")), most)
     rows.add(number, job, submit_s, run_time_s, nodes, requested, names, _power(row), profile)
     if not row.keys().isdisjoint(KINDS):
         rows.dependencies.name(number, job)

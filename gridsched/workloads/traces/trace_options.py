@@ -57,6 +57,8 @@ class TraceOptions:
         and at least twice what they take, as Batsim's converter of SWF logs writes walltimes.
     outcomes_from : {"log", "run"}
         Whether a job succeeded that others wait for: as in the log, if it states this, or as it ends in the run.
+    cluster : str, optional
+        The cluster whose jobs are read, where sacct's output has those of several (``sacct -M``).
     log_zone : str, optional
         Time zone of the log's dates that have none, and of those that are typed: ``UTC``, ``+01:00``,
         ``Europe/Berlin``; default that of the log.
@@ -155,6 +157,14 @@ class TraceOptions:
             json_schema_extra=_GROUP,
         ),
     ] = "log"
+    cluster: Annotated[
+        str | None,
+        Field(
+            description="Cluster whose jobs are read, if the output of sacct has those of several (sacct -M).",
+            examples=["NAME"],
+            json_schema_extra=_GROUP,
+        ),
+    ] = None
     log_zone: Annotated[
         str | None,
         Field(

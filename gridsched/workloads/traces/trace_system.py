@@ -126,7 +126,7 @@ def trace_system(
         jobs, platform, columns = shared.jobs.from_zero(), shared.platform, shared.columns
     else:
         widest = max((len(cluster.hosts) for cluster in platform.clusters), default=0)
-        jobs = jobs.that_fit(widest).from_zero()
+        jobs = jobs.that_fit(widest).with_limits().from_zero()
     if options.requests == "exact":
         exact_s = np.minimum(jobs.run_time_s, jobs.asked_s) if walltime == "kill" else jobs.run_time_s
         jobs = replace(jobs, requested_time_s=exact_s, notes=(*jobs.notes, "jobs ask for just what they take"))
@@ -141,15 +141,15 @@ def trace_system(
             fate = "go on to their ends, and are taken to have asked for as long (--walltime ignore)"
         note = f"{counted(late, 'job')} ran longer than asked for: they {fate}"
         jobs = replace(jobs, notes=(*jobs.notes, note))
-    system, missing = _rigid_system(jobs, platform, columns, kills=walltime == "kill")
-    if missing:
-        note = f"{missing:,} dependencies on jobs that are left out or come later: no job waits for them"
-        jobs = replace(jobs, notes=(*jobs.notes, note))
+    system, notes = _rigid_system(jobs, platform, columns, kills=walltime == "kill")
+    jobs = replace(jobs, notes=(*jobs.notes, *notes))
     return TraceSystem(system, jobs)
 
 
 def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
     """Return jobs as parallel tasks on a platform, with all that a scheduler may know of them.
+
+    Those without a time limit are planned as in `JobTable.with_limits`.
 
     Parameters
     ----------
@@ -158,18 +158,24 @@ def rigid_system(jobs: JobTable, platform: Platform) -> SystemWorkload:
         in P-state 0.
     platform : Platform
     """
-    return _rigid_system(jobs, platform, {}, kills=False)[0]
+    return _rigid_system(jobs.with_limits(), platform, {}, kills=False)[0]
 
 
 def _rigid_system(
     jobs: JobTable, platform: Platform, columns: Mapping[str, Any], *, kills: bool
-) -> tuple[SystemWorkload, int]:
-    """Return the same, and how many dependencies are on jobs that are not there before.
+) -> tuple[SystemWorkload, tuple[str, ...]]:
+    """Return the same, and lines on what jobs wait for.
 
     `columns` are those of jobs that share nodes; if a request that is too short `kills` its job, a policy
     does not expect it to run longer.
     """
-    dependencies, missing = dependencies_of(jobs.after, jobs.lines)
+    dependencies, missing, awaits_others = dependencies_of(jobs.after, jobs.after_arrays, jobs.lines)
+    notes, holds = list[str](), None
+    if missing:
+        notes.append(f"{missing:,} dependencies on jobs that are left out or come later: no job waits for them")
+    if jobs.holds is not None:
+        holds, of_holds = jobs.holds.of_run(jobs.submit_time_s, awaits_others)
+        notes += of_holds
     estimate_s = jobs.asked_s if kills else jobs.estimate_s
     tasks = make_tasks(
         estimate_s * speed_of(platform),
@@ -179,12 +185,13 @@ def _rigid_system(
         requested_time_s=estimate_s,
         attributes={name: texts.tolist() for name, texts in jobs.attributes.items()},
         dependencies=dependencies,
+        holds=holds,
         profile=jobs.profile if len(jobs.profile) else None,
         profiles=jobs.profiles,
         name=jobs.name,
     )
     run_times = LoggedRunTimes(platform, jobs.run_time_s, jobs.power_w if len(jobs.power_w) else None)
-    return SystemWorkload(platform, tasks, None, run_times=run_times, calendar=jobs.calendar), missing
+    return SystemWorkload(platform, tasks, None, run_times=run_times, calendar=jobs.calendar), tuple(notes)
 
 
 def speed_of(platform: Platform) -> float:
