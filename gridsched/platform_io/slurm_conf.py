@@ -190,7 +190,7 @@ class SlurmConf:
             If it lacks a node, or has another number of cores for one.
         """
         nodes = {node.name: node for node in self.nodes}
-        if missing := sorted(nodes.keys() - {host.name for host in platform.hosts}):
+        if missing := sorted(nodes.keys() - {host.name for host in platform.everyone}):
             raise InputError(
                 f"{self.path}: node {missing[0]!r} is not a host of {platform.name} ({len(missing):,} of "
                 f"{len(nodes):,} are missing there). Give a platform with hosts of these names, or leave out "

@@ -18,6 +18,7 @@ from gridsched.model.platform import Partition, Platform
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
 from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
 from gridsched.platform_io.host_resources import parse_memory_mb
+from gridsched.platform_io.hostlists import fold_hostlist
 from gridsched.platform_io.slurm_conf import SlurmConf
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.partitions import MOST_PARTITIONS, NamedPartition, partitions_of, partitions_of_conf
@@ -94,6 +95,8 @@ def share_nodes(
     wants = _cores_wanted(jobs) if options.allocation == "cores" else _nodes_wanted(jobs, platform)
     whole = partitions_of(platform, options.partitions) if conf is None else partitions_of_conf(conf, platform)
     named, constraint, notes = _parts_of_partitions(whole, jobs, platform)
+    if idle := list(dict.fromkeys(name for each in whole for name in each.idle)):
+        notes.append(f"{counted(len(idle), 'node')} of partitions ({fold_hostlist(idle)[:60]}) compute nothing here")
     wants, missing = _counted_here(wants, platform)
     notes += missing
     chosen, unknown = _chosen(jobs, wants, platform, named, constraint, placement)
