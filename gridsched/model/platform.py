@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.model.host_profiles import HostProfiles
+from gridsched.model.resource_types import is_type, typed_amounts, whole_of
 
 #: A year of service [s]: 365 days, as the Impact Framework of the Green Software Foundation counts lifespans.
 YEAR_S = 365 * 86400.0
@@ -72,7 +73,8 @@ class Host:
     pstate : int
         P-state in which it starts, unless a run sets another one.
     resources : tuple of (str, int)
-        What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name.
+        What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name; of a resource that has
+        types all units, and those of each type as ``gpu:a100`` (`gridsched.model.resource_types`).
     features : tuple of str
         What jobs may ask a node to be, as Slurm's ``Feature``: names of any meaning.
     weight : int
@@ -90,8 +92,8 @@ class Host:
     Raises
     ------
     InputError
-        Where a P-state for booting is none of the host's, embodied carbon has no lifetime, or power is of a resource
-        that it does not have.
+        Where a P-state for booting is none of the host's, embodied carbon has no lifetime, power is of a resource
+        that it does not have, or it has more units of types than of their resource.
     """
 
     name: str
@@ -119,11 +121,24 @@ class Host:
                 f"host {self.name!r}: embodied_kg is {self.embodied_kg:g}, and lifetime_years is "
                 f"{self.lifetime_years:g}; a lifetime above 0 years is needed to spread it."
             )
+        has = dict(self.resources)
+        for whole, in_types in typed_amounts(has).items():
+            if has.get(whole, 0) < in_types:
+                raise InputError(
+                    f"host {self.name!r}: resources have {has.get(whole, 0)} of {whole!r} and {in_types} of its types; "
+                    "a resource counts the units of its types, too (gridsched.model.resource_types.with_wholes)."
+                )
+        powered = {name for name, *_ in self.unit_power}
         for name, *watts in self.unit_power:
-            if name not in dict(self.resources) or not all(0 <= each < float("inf") for each in watts):
+            if is_type(name) and whole_of(name) in powered:
+                raise InputError(
+                    f"host {self.name!r}: unit_power gives {name!r} a power, and all {whole_of(name)!r}, too. Give "
+                    "each type one, or all together."
+                )
+            if name not in has or not all(0 <= each < float("inf") for each in watts):
                 raise InputError(
                     f"host {self.name!r}: unit_power gives {name!r} {watts} W; powers of 0 W or more of resources that "
-                    f"it has ({', '.join(dict(self.resources)) or 'none'}) are allowed."
+                    f"it has ({', '.join(has) or 'none'}) are allowed."
                 )
         first, behind = len(self.pstates), len(self.all_pstates)
         for name in ("boot_pstate", "shutdown_pstate"):

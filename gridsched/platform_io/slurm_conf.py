@@ -17,7 +17,9 @@ from gridsched.files.input_files import read_text
 from gridsched.model.constraints import is_feature
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, homogeneous_cluster
+from gridsched.model.resource_types import whole_of, with_wholes
 from gridsched.model.tasks import MEMORY
+from gridsched.platform_io.host_resources import NAME, TYPE, parse_count
 from gridsched.platform_io.hostlists import expand_hostlist
 
 #: Larger files are refused [byte].
@@ -85,7 +87,9 @@ _OF_SCONTROL = re.compile(r"(?:^|\s)(?:CPUAlloc|CPUTot|TotalNodes)=\d")
 _MARKS = "*~#!%$@^-+"
 #: A key begins behind a blank: to look for one within a long word takes quadratic time.
 _PAIR = re.compile(r"""(?<![^\s=#])([^\s=#]+)\s*=\s*("[^"]*"|'[^']*'|\S*)""")
-_GRES = re.compile(r"([A-Za-z]\w{0,39})(?::[A-Za-z][\w.-]{0,98})?(?::no_consume)?(?::(\d{1,9})(K?))?")
+_GRES = re.compile(
+    rf"(?P<name>{NAME}(?::(?!no_consume\b){TYPE})?)(?P<kept>:no_consume)?(?::(?P<count>\d{{1,16}}[KMGTP]?))?", re.I
+)
 #: Which of its devices those of a generic resource are; they have no part in this.
 _DEVICES = re.compile(r"\([^()]*\)")
 _TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
@@ -209,12 +213,9 @@ class SlurmConf:
 
 
 def _described(host: Host, node: ConfNode) -> Host:
-    return replace(
-        host,
-        resources=tuple({**dict(host.resources), **dict(node.resources)}.items()),
-        features=node.features,
-        weight=node.weight,
-    )
+    of_conf = {whole_of(name) for name, _ in node.resources}
+    own = [each for each in host.resources if whole_of(each[0]) not in of_conf]
+    return replace(host, resources=(*own, *node.resources), features=node.features, weight=node.weight)
 
 
 def read_slurm_conf(*paths: str | Path) -> SlurmConf:
@@ -293,6 +294,7 @@ class _Reader:
         self._settings: dict[str, str] = {}
         self._unknown = Counter[str]()
         self._keys: dict[str, None] = {}
+        self._not_consumed: dict[str, None] = {}
         self._absent = self._n_names = 0
         self._is_printed = self._is_assumed = False
 
@@ -376,14 +378,24 @@ class _Reader:
         return int(text)
 
     def _gres(self, text: str) -> dict[str, int]:
-        """Return generic resources by name, those of several types together."""
-        found: dict[str, int] = {}
+        """Return generic resources by name, and by type where they have types."""
+        found: list[tuple[str, int]] = []
         for item in filter(None, _DEVICES.sub("", text).split(",")):
             match = _GRES.fullmatch(item.strip())
-            if match is None:
-                raise InputError(f"{self._where}: gres holds {item[:40]!r}; NAME[:TYPE]:NUMBER is allowed, as gpu:4.")
-            found[match[1]] = found.get(match[1], 0) + int(match[2] or 1) * (1024 if match[3] else 1)
-        return found
+            try:
+                if match is None:
+                    raise ValueError(f"{item.strip()[:40]!r} is none")
+                count = parse_count(match["count"] or "1")
+            except ValueError as error:
+                raise InputError(
+                    f"{self._where}: gres holds {item.strip()[:40]!r}; NAME[:TYPE]:NUMBER is allowed, as gpu:4, "
+                    f"gpu:a100:4 or tmp:844G ({error})."
+                ) from None
+            if match["kept"]:
+                self._not_consumed[match["name"]] = None
+            else:
+                found.append((match["name"], count))
+        return with_wholes(found)
 
     def conf(self) -> SlurmConf:
         """Return what was read.
@@ -455,6 +467,9 @@ class _Reader:
             )
         if self._keys:
             parts.append(f"{len(self._keys):,} keys of nodes and partitions ({', '.join(list(self._keys)[:5])})")
+        if self._not_consumed:
+            names = ", ".join(list(self._not_consumed)[:5])
+            parts.append(f"{counted(len(self._not_consumed), 'resource')} that jobs do not consume ({names})")
         if self._absent:
             parts.append(f"{counted(self._absent, 'node that is', 'nodes that are')} down or to come")
         if self._is_assumed:

@@ -26,6 +26,7 @@ from gridsched.platform_io.host_resources import (
     parse_memory_mb,
     parse_resources,
     parse_unit_power,
+    resources_text,
     shown_resources,
 )
 from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, PowerOverride, Wattage, parse_wattage, without_work
@@ -160,7 +161,7 @@ def _switches(entry: HostEntry, findings: Findings, of_zone: str) -> tuple[str, 
 def resource_properties(host: Host) -> dict[str, str]:
     """Return the properties of a host that `_resources`, `_unit_power`, `_features` and `_switches` read."""
     has = dict(host.resources)
-    memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
+    memory, counted = has.pop(MEMORY, None), resources_text(has)
     texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
     features = {FEATURES_PROPERTY: ",".join(host.features)} if host.features else {}
     watts = ",".join(

@@ -37,7 +37,7 @@ def test_power_and_speed_are_given_by_name(gridsched, tmp_path):
         ("n2", 2e9, 350.0),
         ("gpu1", 2e9, 900.0),
     ]
-    assert dict(hosts[2].resources) == {"memory_mb": 512_000, "gpu": 4}
+    assert dict(hosts[2].resources) == {"memory_mb": 512_000, "gpu": 4, "gpu:a100": 4}
     assert (tmp_path / "p").read_text().count("[[partition]]") == 3
 
 

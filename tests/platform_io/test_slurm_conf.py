@@ -43,7 +43,7 @@ def test_nodes_partitions_and_settings(tmp_path):
     found = conf(tmp_path)
     assert [node.name for node in found.nodes] == ["g1", "n1", "n2", "n10"]
     assert [node.cores for node in found.nodes] == [24, 12, 12, 12]
-    assert dict(found.nodes[0].resources) == {"memory_mb": 48000, "gpu": 3}
+    assert dict(found.nodes[0].resources) == {"memory_mb": 48000, "gpu": 3, "gpu:a100": 2, "gpu:v100": 1}
     assert found.nodes[1].features == ("CPU-N", "IB")
     short, batch = found.partitions
     assert (short.name, short.max_time_s, short.job_factor, short.tier) == ("short", 1800, 7, 1)
@@ -62,7 +62,7 @@ def test_what_is_passed_over_is_counted_in_one_line(tmp_path):
 def test_memory_counts_where_it_is_consumed(tmp_path):
     """CR_Core alone does not allocate memory; select/linear gives whole nodes."""
     found = conf(tmp_path, CONF.replace("CR_Core_Memory", "CR_Core"))
-    assert dict(found.nodes[0].resources) == {"gpu": 3}
+    assert dict(found.nodes[0].resources) == {"gpu": 3, "gpu:a100": 2, "gpu:v100": 1}
     assert not conf(tmp_path, CONF.replace("cons_tres", "linear")).shares_nodes
 
 
@@ -91,6 +91,7 @@ def test_a_platform_keeps_its_power(tmp_path):
         ("NodeName=a CPUs=99999999999\nPartitionName=p Nodes=a\n", "line 1.*99,999,999,999 CPUs"),
         ("NodeName=a CPUs=two\nPartitionName=p Nodes=a\n", "line 1.*cpus"),
         ("NodeName=a Gres=gpu:x:y\nPartitionName=p Nodes=a\n", "line 1.*gres"),
+        ("NodeName=a Gres=tmp:9P\nPartitionName=p Nodes=a\n", "line 1.*gres.*8P"),
         ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime"),
         ("NodeName=n[1-9999999]\nPartitionName=p Nodes=ALL\n", "names"),
         ("NodeName=n[1-900000] State=DOWN\n" * 5 + "PartitionName=p Nodes=a\n", "line 5.*4,500,000 names"),
@@ -101,6 +102,24 @@ def test_what_is_refused(tmp_path, text, words):
     """In one line that names the place."""
     with pytest.raises(InputError, match=words):
         conf(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("gres", "has"),
+    [
+        ("gpu", {"gpu": 1}),
+        ("gpu:tesla", {"gpu": 1, "gpu:tesla": 1}),
+        ("gpu:1g.5gb:7,gpu:2", {"gpu": 9, "gpu:1g.5gb": 7}),
+        ("tmp:844G,craynetwork:4", {"tmp": 844 * 2**30, "craynetwork": 4}),
+        ("a:1K,b:1M,c:1T,d:2P", {"a": 2**10, "b": 2**20, "c": 2**40, "d": 2**51}),
+        ("lustre:no_consume:4G,gpu:a:no_consume:2,fpga:1", {"fpga": 1}),
+    ],
+)
+def test_generic_resources(tmp_path, gres, has):
+    """Types, numbers with suffixes; what jobs do not consume is passed over with a line."""
+    found = conf(tmp_path, f"NodeName=a Gres={gres}\nPartitionName=p Nodes=a\n")
+    assert dict(found.nodes[0].resources) == has
+    assert any("consume" in note for note in found.notes) == ("no_consume" in gres)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +190,7 @@ def test_what_scontrol_prints_is_read():
     assert [(node.name, node.cores, dict(node.resources), node.features) for node in found.nodes] == [
         ("n1", 24, {"memory_mb": 128_000}, ("ib", "rome")),
         ("n2", 24, {"memory_mb": 128_000}, ("ib", "rome")),
-        ("gpu1", 32, {"memory_mb": 512_000, "gpu": 4}, ("ib", "milan")),
+        ("gpu1", 32, {"memory_mb": 512_000, "gpu": 4, "gpu:a100": 4}, ("ib", "milan")),
     ]
     batch, short, gpu = found.partitions
     assert (batch.nodes, batch.max_time_s, batch.max_nodes, batch.is_default) == (("n1", "n2"), 172_800, None, True)

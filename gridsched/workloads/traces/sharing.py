@@ -15,9 +15,10 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError, counted
 from gridsched.model.constraints import understood
 from gridsched.model.platform import Partition, Platform
+from gridsched.model.resource_types import TYPE_MARK, is_type, typed_amounts, whole_of, with_wholes
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
-from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
-from gridsched.platform_io.host_resources import parse_memory_mb
+from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT, MOST_IN_ALL
+from gridsched.platform_io.host_resources import NAME, TYPE, parse_count, parse_memory_mb
 from gridsched.platform_io.hostlists import fold_hostlist
 from gridsched.platform_io.slurm_conf import SlurmConf
 from gridsched.workloads.traces.job_table import JobTable
@@ -32,9 +33,9 @@ TAKEN = ("cpus", "tres", "asked_tres", "memory", "processor_kb", "gres")
 _NONE = -1
 _MEMORY = re.compile(r"(.*?)([nc]?)")
 #: One of them: ``gpu``, ``gpu:2``, ``gpu:a100:2``, ``gres:gpu:2``, ``gres/gpu:2(S:0-1)``.
-_GRES = re.compile(r"(?:gres[:/])?([A-Za-z]\w{0,39})(?::(?!\d+(?:\(|$))[\w.-]{1,99})?(?::(\d{1,9}))?(?:\(.*\))?")
-#: Resources beside cores and memory that are counted at most.
-MOST_RESOURCES = 16
+_GRES = re.compile(rf"(?:gres[:/])?({NAME}(?::{TYPE})?)(?::(\d{{1,16}}[KMGTP]?))?(?:\(.*\))?", re.I)
+#: Resources and types beside cores and memory that are counted at most.
+MOST_RESOURCES = 64
 
 
 @dataclass(frozen=True)
@@ -171,9 +172,10 @@ def _parts(
 ) -> tuple[int, bool, dict[str, int]]:
     """Return how many parts a job has, whether they may lie anywhere, and what each takes.
 
-    Amounts of the whole job are divided by its nodes, and rounded up.
+    Amounts of the whole job are divided by its nodes, and rounded up. Units of a type are units of their resource, too,
+    and those that were allocated of a type to a job that asked for none may be of any.
     """
-    listed = dict(item.split("=", 1) for item in (tres or asked_tres).split(",") if "=" in item)
+    listed = _listed(tres or asked_tres)
     n_cpus = _number(listed.get("cpu", cpus))
     if not n_cpus:
         return width, True, {CORES: 1, MEMORY: math.ceil(_number(processor_kb) / 1024)}
@@ -184,15 +186,40 @@ def _parts(
         amount, of_what = _MEMORY.fullmatch(memory).groups()  # type: ignore[union-attr]
         in_all = {"n": 1, "c": needs[CORES], "": 1 / width}[of_what]
         needs[MEMORY] = math.ceil(_megabytes(amount) * in_all)
-    for name, amount in listed.items():
-        kind, slash, rest = name.partition("/")
-        if kind == "gres" and slash and ":" not in rest:
-            needs[rest] = -(-_number(amount) // width)
-    if gres and not any(name.startswith("gres/") for name in listed):
-        for match in filter(None, map(_GRES.fullmatch, gres.split(","))):
-            if match[1] not in (CORES, MEMORY):
-                needs[match[1]] = needs.get(match[1], 0) + _number(match[2] or "1")
-    return width, False, needs
+    if found := _generic(listed):
+        asked = _generic(_listed(asked_tres))
+        of_no_type = {whole_of(name) for name in asked} - {whole_of(name) for name in asked if is_type(name)}
+        units = {
+            name: -(-n // width) for name, n in found.items() if not is_type(name) or whole_of(name) not in of_no_type
+        }
+        for whole, in_types in typed_amounts(units).items():
+            units[whole] = max(units.get(whole, 0), in_types)
+        needs |= units
+    elif gres:
+        matches = filter(None, map(_GRES.fullmatch, gres.split(",")))
+        needs |= with_wholes(
+            (match[1], _units(match[2] or "1")) for match in matches if match[1] not in (CORES, MEMORY)
+        )
+    return width, False, {name: min(amount, MOST_IN_ALL // width) for name, amount in needs.items()}
+
+
+def _listed(tres: str) -> dict[str, str]:
+    """Return the amounts of trackable resources as Slurm lists them."""
+    return dict(item.split("=", 1) for item in tres.split(",") if "=" in item)
+
+
+def _generic(listed: Mapping[str, str]) -> dict[str, int]:
+    """Return the units of generic resources, and of their types as ``gpu:a100``, in all."""
+    pairs = ((name.partition("/"), amount) for name, amount in listed.items())
+    return {rest: _units(amount) for (kind, _, rest), amount in pairs if kind == "gres" and rest.count(TYPE_MARK) < 2}
+
+
+def _units(text: str) -> int:
+    """Return a number of units of a log, 0 if it has none."""
+    try:
+        return parse_count(text)
+    except ValueError:
+        return 0
 
 
 def _number(text: str) -> int:
@@ -208,8 +235,10 @@ def _megabytes(text: str) -> int:
 
 
 def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]:
-    """Leave out resources that no node of the platform has, and report this."""
+    """Leave out resources that no node of the platform has, and report this; types count where others are known."""
     has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, wants.demand.max(axis=0, initial=0) > 0
+    typed = {whole_of(name) for host in platform.hosts for name, _ in host.resources if is_type(name)}
+    has |= np.array([is_type(name) and whole_of(name) in typed for name in wants.resources])
     notes = [
         f"{name} of {counted(int(np.count_nonzero(wants.demand[:, k])), 'job')} is not counted: no node lists it"
         for k, name in enumerate(wants.resources)
