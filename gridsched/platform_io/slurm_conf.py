@@ -201,8 +201,8 @@ class SlurmConf:
         if missing := sorted(nodes.keys() - {host.name for host in platform.everyone}):
             raise InputError(
                 f"{self.path}: node {missing[0]!r} is not a host of {platform.name} ({len(missing):,} of "
-                f"{len(nodes):,} are missing there). Give a platform with hosts of these names, or leave out "
-                "--platform."
+                f"{len(nodes):,} are missing there). Give a platform with hosts of these names, such as 'gridsched "
+                "platform from-slurm' makes, or leave out --platform."
             )
         hosts = []
         for host in platform.hosts:
@@ -248,7 +248,7 @@ def read_slurm_conf(*paths: str | Path) -> SlurmConf:
             reader.take(line)
         if reader.n_taken == n_taken:
             said = beside_slurm_conf(path) or "no NodeName, PartitionName or setting of Slurm's scheduling is in it"
-            raise InputError(f"{path}: {said}. Give slurm.conf, or what scontrol prints, without this file.")
+            raise InputError(f"{path}: {said}. Leave it out; slurm.conf, or what scontrol prints, is read.")
     return reader.conf(lines.not_read)
 
 

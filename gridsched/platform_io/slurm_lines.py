@@ -108,6 +108,18 @@ def included_files(path: str | Path) -> tuple[str, ...]:
     return tuple(lines.included)
 
 
+def include_lines(path: str | Path) -> tuple[str, ...]:
+    """Return the names of files in the ``Include`` lines of one file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    matches = (_INCLUDE.fullmatch(line) for _, line in _joined(read_text(path, MAX_CONF_BYTES)))
+    return tuple(match[1] for match in matches if match is not None)
+
+
 def _found(name: str, folder: Path, root: Path) -> Path | None:
     """Return the file that an ``Include`` means: beside the file that names it, else beside the first one.
 

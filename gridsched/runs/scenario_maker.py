@@ -243,6 +243,7 @@ class ScenarioMaker:
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
+            self._refuse_includes(options, workload.slurm_conf)
             given = self._settings(spec)
             rules = {name: given.get(name, getattr(Rules, name)) for name in ("placement", "walltime")}
             roles = partial(with_roles, master=given.get("master"), deployment=given.get("deployment"))
@@ -258,6 +259,18 @@ class ScenarioMaker:
         platform, platform_file = self._platform(spec, needs_file)
         tasks = with_flops(platform, self._tasks_of_file(file, files=files))
         return _Shared(SystemWorkload(platform, tasks, None), platform_file, options)
+
+    def _refuse_includes(self, options: TraceOptions, file: str | FileReference | None) -> None:
+        """Refuse a ``slurm.conf`` of a study that includes files: a store would not hold them."""
+        if not self._inputs or file is None or options.slurm_conf is None:
+            return
+        from gridsched.platform_io.slurm_lines import include_lines  # of few studies
+
+        if names := include_lines(options.slurm_conf):
+            raise InputError(
+                f"{_name_of(file)}: it includes files such as {names[0][:100]!r}; in studies the file must contain "
+                "what they have."
+            )
 
     def _platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
         """Return the platform on which only the hosts compute that the run lets compute, and its file.
@@ -408,6 +421,11 @@ def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
     paths += [file for file in files if isinstance(file, str)]
     if isinstance(spec.workload, WorkloadFile) and isinstance(spec.workload.file, str):
         paths += map(str, input_files(spec.workload.file))
+    conf = spec.workload.slurm_conf if isinstance(spec.workload, WorkloadFile) else None
+    if isinstance(conf, str):
+        from gridsched.platform_io.slurm_lines import included_files
+
+        paths += included_files(conf)
     digests = {file.name: file.sha256 for file in files if isinstance(file, FileReference)}
     return digests | {path: file_digest(Path(path)) for path in paths}
 

@@ -314,8 +314,32 @@ def test_who_takes_a_job(tmp_path):
         4: "bigmem",
         7: "batch",
     }
-    assert [(each.count, each.lines) for each in made.jobs.dropped] == [(2, (6, 7))]
-    assert any("other" in note for note in made.jobs.notes)
+    assert [(each.count, each.lines) for each in made.jobs.dropped] == [(1, (7,)), (1, (6,))]
+    absent, large = (each.reason for each in made.jobs.dropped)
+    assert "1 of 'other'" in absent
+    assert "log_names" in absent
+    assert "1 of 'batch'" in large
+
+
+def test_why_no_partition_takes_a_job(tmp_path):
+    """Too long, too large, not there, and without a node of its features: each with counts and the partition's name."""
+    text = "SelectType=select/cons_tres\nNodeName=n[1-2] CPUs=4 Feature=ib\n"
+    text += "PartitionName=short Nodes=n1 MaxTime=1\nPartitionName=long Nodes=n[1-2]\n"
+    (tmp_path / "slurm.conf").write_text(text)
+    head = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|Constraints|Partition|State"
+    rows = ["1|4||short", "1|4||short", "3|4||long", "1|9||long", "1|4||7", "1|4|gpu|long", "1|4|ib|long"]
+    lines = [f"{k}|{k}|60|2|{row}|COMPLETED" for k, row in enumerate(rows, start=1)]
+    (tmp_path / "log.sacct").write_text("\n".join([head, *lines]) + "\n")
+    made = trace_system(tmp_path / "log.sacct", TraceOptions(slurm_conf=tmp_path / "slurm.conf"))
+    assert made.jobs.job.tolist() == [7]
+    found = [(each.count, each.reason) for each in made.jobs.dropped]
+    for (count, reason), (n, words) in zip(
+        found,
+        [(1, "1 of '7'"), (1, "1 of 'long'"), (2, "2 of 'short' of at most 60 s"), (2, "2 of 'long'")],
+        strict=True,
+    ):
+        assert count == n
+        assert words in reason
 
 
 def test_limits_of_time_and_size(tmp_path):

@@ -12,6 +12,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
+from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.limits import LARGEST, Positive
 from gridsched.model.platform import Partition, Platform
@@ -87,7 +88,13 @@ def partitions_of(platform: Platform, path: str | Path | None) -> list[NamedPart
     if path is None:
         clusters = [Partition(each.name, tuple(sorted(each.hosts))) for each in platform.clusters]
         return [NamedPartition(each, frozenset([each.name]), is_of_table=False) for each in clusters]
-    content = parse_toml(read_text(path), str(path))
+    text = read_text(path)
+    try:
+        content = parse_toml(text, str(path))
+    except InputError:
+        if said := foreign_kind(text):
+            raise InputError(f"{path}: {said}") from None
+        raise
     tables = content.pop("partition", None)
     if content or not isinstance(tables, list) or not 0 < len(tables) <= MOST_PARTITIONS:
         other = f"; found {next(iter(content))!r}" if content else ""

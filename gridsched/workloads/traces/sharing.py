@@ -31,6 +31,8 @@ from gridsched.workloads.traces.trace_options import TraceOptions
 TAKEN = ("cpus", "tres", "asked_tres", "memory", "processor_kb", "gres")
 #: The partition of a job that none takes.
 _NONE = -1
+#: Partitions that a reason names.
+_MOST_NAMED = 3
 _MEMORY = re.compile(r"(.*?)([nc]?)")
 #: One of them: ``gpu``, ``gpu:2``, ``gpu:a100:2``, ``gres:gpu:2``, ``gres/gpu:2(S:0-1)``.
 _GRES = re.compile(rf"(?:gres[:/])?({NAME}(?::{TYPE})?)(?::(\d{{1,16}}[KMGTP]?))?(?:\(.*\))?", re.I)
@@ -100,29 +102,28 @@ def share_nodes(
         notes.append(f"{counted(len(idle), 'node')} of partitions ({fold_hostlist(idle)[:60]}) compute nothing here")
     wants, missing = _counted_here(wants, platform)
     notes += missing
-    chosen, unknown = _chosen(jobs, wants, platform, named, constraint, placement)
+    asks, unknown = _asked(jobs, named, constraint)
+    takes = [
+        _takes(jobs.asked_s, wants, platform, each.partition, placement) & asks[:, k] for k, each in enumerate(named)
+    ]
+    chosen = np.where(np.any(takes, axis=0), np.argmax(takes, axis=0), _NONE)
+    parts = named
     named, chosen = _used(named, chosen)
     platform = replace(platform, partitions=tuple(each.partition for each in named))
-    if unknown.any():
-        names = sorted(set(jobs.attributes["partition"][unknown].tolist()))
-        table = options.partitions or options.slurm_conf
-        if table is None:  # those of the platform have other names and were not meant
-            notes.append(
-                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are not clusters: "
-                "the first that accepts a job gets it"
-            )
-        else:
-            name_list = ", ".join(map(repr, names[:3]))
-            notes.append(
-                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that {table} lacks: {name_list}"
-            )
+    if unknown.any() and not named[0].is_of_table:  # those of the platform have other names and were not meant
+        notes.append(
+            f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are not clusters: "
+            "the first that accepts a job gets it"
+        )
     kept = chosen != _NONE
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
-    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
-    neighbours = ", no neighbors to hold it (--placement contiguous)" if placement == "contiguous" else ""
-    left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
+    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes))
+    gone = np.zeros(len(jobs), dtype=np.bool_)
+    for rows, said in [(wide, reason), *_reasons(jobs, ~kept & ~wide, parts, asks, unknown, options, placement)]:
+        left = left.without(rows[~gone], said)
+        gone |= rows
     columns = {
         "width": wants.width[kept],
         "anywhere": wants.anywhere[kept],
@@ -260,6 +261,12 @@ def _parts_of_partitions(
     asked.pop("", None)
     known = understood(asked) if any(host.features for host in platform.hosts) else {}
     notes = []
+    if not asked and (features := sorted({name for host in platform.hosts for name in host.features})):
+        some = ", ".join(features[:3]) + ", ..." * (len(features) > 3)
+        notes.append(
+            f"nodes have features ({some}), and no job of the log has a "
+            "constraint (column Constraints of sacct): jobs may use any node of their partition"
+        )
     if missed := {text: n for text, n in asked.items() if text not in known}:
         why = "is not understood" if known or any(host.features for host in platform.hosts) else "names no feature here"
         notes = [
@@ -291,17 +298,12 @@ def _used(named: Sequence[NamedPartition], chosen: Integers) -> tuple[list[Named
     return [each for each, is_used in zip(named, used.tolist(), strict=True) if is_used], place[chosen]
 
 
-def _chosen(
-    jobs: JobTable,
-    wants: _Wants,
-    platform: Platform,
-    named: Sequence[NamedPartition],
-    constraint: Sequence[str],
-    placement: str,
-) -> tuple[Integers, Booleans]:
-    """Return the partition that takes each job, and which jobs name one that is not there."""
-    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition, placement) for each in named])
-    asks = np.ones_like(takes)
+def _asked(jobs: JobTable, named: Sequence[NamedPartition], constraint: Sequence[str]) -> tuple[Booleans, Booleans]:
+    """Return which partitions each job may use, by its names and constraint, and which jobs name one that is not there.
+
+    Shapes (jobs, partitions) and (jobs,).
+    """
+    asks = np.ones((len(jobs), len(named)), dtype=np.bool_)
     unknown = np.zeros(len(jobs), dtype=np.bool_)
     nothing = [""] * len(jobs)
     texts = list(zip(*(jobs.attributes.get(name, nothing) for name in ("partition", "queue")), strict=True))
@@ -314,11 +316,46 @@ def _chosen(
         elif names:
             unknown |= rows
             asks[rows] = not named[0].is_of_table
-    takes &= asks
     constraints = np.array(constraint, dtype=object)
     for k, each in enumerate(named):
-        takes[:, k] &= constraints == each.partition.constraint
-    return np.where(takes.any(axis=1), takes.argmax(axis=1), _NONE), unknown
+        asks[:, k] &= constraints == each.partition.constraint
+    return asks, unknown
+
+
+def _reasons(
+    jobs: JobTable,
+    left: Booleans,
+    named: Sequence[NamedPartition],
+    asks: Booleans,
+    unknown: Booleans,
+    options: TraceOptions,
+    placement: str,
+) -> list[tuple[Booleans, str]]:
+    """Return which of the jobs that are `left` no partition takes for each reason, which names their partitions."""
+    longest_s = np.array([each.partition.max_time_s for each in named])
+    fits_none, has_time = ~asks.any(axis=1), ((jobs.asked_s[:, None] <= longest_s) & asks).any(axis=1)
+    unknown = unknown & named[0].is_of_table
+    texts = jobs.attributes.get("partition", np.full(len(jobs), "", dtype=object))
+    limit_s = {name: each.partition.max_time_s for each in named for name in each.names}
+
+    def counts(rows: Booleans, *, has_limits: bool = False) -> str:
+        found, shown = Counter(texts[rows].tolist()), []
+        for name, n in found.most_common(_MOST_NAMED):
+            limit = f" of at most {limit_s[name]:g} s" if has_limits and name in limit_s else ""
+            shown.append(f"{n:,} of {name[:40]!r}{limit}" if name else f"{n:,} of no partition")
+        return ", ".join(shown) + ", ..." * (len(found) > _MOST_NAMED)
+
+    neighbours = ", or no neighbors hold it (--placement contiguous)" if placement == "contiguous" else ""
+    hint = "; log_names of a partition are its other names in the log" if options.partitions is not None else ""
+    absent, bare = left & unknown, left & ~unknown & fits_none
+    long = left & ~unknown & ~fits_none & ~has_time
+    large = left & ~unknown & has_time
+    return [
+        (absent, f"partition not in {options.partitions or options.slurm_conf}: {counts(absent)}{hint}"),
+        (bare, f"no node of the partition has the features asked for: {counts(bare)}"),
+        (long, f"more time asked for than the partition allows: {counts(long, has_limits=True)}"),
+        (large, f"too large for the partition, even if that is empty{neighbours}: {counts(large)}"),
+    ]
 
 
 def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> tuple[Booleans, str]:

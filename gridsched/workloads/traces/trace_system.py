@@ -90,7 +90,9 @@ def trace_system(
     sends = network == "platform" or (network is None and platform is not None and jobs.send_bytes)
     jobs = jobs.with_profiles() if sends and len(jobs.profile) else jobs.without_profiles()
     if conf is not None:
-        jobs = replace(jobs, notes=(*jobs.notes, *conf.notes))
+        from gridsched.workloads.traces.conf_notes import missing_factors
+
+        jobs = replace(jobs, notes=(*jobs.notes, *conf.notes, *missing_factors(conf, jobs)))
         options.refuse({"nodes"}, path, f"the nodes are those of {conf.path}")
     if platform is None and conf is not None:
         idle_w, busy_w = NODE_POWER_W
