@@ -398,7 +398,7 @@ class _Reader:
         return with_wholes(found)
 
     def conf(self, not_read: Iterable[str]) -> SlurmConf:
-        """Return what was read; `not_read` says what is missing.
+        """Return what was read; `not_read` are lines about what is missing.
 
         Raises
         ------

@@ -243,7 +243,7 @@ class ScenarioMaker:
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
-            self._refuse_includes(options, workload.slurm_conf)
+            self._refuse_includes(options, dict(workload)["slurm_conf"])
             given = self._settings(spec)
             rules = {name: given.get(name, getattr(Rules, name)) for name in ("placement", "walltime")}
             roles = partial(with_roles, master=given.get("master"), deployment=given.get("deployment"))
@@ -421,7 +421,7 @@ def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
     paths += [file for file in files if isinstance(file, str)]
     if isinstance(spec.workload, WorkloadFile) and isinstance(spec.workload.file, str):
         paths += map(str, input_files(spec.workload.file))
-    conf = spec.workload.slurm_conf if isinstance(spec.workload, WorkloadFile) else None
+    conf = dict(spec.workload)["slurm_conf"] if isinstance(spec.workload, WorkloadFile) else None
     if isinstance(conf, str):
         from gridsched.platform_io.slurm_lines import included_files
 

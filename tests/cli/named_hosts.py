@@ -53,7 +53,7 @@ class Case:
         return [str(word) for word in [*words, *(each for name in self.off for each in ("--hosts-off", name))]]
 
 
-# What the files say.
+# Contents of the files.
 
 
 def machines(path: Path) -> list[Machine]:
@@ -229,7 +229,7 @@ def joules(case: Case, jobs: list[Job]) -> dict[str, float]:
     return found
 
 
-# What a run says, by its exported files.
+# Results of a run, in its exported files.
 
 
 def exported(folder: Path) -> tuple[dict[str, tuple[list[str], float, float]], dict[str, dict[str, str]]]:
