@@ -78,7 +78,22 @@ def parse_resources(text: str) -> Resources:
                 "once, such as gpu:4 or gpu:a100:4; cores and memory are given separately"
             )
         parts[match[1]] = parse_count(match[2])
-    return tuple(with_wholes(parts.items()).items())
+    return tuple(amounts_of(parts.items()).items())
+
+
+def amounts_of(parts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return amounts of which units are listed once, as `with_wholes` does.
+
+    Raises
+    ------
+    ValueError
+        If there are more of a resource than a node may have.
+    """
+    amounts = with_wholes(parts)
+    for name, amount in amounts.items():
+        if amount > MOST_AMOUNT:
+            raise ValueError(f"{name[:80]!r} has {amount:g} units in all; at most 8P are allowed")
+    return amounts
 
 
 def resources_text(amounts: Mapping[str, int]) -> str:

@@ -17,9 +17,9 @@ from gridsched.files.foreign_files import beside_slurm_conf
 from gridsched.model.constraints import is_feature
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, homogeneous_cluster
-from gridsched.model.resource_types import whole_of, with_wholes
+from gridsched.model.resource_types import whole_of
 from gridsched.model.tasks import MEMORY
-from gridsched.platform_io.host_resources import NAME, TYPE, parse_count
+from gridsched.platform_io.host_resources import NAME, TYPE, amounts_of, parse_count
 from gridsched.platform_io.hostlists import expand_hostlist, split_hostlist
 from gridsched.platform_io.slurm_effects import (
     OF_NODES,
@@ -395,7 +395,10 @@ class _Reader:
                 self._not_consumed[match["name"]] = None
             else:
                 found.append((match["name"], count))
-        return with_wholes(found)
+        try:
+            return amounts_of(found)
+        except ValueError as error:
+            raise InputError(f"{self._where}: gres: {error}.") from None
 
     def conf(self, not_read: Iterable[str]) -> SlurmConf:
         """Return what was read; `not_read` are lines about what is missing.

@@ -20,8 +20,9 @@ MAX_CONF_BYTES = 16 << 20
 MOST_FILES = 1000
 #: What ``scontrol`` prints of each node or partition, and no ``slurm.conf`` has.
 _OF_SCONTROL = re.compile(r"(?:^|\s)(?:CPUAlloc|CPUTot|TotalNodes)=\d")
-_INCLUDE = re.compile(r"\s*include\s+(\S.*?)\s*", re.I)
-_CLUSTER = re.compile(r"\s*clustername\s*=\s*(\S+)", re.I)
+#: Of lines without blanks around them: to allow blanks at the end here would take quadratic time.
+_INCLUDE = re.compile(r"include\s+(.+)", re.I)
+_CLUSTER = re.compile(r"clustername\s*=\s*(\S+)", re.I)
 
 
 class ConfLine(NamedTuple):
@@ -74,9 +75,9 @@ class ConfLines:
         is_printed = _OF_SCONTROL.search(text) is not None
         chain = (*above, path.resolve())
         for number, line in _records(text) if is_printed else _joined(text):
-            if match := _CLUSTER.match(line):
+            if match := _CLUSTER.match(line.strip()):
                 self._cluster = match[1]
-            match = None if is_printed else _INCLUDE.fullmatch(line)
+            match = None if is_printed else _INCLUDE.fullmatch(line.strip())
             if match is None:
                 yield ConfLine(shown, number, line, is_printed)
                 continue
@@ -116,7 +117,7 @@ def include_lines(path: str | Path) -> tuple[str, ...]:
     InputError
         If the file cannot be read.
     """
-    matches = (_INCLUDE.fullmatch(line) for _, line in _joined(read_text(path, MAX_CONF_BYTES)))
+    matches = (_INCLUDE.fullmatch(line.strip()) for _, line in _joined(read_text(path, MAX_CONF_BYTES)))
     return tuple(match[1] for match in matches if match is not None)
 
 

@@ -275,6 +275,7 @@ def test_a_platform_keeps_its_power(tmp_path):
         ("NodeName=a CPUs=two\nPartitionName=p Nodes=a\n", "line 1.*cpus"),
         ("NodeName=a Gres=gpu:x:y\nPartitionName=p Nodes=a\n", "line 1.*gres"),
         ("NodeName=a Gres=tmp:9P\nPartitionName=p Nodes=a\n", "line 1.*gres.*8P"),
+        ("NodeName=a Gres=tmp:a:6P,tmp:b:6P\nPartitionName=p Nodes=a\n", "line 1.*tmp.*8P"),
         ("NodeName=a\nPartitionName=p Nodes=a MaxTime=soon\n", "MaxTime"),
         ("NodeName=n[1-9999999]\nPartitionName=p Nodes=ALL\n", "names"),
         ("NodeName=n[1-900000] State=DOWN\n" * 5 + "PartitionName=p Nodes=a\n", "line 5.*4,500,000 names"),
@@ -328,10 +329,16 @@ def test_what_a_table_of_partitions_does_not_take(tmp_path, keys):
 
 
 @pytest.mark.parametrize(
-    "long", ["x" * 300_000, "Gres=" + "gpu:1," * 100_000, "CPUAlloc=0 CPUTot=4\n" + "  x\n" * 2_000_000]
+    "long",
+    [
+        "\nInclude a" + " " * 300_000 + "b",
+        "x" * 300_000,
+        "Gres=" + "gpu:1," * 100_000,
+        "CPUAlloc=0 CPUTot=4\n" + "  x\n" * 2_000_000,
+    ],
 )
 def test_long_files_are_read_in_one_go(tmp_path, long):
-    """A long word, a long list of resources, a long record: the work grows as they do, not as their squares."""
+    """A long line, word, list of resources, record: the work grows as they do, not as their squares."""
     found = conf(tmp_path, f"NodeName=a CPUs=4 {long}\nPartitionName=p Nodes=a\n")
     assert [(node.name, node.cores) for node in found.nodes] == [("a", 4)]
 

@@ -201,7 +201,7 @@ def _parts(
         needs |= with_wholes(
             (match[1], _units(match[2] or "1")) for match in matches if match[1] not in (CORES, MEMORY)
         )
-    return width, False, {name: min(amount, MOST_IN_ALL // width) for name, amount in needs.items()}
+    return width, False, {name: min(amount, MOST_AMOUNT, MOST_IN_ALL // width) for name, amount in needs.items()}
 
 
 def _listed(tres: str) -> dict[str, str]:
