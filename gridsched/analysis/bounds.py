@@ -20,7 +20,6 @@ from gridsched.optimize.bag_bounds import BagBounds, bag_bounds
 from gridsched.optimize.carbon_bound import CarbonBound
 from gridsched.platform_io.overrides import pstates_of
 from gridsched.policy.base import Traits
-from gridsched.runs.preparation import deployed
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study_inputs import checked_file
@@ -164,7 +163,7 @@ def _study_bounds(study: Study, inputs: Mapping[str, Path], traits: Mapping[str,
         settings = described.settings.model_copy(update={"driver": "reference"})
         scheduler = described.scheduler.model_copy(update={"policy": None})  # no scheduler is made
         told = described.model_copy(update={"settings": settings, "scheduler": scheduler})
-        scenario = deployed(load(maker.make(told)))
+        scenario = load(maker.make(told))
         bounds = _scenario_bounds(scenario)
         by_run.update({run.run_id: bounds.beside(traits[run.axes["scheduler"]]) for run in runs})
     return by_run

@@ -14,10 +14,35 @@ from gridsched.files.input_files import check_size
 _HEAD = 1 << 16
 _MOST = 4 << 30
 _WORKFLOW = "'gridsched workflow import' makes tables of it, which are run"
-_MACHINE = "is not read. Give the machine by --nodes or --platform, its partitions by --partitions"
+_MACHINE = (
+    "describes the machine of a log: give it by --slurm-conf, or make a platform and a table of partitions of it by "
+    "'gridsched platform from-slurm'"
+)
 _LOG = "is not read. Make a log of ended jobs by 'sacct -P -X' (.sacct)"
+#: The same of files that lie beside a slurm.conf and hold nothing that is read.
+_BESIDE_SLURM_CONF = tuple(
+    (re.compile(pattern, re.MULTILINE), f"is {what}; {advice}")
+    for pattern, what, advice in (
+        (
+            r"^[ \t]*(?i:SwitchName|BlockName)\s*=|\A(?s:.{0,4000}?)^- *topology:",
+            "a topology.conf of Slurm",
+            "switches are read from the property switches of hosts or zones of a platform",
+        ),
+        (
+            r"^[ \t]*(?i:NodeName\s*=\s*\S+\s+)?"
+            r"(?i:Name\s*=\s*\S+(?=[^\n]*\b(?:File|Count|Type|Cores|MultipleFiles)\s*=)|AutoDetect\s*=)",
+            "a gres.conf of Slurm",
+            "resources of nodes are read from Gres= in slurm.conf",
+        ),
+        (
+            r"^(?:Cluster|Parent|Account|User) - |\A(?![^\n]*JobID)(?:Cluster|Account|User|Name|QOS)\|",
+            "a dump or table of sacctmgr",
+            "priorities of QOS and shares of accounts are given by order=multifactor(...), limits are not read",
+        ),
+    )
+)
 #: What the head of a file holds -> what the file is, and what to do.
-_KINDS = tuple(
+_KINDS = tuple((pattern, f"{said}.") for pattern, said in _BESIDE_SLURM_CONF) + tuple(
     (re.compile(pattern, re.MULTILINE), f"is {what}; {advice}.")
     for pattern, what, advice in (
         (r'\A\s*\{(?s:.*?)"(?:schemaVersion"\s*:|workflow"\s*:\s*\{)', "a workflow in WfFormat", _WORKFLOW),
@@ -44,6 +69,12 @@ _KINDS = tuple(
         ),
     )
 )
+
+
+def beside_slurm_conf(path: str | Path) -> str | None:
+    """Return what a file of Slurm is that holds nothing of nodes and partitions, and what to do; None of others."""
+    head = (head_of(path) or b"").decode(errors="replace").lstrip("\ufeff")
+    return next((said for pattern, said in _BESIDE_SLURM_CONF if pattern.search(head)), None)
 
 
 def foreign_kind(content: str | bytes) -> str | None:

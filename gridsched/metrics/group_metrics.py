@@ -141,7 +141,7 @@ def _utilisations(trace: Trace, partition: str, ran: Any) -> dict[str, float]:
     if not makespan:
         return {}
     hosts = sorted({h for each in trace.platform.pools if each.name == partition for h in each.hosts})
-    there = node_amounts(trace.platform, tasks.resources)[hosts].sum(axis=0)
+    there = node_amounts(trace.platform, tasks.resources)[hosts].sum(axis=0, dtype=np.float64)
     each = tasks.demand[runs["task"][ran]] * tasks.width[runs["task"][ran], None]
     taken = (each * (runs["end"] - runs["start"])[ran, None]).sum(axis=0)
     shares = taken / np.maximum(there, 1) / makespan

@@ -12,6 +12,7 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.model.platform import Host
+from gridsched.model.resource_types import is_type, whole_of
 from gridsched.model.signals import Signal
 from gridsched.model.tasks import CORES, MEMORY, WHOLE_NODE
 from gridsched.model.timeline import host_timelines
@@ -65,9 +66,9 @@ def resource_energy(trace: Trace, signal: Signal | None = None) -> ResourceEnerg
     Notes
     -----
     Each unit of a resource draws its idle power while its host is on (it boots then, too), its busy power while a job
-    has it, and nothing while the host is off or shuts down. A job has what each of its parts asks for. Where jobs ask
-    for nothing but nodes or cores, one that takes all of a node has all units of it. A serial task has none. Memory
-    counts by 2**30 byte.
+    has it, and nothing while the host is off or shuts down. A job has what each of its parts asks for. Units of no
+    type are of all types of the host, by their numbers, where types have power. Where jobs ask for nothing but nodes or
+    cores, one that takes all of a node has all units of it. A serial task has none. Memory counts by 2**30 byte.
     """
     platform, runs = trace.platform, trace.executions
     idle_w = np.array([idle_power_w(host) for host in platform.hosts])
@@ -100,13 +101,24 @@ def _units(trace: Trace, name: str) -> Floats:
     execution, host = trace.placed()
     if not trace.is_parallel:
         return np.zeros(len(host))
+    has, of_type = (
+        np.array(each, dtype=np.float64) for each in zip(*(_has(h, name) for h in platform.hosts), strict=True)
+    )
     if tasks.resources in ((WHOLE_NODE,), (CORES,)):
-        has = np.array([dict(each.resources).get(name, 0) for each in platform.hosts], dtype=np.float64)
         whole = trace.host_cores == platform.cores[host] if len(trace.host_cores) else np.ones(len(host), dtype=bool)
         return np.where(whole, has[host], 0.0)
-    if name not in tasks.resources:
-        return np.zeros(len(host))
     demand = tasks.demand[trace.executions["task"][execution]]
-    parts = trace.host_cores / demand[:, tasks.resources.index(CORES)]
-    units: Floats = parts * demand[:, tasks.resources.index(name)]
-    return units
+    asked = dict(zip(tasks.resources, demand.T, strict=True))
+    units = asked.get(name, np.zeros(len(host)))
+    if is_type(name):
+        typed = [each for other, each in asked.items() if is_type(other) and whole_of(other) == whole_of(name)]
+        # units of no type are of all types that the host has, by their numbers
+        units = units + (asked.get(whole_of(name), 0.0) - sum(typed)) * of_type[host]
+    found: Floats = trace.host_cores / asked[CORES] * units
+    return found
+
+
+def _has(host: Host, name: str) -> tuple[int, float]:
+    """Return how many units of a resource or type a host has, and which share these are of the resource."""
+    has = dict(host.resources)
+    return has.get(name, 0), has.get(name, 0) / max(has.get(whole_of(name), 0), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.model.host_profiles import HostProfiles
+from gridsched.model.resource_types import is_type, typed_amounts, whole_of
 
 #: A year of service [s]: 365 days, as the Impact Framework of the Green Software Foundation counts lifespans.
 YEAR_S = 365 * 86400.0
@@ -72,7 +73,8 @@ class Host:
     pstate : int
         P-state in which it starts, unless a run sets another one.
     resources : tuple of (str, int)
-        What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name.
+        What else it has that jobs take: ``memory_mb`` [MB, 2**20 byte], ``gpu``, any name; of a resource that has
+        types all units, and those of each type as ``gpu:a100`` (`gridsched.model.resource_types`).
     features : tuple of str
         What jobs may ask a node to be, as Slurm's ``Feature``: names of any meaning.
     weight : int
@@ -90,8 +92,8 @@ class Host:
     Raises
     ------
     InputError
-        Where a P-state for booting is none of the host's, embodied carbon has no lifetime, or power is of a resource
-        that it does not have.
+        Where a P-state for booting is none of the host's, embodied carbon has no lifetime, power is of a resource
+        that it does not have, or it has more units of types than of their resource.
     """
 
     name: str
@@ -119,11 +121,24 @@ class Host:
                 f"host {self.name!r}: embodied_kg is {self.embodied_kg:g}, and lifetime_years is "
                 f"{self.lifetime_years:g}; a lifetime above 0 years is needed to spread it."
             )
+        has = dict(self.resources)
+        for whole, in_types in typed_amounts(has).items():
+            if has.get(whole, 0) < in_types:
+                raise InputError(
+                    f"host {self.name!r}: resources have {has.get(whole, 0)} of {whole!r} and {in_types} of its types; "
+                    "a resource counts the units of its types, too (gridsched.model.resource_types.with_wholes)."
+                )
+        powered = {name for name, *_ in self.unit_power}
         for name, *watts in self.unit_power:
-            if name not in dict(self.resources) or not all(0 <= each < float("inf") for each in watts):
+            if is_type(name) and whole_of(name) in powered:
+                raise InputError(
+                    f"host {self.name!r}: unit_power gives {name!r} a power, and all {whole_of(name)!r}, too. Give "
+                    "each type one, or all together."
+                )
+            if name not in has or not all(0 <= each < float("inf") for each in watts):
                 raise InputError(
                     f"host {self.name!r}: unit_power gives {name!r} {watts} W; powers of 0 W or more of resources that "
-                    f"it has ({', '.join(dict(self.resources)) or 'none'}) are allowed."
+                    f"it has ({', '.join(has) or 'none'}) are allowed."
                 )
         first, behind = len(self.pstates), len(self.all_pstates)
         for name in ("boot_pstate", "shutdown_pstate"):
@@ -217,6 +232,22 @@ class Partition:
     job_factor: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where all hosts of a platform file are, also those that compute nothing in a run.
+
+    Attributes
+    ----------
+    order : tuple of str
+        Names of all hosts, in the order in which they are numbered if they compute.
+    zones : tuple of (Cluster, tuple of str)
+        Clusters, without hosts, and the names of all hosts in each.
+    """
+
+    order: tuple[str, ...]
+    zones: tuple[tuple[Cluster, tuple[str, ...]], ...]
+
+
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array, made read-only: schedulers see it."""
     array.setflags(write=False)
@@ -254,6 +285,10 @@ class Platform:
         names and values of ``slurm.conf``. Anyone who submits jobs may know them.
     link_wattage : tuple of float, or None
         Power of each link that carries nothing, and that carries all it can [W], where it has none of its own.
+    layout : Layout or None
+        Order and clusters of all hosts of the file that it was read from, so that hosts keep them if others compute
+        (`restricted_to`, `with_master`); None: computing hosts are numbered first, the others come last, each in a
+        cluster of its own.
     """
 
     hosts: tuple[Host, ...]
@@ -267,6 +302,7 @@ class Platform:
     partitions: tuple[Partition, ...] = ()
     queue_settings: tuple[tuple[str, str], ...] = ()
     link_wattage: tuple[float, float] | None = None
+    layout: Layout | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.clusters:
@@ -401,16 +437,20 @@ class Platform:
         return (*self.hosts, *(host for _, host in self.idle_hosts_named))
 
     def restricted_to(self, names: Iterable[str]) -> Platform:
-        """Return the platform in which only the hosts called `names` compute.
+        """Return the platform in which only the hosts called `names` compute; the others become bystanders.
 
-        Used for deployment files: hosts without a worker actor become bystanders.
+        Partitions keep their numbers, and of their hosts those that compute.
+
+        Raises
+        ------
+        InputError
+            If no host of a partition is left.
         """
         kept_names = set(names)
-        kept = tuple(host for host in self.everyone if host.name in kept_names)
+        kept = self._in_order(host for host in self.everyone if host.name in kept_names)
         new_id = {host.name: k for k, host in enumerate(kept)}
         clusters = []
-        for cluster in self.clusters:
-            members = [self.hosts[h].name for h in cluster.hosts]
+        for cluster, members in self._zones():
             ids = tuple(new_id[name] for name in members if name in new_id)
             if ids:
                 clusters.append(replace(cluster, hosts=ids))
@@ -418,12 +458,43 @@ class Platform:
         clusters += [Cluster(kept[h].name, (h,)) for h in range(len(kept)) if h not in placed]
         master = self.master if self.master and self.master.name not in kept_names else None
         others = tuple(host for host in self.everyone if host.name not in kept_names and host is not master)
-        return replace(self, hosts=kept, clusters=tuple(clusters), master=master, bystanders=others)
+        return replace(
+            self,
+            hosts=kept,
+            clusters=tuple(clusters),
+            master=master,
+            bystanders=others,
+            partitions=tuple(self._of_hosts(each, new_id) for each in self.partitions),
+        )
+
+    def _in_order(self, hosts: Iterable[Host]) -> tuple[Host, ...]:
+        """Return hosts in the order in which they are numbered; what the layout lacks comes last."""
+        place = {name: k for k, name in enumerate(self.layout.order)} if self.layout else {}
+        return tuple(sorted(hosts, key=lambda host: place.get(host.name, len(place))))
+
+    def _zones(self) -> Iterable[tuple[Cluster, Iterable[str]]]:
+        """Return clusters and the names of the hosts that each has if they compute."""
+        if self.layout is not None:
+            return self.layout.zones
+        return [(each, [self.hosts[h].name for h in each.hosts]) for each in self.clusters]
+
+    def _of_hosts(self, partition: Partition, new_id: Mapping[str, int]) -> Partition:
+        """Return a partition with the new ids of its hosts; `InputError` where none is left."""
+        members = [self.hosts[h].name for h in partition.hosts]
+        ids = sorted(new_id[name] for name in members if name in new_id)
+        if members and not ids:
+            raise InputError(
+                f"{self.name}: no host of partition {partition.name!r} is left that computes ({', '.join(members[:3])} "
+                f"{'does' if len(members) == 1 else 'do'} not). Let another host be the master, or leave out jobs of "
+                "this partition."
+            )
+        return replace(partition, hosts=tuple(ids))
 
     def with_master(self, name: str) -> Platform:
         """Return the platform in which the host called `name` is the master.
 
-        A master that it had before computes, in a cluster of its own, if it has any speed.
+        A master that it had before computes if it has any speed: where its file has it, else behind the others, in a
+        cluster of its own.
 
         Raises
         ------

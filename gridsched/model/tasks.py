@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 #: No task is wider.
 MOST_NODES = 10**9
-#: No node has more of a resource.
-MOST_AMOUNT = 10**12
+#: No node has more of a resource: 8 P (2**50), and a number that floats hold exactly.
+MOST_AMOUNT = 2**53
+#: All parts of a job together take no more of a resource.
+MOST_IN_ALL = 2**62
 #: Resources of nodes: cores are the first column of every demand but that of parts that take all of
 #: their node. Of whole nodes each host has one; no file can name a resource so.
 CORES, MEMORY, WHOLE_NODE = "cores", "memory_mb", "whole node"
@@ -452,7 +454,9 @@ def make_tasks(
     if width is not None:
         columns["width"] = _widths(width, ids, name)
     if demand is not None:
-        columns["demand"] = _demands(demand, ids, name, len(resources))
+        columns["demand"] = _demands(
+            demand, columns.get("width", np.ones(n, dtype=np.int64)), ids, name, len(resources)
+        )
         columns["anywhere"] = np.array(np.broadcast_to(False if anywhere is None else anywhere, n), dtype=np.bool_)
         columns["partition"] = np.array(np.broadcast_to(0 if partition is None else partition, n), dtype=np.int64)
     if profile is not None:
@@ -505,8 +509,8 @@ def _labels(labels: ArrayLike) -> Labels:
     return np.array(ids, dtype=np.int64)
 
 
-def _demands(demand: ArrayLike, ids: Labels, name: str, n_resources: int) -> Integers:
-    """Return what parts of jobs take; `InputError` where that is not an amount, or no core."""
+def _demands(demand: ArrayLike, width: Integers, ids: Labels, name: str, n_resources: int) -> Integers:
+    """Return what parts of jobs take; `InputError` where that is not an amount, or no core, or all take too much."""
     demands = np.array(demand, dtype=np.int64)
     if demands.shape != (len(ids), n_resources):
         raise InputError(f"{name}: demand has shape {demands.shape}; it must be {(len(ids), n_resources)}.")
@@ -516,6 +520,13 @@ def _demands(demand: ArrayLike, ids: Labels, name: str, n_resources: int) -> Int
         raise InputError(
             f"{name}: task {ids[k]} takes {demands[k].tolist()} of its node; whole amounts from 0 to "
             f"{MOST_AMOUNT:g} are allowed, and at least one core."
+        )
+    in_all = demands * width[:, None].astype(np.float64)
+    if (in_all > MOST_IN_ALL).any():
+        k = int(np.argmax((in_all > MOST_IN_ALL).any(axis=1)))
+        raise InputError(
+            f"{name}: the {width[k]:,} parts of task {ids[k]} take {demands[k].tolist()} each; all parts together may "
+            f"take {MOST_IN_ALL:g} of a resource."
         )
     return demands
 

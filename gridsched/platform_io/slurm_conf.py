@@ -1,28 +1,36 @@
 """Slurm's configuration: nodes, partitions, and how the queue is scheduled.
 
-It is read from ``slurm.conf``, or from what ``scontrol show node``, ``show partition`` and ``show config`` print.
-Lines of other things are passed over and counted; no other file is read (``Include``).
+It is read from ``slurm.conf``, with the files of its folder that it includes, or from what ``scontrol show node``,
+``show partition`` and ``show config`` print. Lines that would change a schedule and are not simulated are named, and
+others counted.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gridsched.errors import InputError, counted
-from gridsched.files.input_files import read_text
+from gridsched.files.foreign_files import beside_slurm_conf
 from gridsched.model.constraints import is_feature
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Host, Platform, homogeneous_cluster
+from gridsched.model.resource_types import whole_of
 from gridsched.model.tasks import MEMORY
-from gridsched.platform_io.hostlists import expand_hostlist
+from gridsched.platform_io.host_resources import NAME, TYPE, amounts_of, parse_count
+from gridsched.platform_io.hostlists import expand_hostlist, split_hostlist
+from gridsched.platform_io.slurm_effects import (
+    OF_NODES,
+    OF_PARTITIONS,
+    effects_of_machine,
+    effects_of_parts,
+    shown_parts,
+)
+from gridsched.platform_io.slurm_lines import ConfLine, ConfLines
 
-#: Larger files are refused [byte].
-MAX_CONF_BYTES = 16 << 20
 #: More nodes, and more partitions, are refused.
 MOST_NODES, MOST_PARTITIONS = 1_000_000, 1000
 #: Names in all lists of nodes together, which may name a node in each partition.
@@ -76,19 +84,19 @@ CHARGING_ENDS = ("all", "limits", "safe")
 _NODE_KEYS = ("cpus", "procs", "sockets", "boards", "socketsperboard", "corespersocket", "threadspercore", "realmemory",
               "gres", "feature", "features", "weight", "state")  # fmt: skip
 #: Keys of nodes that change nothing here: where they are, and what they have beside.
-_NODE_REST = ("nodehostname", "nodeaddr", "bcastaddr", "port", "tmpdisk", "reason")
+_NODE_REST = ("nodehostname", "nodeaddr", "bcastaddr", "port", "tmpdisk", "reason", *OF_NODES)
 _PARTITION_KEYS = ("nodes", "default", "maxtime", "maxnodes", "prioritytier", "priorityjobfactor", "priority", "state")
 #: Keys of partitions that accounting has applied to jobs already.
-_PARTITION_REST = ("defaulttime", "defmempercpu", "defmempernode", "shared", "oversubscribe")
+_PARTITION_REST = ("defaulttime", "defmempercpu", "defmempernode", "shared", "oversubscribe", *OF_PARTITIONS)
 #: States of nodes and partitions that run nothing.
 _NOT_THERE = ("DOWN", "DRAIN", "FAIL", "FAILING", "FUTURE", "UNAVAIL", "INACTIVE")
-#: What ``scontrol`` prints of each node or partition, and no ``slurm.conf`` has.
-_OF_SCONTROL = re.compile(r"(?:^|\s)(?:CPUAlloc|CPUTot|TotalNodes)=\d")
 #: Marks that ``scontrol`` puts behind a state: it does not respond, is powered down, will boot, ...
 _MARKS = "*~#!%$@^-+"
 #: A key begins behind a blank: to look for one within a long word takes quadratic time.
 _PAIR = re.compile(r"""(?<![^\s=#])([^\s=#]+)\s*=\s*("[^"]*"|'[^']*'|\S*)""")
-_GRES = re.compile(r"([A-Za-z]\w{0,39})(?::[A-Za-z][\w.-]{0,98})?(?::no_consume)?(?::(\d{1,9})(K?))?")
+_GRES = re.compile(
+    rf"(?P<name>{NAME}(?::(?!no_consume\b){TYPE})?)(?P<kept>:no_consume)?(?::(?P<count>\d{{1,16}}[KMGTP]?))?", re.I
+)
 #: Which of its devices those of a generic resource are; they have no part in this.
 _DEVICES = re.compile(r"\([^()]*\)")
 _TIME = re.compile(r"(?:(?P<days>\d{1,6})-)?(?P<clock>\d{1,9}(?::\d{1,9}){0,2})")
@@ -220,11 +228,11 @@ class SlurmConf:
             If it lacks a node, or has another number of cores for one.
         """
         nodes = {node.name: node for node in self.nodes}
-        if missing := sorted(nodes.keys() - {host.name for host in platform.hosts}):
+        if missing := sorted(nodes.keys() - {host.name for host in platform.everyone}):
             raise InputError(
                 f"{self.path}: node {missing[0]!r} is not a host of {platform.name} ({len(missing):,} of "
-                f"{len(nodes):,} are missing there). Give a platform with hosts of these names, or leave out "
-                "--platform."
+                f"{len(nodes):,} are missing there). Give a platform with hosts of these names, such as 'gridsched "
+                "platform from-slurm' makes, or leave out --platform."
             )
         hosts = []
         for host in platform.hosts:
@@ -239,10 +247,12 @@ class SlurmConf:
 
 
 def _described(host: Host, node: ConfNode, boot_s: float) -> Host:
+    of_conf = {whole_of(name) for name, _ in node.resources}
+    own = [each for each in host.resources if whole_of(each[0]) not in of_conf]
     return replace(
         host,
         boot_time_s=host.boot_time_s or boot_s,
-        resources=tuple({**dict(host.resources), **dict(node.resources)}.items()),
+        resources=(*own, *node.resources),
         features=node.features,
         weight=node.weight,
     )
@@ -267,49 +277,21 @@ def read_slurm_conf(*paths: str | Path) -> SlurmConf:
     ----------
     .. [1] SchedMD, https://slurm.schedmd.com/slurm.conf.html
     """
-    reader = _Reader(", ".join(map(str, paths)))
+    reader, lines = _Reader(", ".join(map(str, paths))), ConfLines()
     for path in paths:
-        text = read_text(path, MAX_CONF_BYTES)
-        is_printed = _OF_SCONTROL.search(text) is not None
-        for number, line in _records(text) if is_printed else _lines(text):
-            reader.take(str(path), number, line, is_printed=is_printed)
-    return reader.conf()
-
-
-def _records(text: str) -> Iterator[tuple[int, str]]:
-    """Yield what ``scontrol`` prints of each node or partition as one line, with the number of its first."""
-    begun, first = list[str](), 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line[:1].isspace():
-            if begun:
-                yield first, " ".join(begun)
-            begun, first = [], number
-        if words := line.strip():
-            begun.append(words)
-    if begun:
-        yield first, " ".join(begun)
-
-
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines without comments, those that end in a backslash joined, with the number of their first."""
-    begun, first = "", 0
-    for number, raw in enumerate(text.splitlines(), start=1):
-        line = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
-        first = first if begun else number
-        if line.endswith("\\"):
-            begun += f"{line[:-1]} "
-            continue
-        if (begun + line).strip():
-            yield first, begun + line
-        begun = ""
-    if begun.strip():
-        yield first, begun
+        n_taken = reader.n_taken
+        for line in lines.read(path):
+            reader.take(line)
+        if reader.n_taken == n_taken:
+            said = beside_slurm_conf(path) or "no NodeName, PartitionName or setting of Slurm's scheduling is in it"
+            raise InputError(f"{path}: {said}. Leave it out; slurm.conf, or what scontrol prints, is read.")
+    return reader.conf(lines.not_read)
 
 
 def _as_configured(values: Mapping[str, str]) -> dict[str, str]:
     """Return what ``scontrol`` prints of a node or partition under the keys of ``slurm.conf``."""
     names = {"cputot": "cpus", "availablefeatures": "feature"}
-    known = (*_NODE_KEYS, *_PARTITION_KEYS)
+    known = (*_NODE_KEYS, *OF_NODES, *_PARTITION_KEYS, *OF_PARTITIONS, "oversubscribe")
     return {names.get(key, key): value for key, value in values.items() if key in names or key in known}
 
 
@@ -321,41 +303,62 @@ class _Reader:
         self._nodes: dict[str, ConfNode] = {}
         self._defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
         self._partitions: dict[str, tuple[str, dict[str, str]]] = {}
+        self._sets: dict[str, tuple[str, dict[str, str]]] = {}
         self._settings: dict[str, str] = {}
-        self._unknown = Counter[str]()
+        self._others: dict[str, str] = {}
+        self._n_other_lines = 0
         self._keys: dict[str, None] = {}
-        self._absent = self._n_names = 0
+        #: lines of nodes, partitions and settings
+        self.n_taken = 0
+        #: keys that would change a schedule, with the partitions and nodes that have them
+        self._effects: dict[str, dict[str, list[str]]] = {"partition": {}, "node": {}}
+        self._down, self._undefined = set[str](), dict[str, None]()
+        self._closed, self._empty = list[str](), list[str]()
+        self._not_consumed: dict[str, None] = {}
+        self._n_names = 0
         self._is_printed = self._is_assumed = False
 
-    def take(self, path: str, number: int, line: str, *, is_printed: bool) -> None:
+    def take(self, line: ConfLine) -> None:
         """Take a line of a file, or of what ``scontrol`` prints."""
-        self._where = f"{path}, line {number}"
-        self._is_printed |= is_printed
-        pairs = [(key, value.strip("\"'")) for key, value in _PAIR.findall(line)]
-        first = pairs[0][0] if pairs else line.split()[0]
+        self._where = f"{line.path}, line {line.number}"
+        self._is_printed |= line.is_printed
+        pairs = [(key, value.strip("\"'")) for key, value in _PAIR.findall(line.text)]
+        first = pairs[0][0] if pairs else line.text.split()[0]
         kind = first.lower()
-        if kind in self._defaults:
+        known = {each.lower(): each for each in SETTINGS}
+        self.n_taken += kind in self._defaults or kind in known or kind == "nodeset"
+        if kind in self._defaults or kind == "nodeset":
             name, values = pairs[0][1], {key.lower(): value for key, value in pairs[1:] if value != "(null)"}
-            if is_printed:
+            if line.is_printed:
                 values = _as_configured(values)
-            if name.upper() == "DEFAULT":
+            if kind == "nodeset":
+                self._sets[name] = self._where, values
+            elif name.upper() == "DEFAULT":
                 self._defaults[kind] |= values
             elif kind == "nodename":
                 self._take_nodes(name, self._defaults[kind] | values)
             else:
                 self._partitions[name] = self._where, self._defaults[kind] | values
             return
-        known = {each.lower(): each for each in SETTINGS}
         if kind in known and pairs:
             self._settings[known[kind]] = pairs[0][1]
-        else:
-            self._unknown[first[:40]] += 1
+            return
+        self._n_other_lines += 1
+        if pairs:
+            self._others[first[:40]] = pairs[0][1]
 
     def _take_nodes(self, text: str, values: Mapping[str, str]) -> None:
+        if "name" in values:
+            raise InputError(
+                f"{self._where}: a line of gres.conf, not of slurm.conf: it has the key Name. Leave this file "
+                "out; Gres= of the nodes counts."
+            )
         if any(state.strip(_MARKS) in _NOT_THERE for state in values.get("state", "").upper().split("+")):
-            self._absent += len(self._names(text))
+            self._down.update(self._names(text))
             return
         self._note_keys(values, (*_NODE_KEYS, *_NODE_REST))
+        for key in effects_of_parts(values, OF_NODES):
+            self._effects["node"].setdefault(key, []).append(text[:40])
         cores = self._number(values, "cpus", "procs")
         if cores is None:
             boards, per_board = self._number(values, "boards"), self._number(values, "socketsperboard")
@@ -386,13 +389,17 @@ class _Reader:
     def _names(self, text: str) -> list[str]:
         """Return the names in a host list, of which a file may have so many."""
         names = expand_hostlist(text)
-        self._n_names += len(names)
+        self._count(len(names))
+        return names
+
+    def _count(self, n_names: int) -> None:
+        """Count the names in lists; `InputError` if they are too many."""
+        self._n_names += n_names
         if self._n_names > _MOST_LISTED:
             raise InputError(
                 f"{self._where}: lists of nodes up to here hold {self._n_names:,} names; "
                 f"at most {_MOST_LISTED:,} are read."
             )
-        return names
 
     def _note_keys(self, values: Mapping[str, str], known: tuple[str, ...]) -> None:
         self._keys |= dict.fromkeys(key for key in values if key not in known)
@@ -407,17 +414,30 @@ class _Reader:
         return int(text)
 
     def _gres(self, text: str) -> dict[str, int]:
-        """Return generic resources by name, those of several types together."""
-        found: dict[str, int] = {}
+        """Return generic resources by name, and by type where they have types."""
+        found: list[tuple[str, int]] = []
         for item in filter(None, _DEVICES.sub("", text).split(",")):
             match = _GRES.fullmatch(item.strip())
-            if match is None:
-                raise InputError(f"{self._where}: gres holds {item[:40]!r}; NAME[:TYPE]:NUMBER is allowed, as gpu:4.")
-            found[match[1]] = found.get(match[1], 0) + int(match[2] or 1) * (1024 if match[3] else 1)
-        return found
+            try:
+                if match is None:
+                    raise ValueError(f"{item.strip()[:40]!r} is none")
+                count = parse_count(match["count"] or "1")
+            except ValueError as error:
+                raise InputError(
+                    f"{self._where}: gres holds {item.strip()[:40]!r}; NAME[:TYPE]:NUMBER is allowed, as gpu:4, "
+                    f"gpu:a100:4 or tmp:844G ({error})."
+                ) from None
+            if match["kept"]:
+                self._not_consumed[match["name"]] = None
+            else:
+                found.append((match["name"], count))
+        try:
+            return amounts_of(found)
+        except ValueError as error:
+            raise InputError(f"{self._where}: gres: {error}.") from None
 
-    def conf(self) -> SlurmConf:
-        """Return what was read.
+    def conf(self, not_read: Iterable[str]) -> SlurmConf:
+        """Return what was read; `not_read` are lines about what is missing.
 
         Raises
         ------
@@ -442,18 +462,22 @@ class _Reader:
         if not there:
             raise InputError(f"{self._path}: no partition is up and has nodes.")
         there.sort(key=lambda each: not each.is_default)
-        return SlurmConf(self._path, tuple(nodes), tuple(there), self._settings, tuple(self._notes()))
+        return SlurmConf(self._path, tuple(nodes), tuple(there), self._settings, tuple(self._notes(not_read)))
 
     def _partition(self, name: str, where: str, values: Mapping[str, str]) -> ConfPartition | None:
         self._where = where
         self._note_keys(values, (*_PARTITION_KEYS, *_PARTITION_REST))
         if values.get("state", "UP").upper() in _NOT_THERE:
+            self._closed.append(name)
             return None
-        text = values.get("nodes", "")
-        named = list(self._nodes) if text.upper() == "ALL" else self._names(text) if text else []
-        nodes = tuple(each for each in named if each in self._nodes)
+        names = self._members(values.get("nodes", ""))
+        nodes = tuple(each for each in names if each in self._nodes)
+        self._undefined |= dict.fromkeys(each for each in names if each not in self._nodes and each not in self._down)
         if not nodes:
+            self._empty.append(name)
             return None
+        for key in effects_of_parts(values, OF_PARTITIONS):
+            self._effects["partition"].setdefault(key, []).append(name)
         limit, tier = values.get("maxtime", "INFINITE"), self._number(values, "prioritytier", "priority")
         factor = self._number(values, "priorityjobfactor", "priority")
         is_endless = limit.upper() in ("INFINITE", "UNLIMITED", "-1")
@@ -467,34 +491,71 @@ class _Reader:
             values.get("default", "NO").upper() in ("YES", "TRUE", "Y", "1"),
         )
 
-    def _notes(self) -> Iterator[str]:
-        """Say in one line what was passed over."""
-        unknown = self._unknown.copy()
+    def _members(self, text: str) -> list[str]:
+        """Return the names in the nodes of a partition, of which some may be node sets, each once."""
+        names: dict[str, None] = {}
+        for item in map(str.strip, split_hostlist(text) if text else ()):
+            names |= dict.fromkeys(self._of_set(item) if item in self._sets else self._all_or(item))
+        return list(names)
+
+    def _all_or(self, text: str) -> list[str]:
+        return list(self._nodes) if text.upper() == "ALL" else self._names(text)
+
+    def _of_set(self, name: str) -> list[str]:
+        """Return the names of the nodes of a node set: those that it lists, and those with its feature."""
+        where, values = self._sets[name]
+        before, self._where = self._where, where
+        listed = (
+            [each for item in split_hostlist(values["nodes"]) for each in self._all_or(item)]
+            if "nodes" in values
+            else []
+        )
+        if feature := values.get("feature"):
+            listed += [each.name for each in self._nodes.values() if feature in each.features]
+        self._count(len(listed))
+        self._where = before
+        return listed
+
+    def _notes(self, not_read: Iterable[str]) -> Iterator[str]:
+        """Say what is missing, what would change a schedule and is not simulated, and how much else was passed over."""
+        yield from not_read
+        of_machine = list(effects_of_machine({**self._others, **self._settings}))
+        n_other_lines = self._n_other_lines - sum(each.split("=")[0] in self._others for each in of_machine)
+        if effects := [*of_machine, *self._parts_with_effects()]:
+            yield f"{self._path}: not simulated, though they would change the schedule, are {', '.join(effects)}"
         given = (item.split("=", 1)[0] for item in self._settings.get("SchedulerParameters", "").split(",") if item)
-        others = [name for name in given if name not in (*SCHEDULER_PARAMETERS, *_OF_COST)]
+        unknown = [name for name in given if name not in (*SCHEDULER_PARAMETERS, *_OF_COST)]
         flags = [each for each in self._settings.get("PriorityFlags", "").upper().split(",") if each]
-        others += [each for each in flags if each not in PRIORITY_FLAGS]
-        parts = []
-        if unknown:
-            names = ", ".join(list(unknown)[:5])
-            more = ", ..." if len(unknown) > 5 else ""
-            parts.append(f"{counted(sum(unknown.values()), 'line')} of other things ({names}{more})")
-        if others:
-            parts.append(
-                f"{counted(len(others), 'parameter or flag', 'parameters and flags')} of scheduling "
-                f"({', '.join(others[:5])})"
-            )
-        if self._keys:
-            parts.append(f"{len(self._keys):,} keys of nodes and partitions ({', '.join(list(self._keys)[:5])})")
-        if self._absent:
-            parts.append(f"{counted(self._absent, 'node that is', 'nodes that are')} down or to come")
+        unknown += [each for each in flags if each not in PRIORITY_FLAGS]
+        counts = (
+            (unknown, "parameter or flag of scheduling", "parameters and flags of scheduling"),
+            (list(self._not_consumed), "resource that jobs do not consume", "resources that jobs do not consume"),
+            (self._empty, "partition without nodes that are up", "partitions without nodes that are up"),
+            (self._closed, "partition that is down or drained", "partitions that are down or drained"),
+            (list(self._undefined), "node of partitions without a NodeName", "nodes of partitions without a NodeName"),
+            (list(self._keys), "key of nodes and partitions", "keys of nodes and partitions"),
+        )
+        parts = [f"{counted(len(names), *words)} ({_first(names)})" for names, *words in counts if names]
+        if self._down:
+            parts.append(f"{counted(len(self._down), 'node that is', 'nodes that are')} down or to come")
+        if n_other_lines:
+            parts.append(f"{counted(n_other_lines, 'line')} of other things")
         if self._is_assumed:
             yield (
                 f"{self._path}: no SelectType (scontrol show config): jobs are assumed to share nodes by cores and "
                 "memory"
             )
         if parts:
-            yield f"{self._path}: passed over are {'; '.join(parts)}"
+            yield f"{self._path}: passed over: {'; '.join(parts)}"
+
+    def _parts_with_effects(self) -> Iterator[str]:
+        yield from shown_parts(self._effects["partition"], "partition")
+        yield from shown_parts(self._effects["node"], "node list")
+
+
+def _first(names: list[str]) -> str:
+    """Return the first of some names, for messages."""
+    return ", ".join(name[:40] for name in names[:5]) + ", ..." * (len(names) > 5)
 
 
 def _as_sorted(name: str) -> tuple[tuple[str, int, str], ...]:

@@ -6,7 +6,7 @@ Properties of our own state how long hosts boot and shut down, and in which P-st
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from gridsched.errors import did_you_mean
 from gridsched.model.constraints import FEATURE_MARKS, is_feature
 from gridsched.model.limits import LARGEST
-from gridsched.model.platform import Cluster, Host, Platform, PState
+from gridsched.model.platform import Cluster, Host, Layout, Platform, PState
 from gridsched.model.tasks import MEMORY
 from gridsched.platform_io.findings import Findings
 from gridsched.platform_io.host_resources import (
@@ -26,6 +26,7 @@ from gridsched.platform_io.host_resources import (
     parse_memory_mb,
     parse_resources,
     parse_unit_power,
+    resources_text,
     shown_resources,
 )
 from gridsched.platform_io.overrides import REPLACED, SAME_IN_ALL, PowerOverride, Wattage, parse_wattage, without_work
@@ -160,7 +161,7 @@ def _switches(entry: HostEntry, findings: Findings, of_zone: str) -> tuple[str, 
 def resource_properties(host: Host) -> dict[str, str]:
     """Return the properties of a host that `_resources`, `_unit_power`, `_features` and `_switches` read."""
     has = dict(host.resources)
-    memory, counted = has.pop(MEMORY, None), ",".join(f"{name}:{number}" for name, number in has.items())
+    memory, counted = has.pop(MEMORY, None), resources_text(has)
     texts = {} if memory is None else {MEMORY_PROPERTY: f"{memory}M"}
     features = {FEATURES_PROPERTY: ",".join(host.features)} if host.features else {}
     watts = ",".join(
@@ -316,33 +317,50 @@ def build_platform(entries: Entries, findings: Findings, power: PowerOverride) -
             findings.remark(_NO_EMBODIED, entry.name)
     ids = {entry.name: k for k, entry in enumerate(computing)}
     zones = {name: each.get(SWITCHES_PROPERTY, "") for name, each in entries.zones.items()}
-    hosts = tuple(
-        replace(_host(entry, findings, power), switches=_switches(entry, findings, zones.get(entry.zone, "")))
-        for entry in computing
-    )
-    master = _host(masters[0], findings, power) if masters else None
-    members_of: dict[str, list[int]] = {zone: [] for zone in entries.zones}
-    for entry in entries.hosts:
-        if entry.name in ids:
-            members_of.setdefault(entry.zone, []).append(ids[entry.name])
+
+    def made(entry: HostEntry) -> Host:
+        switches = _switches(entry, findings, zones.get(entry.zone, ""))
+        return replace(_host(entry, findings, power), switches=switches)
+
+    layout = _layout(entries, findings, ids)
     clusters = []
-    for zone, members in members_of.items():
-        if members:
-            properties = entries.zones.get(zone, {})
-            bandwidth, latency = _uplink(zone, properties, entries, findings)
-            name = properties.get(CLUSTER_NAME, zone)
-            clusters.append(Cluster(name, tuple(members), bandwidth, latency))
+    for cluster, names in layout.zones:
+        if members := tuple(ids[name] for name in names if name in ids):
+            clusters.append(replace(cluster, hosts=members))
     return Platform(
-        hosts,
+        tuple(map(made, computing)),
         tuple(clusters),
-        master,
-        bystanders=tuple(_host(entry, findings, power) for entry in still),
+        made(masters[0]) if masters else None,
+        bystanders=tuple(map(made, still)),
         name=str(findings.path),
         warnings=tuple(findings.gap_lines() + findings.note_lines()),
         profiles=entries.profiles,
         carbon_intensity=tuple(_intensities(entries, findings)),
         link_wattage=_link_wattage(entries, findings),
+        layout=layout,
     )
+
+
+def _layout(entries: Entries, findings: Findings, ids: Mapping[str, int]) -> Layout:
+    """Return the order and the zones of all hosts; those with ids are in the order of these."""
+    names_of: dict[str, list[str]] = {zone: [] for zone in entries.zones}
+    for entry in entries.hosts:
+        names_of.setdefault(entry.zone, []).append(entry.name)
+    zones = []
+    for zone, names in names_of.items():
+        if names:
+            properties = entries.zones.get(zone, {})
+            bandwidth, latency = _uplink(zone, properties, entries, findings)
+            cluster = Cluster(properties.get(CLUSTER_NAME, zone), (), bandwidth, latency)
+            zones.append((cluster, tuple(names)))
+    return Layout(_numbered([entry.name for entry in entries.hosts], ids), tuple(zones))
+
+
+def _numbered(names: Sequence[str], ids: Mapping[str, int]) -> tuple[str, ...]:
+    """Return names in the order of the file, or, if ids are in another one, those that have ids first."""
+    with_ids = [name for name in names if name in ids]
+    by_ids = sorted(with_ids, key=ids.__getitem__)
+    return tuple(names) if by_ids == with_ids else (*by_ids, *(name for name in names if name not in ids))
 
 
 def _link_wattage(entries: Entries, findings: Findings) -> tuple[float, float] | None:

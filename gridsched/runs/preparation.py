@@ -12,7 +12,6 @@ from gridsched.model.failures import Failures
 from gridsched.model.maintenance import with_maintenance
 from gridsched.model.room_on_nodes import nodes_filled
 from gridsched.model.run_times import LoggedRunTimes
-from gridsched.platform_io.deployment import read_deployment
 from gridsched.runs.checks import check_loaded, check_scenario
 from gridsched.runs.scenario_maker import load
 from gridsched.sim.library import has_links_with_power
@@ -20,7 +19,7 @@ from gridsched.sim.scenario import LoadedScenario, Scenario
 
 
 def prepare(scenario: Scenario) -> LoadedScenario:
-    """Return the scenario checked, with its files read and only the deployed hosts computing.
+    """Return the scenario checked, with its files read.
 
     Raises
     ------
@@ -28,23 +27,9 @@ def prepare(scenario: Scenario) -> LoadedScenario:
         As `run` would.
     """
     check_scenario(scenario)
-    loaded = _in_whole_bytes(_units_apart(_metered(_failing(deployed(load(scenario))))))
+    loaded = _in_whole_bytes(_units_apart(_metered(_failing(load(scenario)))))
     check_loaded(loaded)
     return loaded
-
-
-def deployed(scenario: LoadedScenario) -> LoadedScenario:
-    """Return the scenario with only the hosts computing that a deployment gives work.
-
-    Raises
-    ------
-    InputError
-        If the deployment file cannot be read or does not fit the platform.
-    """
-    if scenario.deployment is None:
-        return scenario
-    workers = read_deployment(scenario.deployment, scenario.platform).workers
-    return replace(scenario, platform=scenario.platform.restricted_to(workers))
 
 
 def _metered(scenario: LoadedScenario) -> LoadedScenario:

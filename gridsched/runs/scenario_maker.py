@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.records import changed_fields, keys_of, with_keys
 from gridsched.model.rules import Rules
 from gridsched.model.task_types import SystemWorkload
+from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.overrides import PowerOverride, one_pstate, pstates_of, with_power
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.xml_reader import read_platform
@@ -242,9 +243,11 @@ class ScenarioMaker:
             if files is not None:
                 raise InputError(f"{file}: jobs of a trace have no input files; leave out --files {files}.")
             platform, platform_file = (None, None) if own is None else self._platform(spec, needs_file)
+            self._refuse_includes(options, dict(workload)["slurm_conf"])
             given = self._settings(spec)
             rules = {name: given.get(name, getattr(Rules, name)) for name in ("placement", "walltime")}
-            log = trace_system(file, options, platform, network=given.get("network"), **rules)
+            roles = partial(with_roles, master=given.get("master"), deployment=given.get("deployment"))
+            log = trace_system(file, options, platform, network=given.get("network"), roles=roles, **rules)
             return _Shared(log.system, platform_file, options, log.jobs.dropped, log.jobs.notes)
         check_kind(file)
         options.refuse(set(options.given), file, "this workload is not a trace")
@@ -257,7 +260,28 @@ class ScenarioMaker:
         tasks = with_flops(platform, self._tasks_of_file(file, files=files))
         return _Shared(SystemWorkload(platform, tasks, None), platform_file, options)
 
+    def _refuse_includes(self, options: TraceOptions, file: str | FileReference | None) -> None:
+        """Refuse a ``slurm.conf`` of a study that includes files: a store would not hold them."""
+        if not self._inputs or file is None or options.slurm_conf is None:
+            return
+        from gridsched.platform_io.slurm_lines import include_lines  # of few studies
+
+        if names := include_lines(options.slurm_conf):
+            raise InputError(
+                f"{_name_of(file)}: it includes files such as {names[0][:100]!r}; in studies the file must contain "
+                "what they have."
+            )
+
     def _platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
+        """Return the platform on which only the hosts compute that the run lets compute, and its file.
+
+        It holds before anything is read that numbers hosts: partitions, and times by host.
+        """
+        platform, file = self._whole_platform(spec, needs_file)
+        settings = self._settings(spec)
+        return with_roles(platform, settings.get("master"), settings.get("deployment")), file
+
+    def _whole_platform(self, spec: RunSpec, needs_file: bool) -> tuple[Platform, Path | None]:
         section = spec.platform
         if isinstance(section, Platform):
             return section, None
@@ -328,9 +352,11 @@ def load(scenario: Scenario) -> LoadedScenario:
         shared = scenario
     else:
         shared = scenario.on(ScenarioMaker({}, Path()).make(RunSpec.of(scenario)))
-    platform = with_power(shared.platform, shared.power_override)
+    platform = with_roles(with_power(shared.platform, shared.power_override), shared.master, shared.deployment)
+    _check_times(scenario, platform)
+    _check_times(shared, platform, but=scenario)
     return shared.changed(
-        platform=platform if shared.master is None else platform.with_master(shared.master),
+        platform=platform,
         maintenance=in_seconds(shared.maintenance, shared.calendar),
         tariff=with_prices_read(shared.tariff, shared.calendar),
         budget=with_prices_read(shared.budget, shared.calendar),
@@ -338,11 +364,44 @@ def load(scenario: Scenario) -> LoadedScenario:
     )
 
 
+def with_roles(platform: Platform, master: str | None, deployment: str | Path | None) -> Platform:
+    """Return the platform with the master that is named, and only those hosts computing that a deployment gives work.
+
+    Raises
+    ------
+    InputError
+        If there is no such host, or the deployment file cannot be read or does not fit the platform.
+    """
+    if master is not None:
+        platform = platform.with_master(master)
+    if deployment is not None:
+        platform = platform.restricted_to(read_deployment(deployment, platform).workers)
+    return platform
+
+
+def _check_times(scenario: Scenario, platform: Platform, but: Scenario | None = None) -> None:
+    """Refuse what is known of a scenario's tasks by the numbers of its hosts if other hosts compute on `platform`.
+
+    Values that `but` has, too, are of its own platform.
+    """
+    hosts = scenario.platform.hosts if isinstance(scenario.platform, Platform) else platform.hosts
+    if [host.name for host in hosts] == [host.name for host in platform.hosts]:
+        return
+    for name in ("types", "run_times", "estimates"):
+        given = getattr(scenario, name)
+        if given is not None and (but is None or given is not getattr(but, name)):
+            option = "--deployment" if scenario.master is None else f"--master {scenario.master}"
+            raise InputError(
+                f"{option}: other hosts compute then, and the {name} of these tasks are by the hosts as they were. "
+                "Leave it out, or make them for a platform on which the same hosts compute (Platform.with_master, "
+                "Platform.restricted_to)."
+            )
+
+
 def _origin(spec: RunSpec) -> RunSpec:
     """Return what of a description decides its platform and tasks; it can be hashed."""
-    values = {
-        name: getattr(spec.settings, name) for name in ("power", "deployment", "placement", "walltime", "network")
-    }
+    names = ("power", "master", "deployment", "placement", "walltime", "network")
+    values = {name: getattr(spec.settings, name) for name in names}
     settings = {name: each for name, each in values.items() if name in spec.settings.model_fields_set}
     others = {"scheduler": None, "timeout_s": None, "log": ()}
     return spec.model_copy(update={**others, "settings": Settings.model_construct(**settings)})
@@ -362,6 +421,11 @@ def _digests(spec: RunSpec, platform: Platform) -> dict[str, str]:
     paths += [file for file in files if isinstance(file, str)]
     if isinstance(spec.workload, WorkloadFile) and isinstance(spec.workload.file, str):
         paths += map(str, input_files(spec.workload.file))
+    conf = dict(spec.workload)["slurm_conf"] if isinstance(spec.workload, WorkloadFile) else None
+    if isinstance(conf, str):
+        from gridsched.platform_io.slurm_lines import included_files
+
+        paths += included_files(conf)
     digests = {file.name: file.sha256 for file in files if isinstance(file, FileReference)}
     return digests | {path: file_digest(Path(path)) for path in paths}
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from gridsched.engine import Controller, TurnOff, TurnOn
 from gridsched.engine.execution import Execution
-from gridsched.errors import SimulationError
+from gridsched.errors import InputError, SimulationError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.sim.library import text_path
+from gridsched.sim.library import first_line, refusals, text_path
 from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
@@ -158,10 +158,13 @@ class ActorSession(Session):
                 metered[h] = clock
 
     def load_deployment(self, path: Path, **functions: Callable[..., None]) -> None:
-        """Let SimGrid make the actors that a deployment file names."""
+        """Let SimGrid make the actors that a deployment file names; `InputError` where it refuses the file."""
         for name, function in functions.items():
             self.simulated.engine.register_actor(name, function)
-        self.simulated.engine.load_deployment(text_path(path))
+        try:
+            self.simulated.engine.load_deployment(text_path(path))
+        except refusals(self.simulated.simgrid) as error:
+            raise InputError(f"SimGrid on {path.name} refuses the deployment: {first_line(str(error))}.") from None
 
     def deploy_coordinator(self, deployment_file: Path | None, coordinator: Callable[..., None]) -> None:
         """Make the leading actor of a run without messages to workers, in which a deployment's actors have no part."""

@@ -37,7 +37,7 @@ def test_power_and_speed_are_given_by_name(gridsched, tmp_path):
         ("n2", 2e9, 350.0),
         ("gpu1", 2e9, 900.0),
     ]
-    assert dict(hosts[2].resources) == {"memory_mb": 512_000, "gpu": 4}
+    assert dict(hosts[2].resources) == {"memory_mb": 512_000, "gpu": 4, "gpu:a100": 4}
     assert (tmp_path / "p").read_text().count("[[partition]]") == 3
 
 
@@ -88,3 +88,96 @@ def test_nothing_is_written_where_a_partition_is_refused(refused, tmp_path):
     (tmp_path / "slurm.conf").write_text("NodeName=a CPUs=4\nPartitionName=p Nodes=a PriorityJobFactor=70000\n")
     assert "job_factor" in refused("platform", "from-slurm", tmp_path / "slurm.conf", "-o", tmp_path / "m.xml")
     assert [each.name for each in tmp_path.iterdir()] == ["slurm.conf"]
+
+
+# A configuration of several files, and what is beside it.
+
+INCLUDING = """SelectType=select/cons_tres
+Include nodes.conf
+NodeSet=ib Feature=ib
+PartitionName=p Nodes=ib
+"""
+LOG = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|Partition|State\n1|0|60|2|3|3|p|COMPLETED\n"
+TOPOLOGY = "SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3\n"
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Write a configuration with an included file, a log of one job, and a study of them."""
+    (tmp_path / "slurm.conf").write_text(INCLUDING)
+    (tmp_path / "nodes.conf").write_text("NodeName=n[1-3] CPUs=2 Feature=ib\n")
+    (tmp_path / "log.sacct").write_text(LOG)
+    (tmp_path / "topology.conf").write_text(TOPOLOGY)
+    study = 'name = "s"\ndriver = "reference"\nschedulers = ["fcfs"]\n'
+    study += '[workload]\nfile = "log.sacct"\nslurm_conf = "slurm.conf"\n'
+    (tmp_path / "study.toml").write_text(study)
+    return tmp_path
+
+
+def test_what_is_included_is_part_of_the_machine(gridsched, site):
+    """Three nodes of a set, in runs and in the platform; a run's provenance has the included file."""
+    words = ["--workload", site / "log.sacct", "--scheduler", "fcfs", "--driver", "reference", "--json"]
+    found = gridsched("run", *words, "--slurm-conf", site / "slurm.conf")
+    assert found.json["tasks_finished"] == 1
+    assert str(site / "nodes.conf") in found.json["provenance"]["inputs"]
+    assert gridsched("platform", "from-slurm", site / "slurm.conf", "-o", site / "m.xml").status == 0
+    assert [host.name for host in read_platform(site / "m.xml").hosts] == ["n1", "n2", "n3"]
+
+
+def test_a_study_needs_it_in_one_file(gridsched, site):
+    """A store holds the file that the study names, and none that this includes."""
+    found = gridsched("study", "run", site / "study.toml", "--store", site / "store")
+    assert found.status == 1
+    assert "nodes.conf" in found.err
+    assert "includes" in found.err
+
+
+def test_other_files_of_slurm_are_not_swallowed(refused, site):
+    """A topology.conf, as a file of the machine and as what a log would be."""
+    words = ("platform", "from-slurm", site / "slurm.conf", site / "topology.conf", "-o", site / "m.xml")
+    assert "topology.conf of Slurm" in refused(*words)
+    assert "topology.conf of Slurm" in refused("run", "--workload", site / "topology.conf", "--nodes", 2)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--platform", "slurm.conf"), ("--partitions", "slurm.conf", "--nodes", "3"), ("--workload", "slurm.conf")],
+)
+def test_a_configuration_in_the_place_of_another_file(refused, site, words):
+    """The line names the option and the command that take it."""
+    given = [str(site / word) if "." in word else word for word in words]
+    log = [] if words[0] == "--workload" else ["--workload", site / "log.sacct"]
+    said = refused("run", *log, "--scheduler", "fcfs", "--driver", "reference", *given)
+    assert "--slurm-conf" in said
+    assert "platform from-slurm" in said
+
+
+@pytest.mark.parametrize(
+    ("columns", "values", "named"),
+    [
+        ("Account|QOS|User", ["x|high|ann", "x|low|bob"], {"PriorityWeightQOS", "PriorityWeightFairshare"}),
+        ("Account|QOS|User", ["x|high|ann", "x|high|ann"], set()),
+        ("Account|QOS|User", ["x|high|ann", "x|low|ann"], {"PriorityWeightQOS"}),
+        ("Account|User", ["x|ann", "x|bob"], {"PriorityWeightQOS", "PriorityWeightFairshare"}),
+    ],
+)
+def test_weights_without_values(gridsched, site, columns, values, named):
+    """Priorities of QOS and shares are in no file: a line for each in which jobs of the log differ."""
+    weights = "PriorityType=priority/multifactor\nPriorityWeightQOS=1000\nPriorityWeightFairshare=500\n"
+    (site / "slurm.conf").write_text(weights + INCLUDING)
+    head = f"JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|Partition|State|{columns}"
+    rows = [f"{k}|{k}|60|2|1|1|p|COMPLETED|{each}" for k, each in enumerate(values, start=1)]
+    (site / "log.sacct").write_text("\n".join([head, *rows]) + "\n")
+    words = ["--workload", site / "log.sacct", "--scheduler", "slurm", "--driver", "reference"]
+    said = gridsched("run", *words, "--slurm-conf", site / "slurm.conf").err
+    assert {key for key in ("PriorityWeightQOS", "PriorityWeightFairshare") if key in said} == named
+
+
+@pytest.mark.parametrize(("constraint", "is_named"), [("", True), ("ib", False)])
+def test_features_without_constraints(gridsched, site, constraint, is_named):
+    """If no job of the log has a constraint, a line names the features of the nodes."""
+    head = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|Partition|State|Constraints"
+    (site / "log.sacct").write_text(f"{head}\n1|0|60|2|1|1|p|COMPLETED|{constraint}\n")
+    words = ["--workload", site / "log.sacct", "--scheduler", "fcfs", "--driver", "reference"]
+    said = gridsched("run", *words, "--slurm-conf", site / "slurm.conf").err
+    assert ("features (ib)" in said) == is_named

@@ -68,6 +68,41 @@ def test_jobs_that_share_a_node(driver):
     assert not [id for id in without if "resources" in id]
 
 
+def test_types_have_power_of_their_own():
+    """Of 3 a100 (40 and 400 W) and a v100 (20 and 200 W): one of each, and one of any type, which is 3/4 of the first.
+
+    A job of an a100 for 10 s, and a job of 2 units, of which one is a v100, from 5 to 25 s.
+    """
+    power = (("gpu:a100", 40.0, 400.0), ("gpu:v100", 20.0, 200.0))
+    host = Host(
+        "n", (PState(1e9, 90.0, 100.0, 200.0),), 4, unit_power=power,
+        resources=(("gpu", 4), ("gpu:a100", 3), ("gpu:v100", 1)),
+    )  # fmt: skip
+    length = np.array([10.0, 20.0])
+    tasks = make_tasks(
+        length * 1e9,
+        [0.0, 5.0],
+        width=[1, 1],
+        demand=[[2, 1, 1, 0], [1, 2, 0, 1]],
+        resources=("cores", "gpu", "gpu:a100", "gpu:v100"),
+        requested_time_s=length,
+    )
+    result = run(Scenario(Platform((host,)), tasks, "fcfs", driver="reference"))
+    any_type = 0.75 * 360 + 0.25 * 180
+    assert result.metrics()["energy_resources_busy_j"] == pytest.approx(360 * 10 + (180 + any_type) * 20)
+    assert result.metrics()["energy_resources_j"] == pytest.approx(140 * 25 + 360 * 10 + (180 + any_type) * 20)
+    assert result.tasks["energy_resources_j"].tolist() == pytest.approx([4000, (200 + 350) * 20])
+
+
+def test_power_and_units_of_types_that_contradict():
+    """All units and one type have power, or types have more units than all."""
+    has = {"pstates": (PState(1.0),), "resources": (("gpu", 4), ("gpu:a100", 3))}
+    with pytest.raises(InputError, match="gpu:a100"):
+        Host("n", unit_power=(("gpu:a100", 40.0, 400.0), ("gpu", 20.0, 200.0)), **has)
+    with pytest.raises(InputError, match=r"'n'.*'gpu'"):
+        Host("n", (PState(1.0),), resources=(("gpu", 2), ("gpu:a100", 3)))
+
+
 @pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("cores", [1, 4])
 def test_whole_nodes_and_nodes_that_are_off(driver, cores):

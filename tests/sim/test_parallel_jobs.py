@@ -256,11 +256,11 @@ def test_a_host_of_speed_0_computes_nothing_and_draws_its_busy_power(tmp_path):
 
 
 def test_it_may_be_the_master(tmp_path):
-    """By --master: the master of before, which has a speed, computes, and may become it again."""
+    """By --master: the master of before, which has a speed, computes in its place, and may become it again."""
     path = write_still(tmp_path / "p.xml")
     platform = read_platform(path).with_master("still")
     assert platform.master.name == "still"
-    assert [host.name for host in platform.hosts] == ["w1", "m"]
+    assert [host.name for host in platform.hosts] == ["m", "w1"]
     again = platform.with_master("m")
     assert (again.master.name, [host.name for host in again.bystanders]) == ("m", ["still"])
     result = on_simgrid(path, make_tasks([100.0, 100.0]), master="still")

@@ -136,12 +136,7 @@ def table(folder: Path, text: str) -> Path:
         ("2|8|2Gc||batch", 2, False, {"cores": 4, "memory_mb": 8192}),
         ("2|8|9G||batch", 2, False, {"cores": 4, "memory_mb": 4608}),
         ("2|7|3M||batch", 2, False, {"cores": 4, "memory_mb": 2}),
-        (
-            "2|8|1Gn|cpu=6,mem=5121M,node=2,gres/gpu=3,gres/gpu:a=3|gpu",
-            2,
-            False,
-            {"cores": 3, "memory_mb": 2561, "gpu": 2},
-        ),
+        ("2|8|1Gn|cpu=6,mem=5121M,node=2,gres/gpu=3|gpu", 2, False, {"cores": 3, "memory_mb": 2561, "gpu": 2}),
         ("3||||batch", 3, True, {"cores": 1}),
     ],
 )
@@ -163,6 +158,128 @@ def test_what_was_given_comes_before_what_was_asked_for(tmp_path):
     (tmp_path / "log.sacct").write_text("\n".join([head, *rows]) + "\n")
     tasks = trace_system(tmp_path / "log.sacct", TraceOptions(allocation="cores"), machine()).system.tasks
     assert tasks.demand[:, 0].tolist() == [3, 1]
+
+
+# Types of GPUs, and of any resource.
+
+#: a1 has 4 of type v100, a2 4 of type a100, m 4 of one and 2 of the other, and files of 844 G.
+OF_TYPES = """
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+GresTypes=gpu,tmp
+NodeName=a1 CPUs=32 Gres=gpu:v100:4
+NodeName=a2 CPUs=32 Gres=gpu:a100:4(S:0-1)
+NodeName=m CPUs=32 Gres=gpu:a100:4(IDX:0,1),gpu:v100:2,tmp:844G
+PartitionName=two Nodes=a[1-2] Default=YES
+PartitionName=one Nodes=m
+PartitionName=first Nodes=a1
+"""
+
+
+def on_types(folder: Path, *rows: str, asked: str = "", platform: str | None = None):
+    """Return jobs of 100 s with 2 cores, given tres|partition, on the nodes above or on a platform file."""
+    head = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|ReqTRES|AllocTRES|Partition|State"
+    lines = [f"{k}|{k - 1}|100|5|1|2|{asked}|cpu=2,node=1,{row}|COMPLETED" for k, row in enumerate(rows, start=1)]
+    (folder / "types.sacct").write_text("\n".join([head, *lines]) + "\n")
+    if platform is None:
+        (folder / "slurm.conf").write_text(OF_TYPES)
+        return trace_system(folder / "types.sacct", TraceOptions(slurm_conf=folder / "slurm.conf"))
+    (folder / "p.xml").write_text(platform)
+    return trace_system(folder / "types.sacct", TraceOptions(allocation="cores"), read_platform(folder / "p.xml"))
+
+
+def starts(made, driver: str = "reference") -> list[tuple[float, str]]:
+    """Return the start of each job under FCFS, and its node."""
+    scenario = Scenario(None, made.system.tasks, "fcfs", driver=driver).with_system(made.system)
+    trace = run(scenario).trace
+    names = [host.name for host in trace.platform.hosts]
+    rows = sorted(range(len(trace.executions)), key=lambda k: trace.executions["task"][k])
+    return [(float(trace.executions["start"][k]), names[trace.hosts_of(k).item()]) for k in rows]
+
+
+@pytest.mark.parametrize(
+    "driver",
+    ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))],
+)
+def test_a_type_is_a_resource_of_its_own(tmp_path, driver):
+    """Two jobs for all a100 wait for each other; the untyped number beside it counts the same devices."""
+    made = on_types(tmp_path, "gres/gpu:a100=4,gres/gpu=4|two", "gres/gpu=4,gres/gpu:a100=4|two")
+    assert starts(made, driver) == [(0.0, "a2"), (100.0, "a2")]
+    assert made.system.tasks.resources == ("cores", "gpu", "gpu:a100")
+    assert made.system.tasks.demand.tolist() == [[2, 4, 4]] * 2
+
+
+def test_who_asks_for_no_type_takes_any(tmp_path):
+    """Also where it was given some of a type; five of one type, or of a type that is not there, fit nowhere."""
+    untyped = on_types(tmp_path, "gres/gpu=4|two", "gres/gpu=4|two")
+    assert starts(untyped) == [(0.0, "a1"), (1.0, "a2")]
+    given = on_types(tmp_path, "gres/gpu:a100=4,gres/gpu=4|two", "gres/gpu:a100=4,gres/gpu=4|two", asked="gres/gpu=4")
+    assert starts(given) == [(0.0, "a1"), (1.0, "a2")]
+    asked = on_types(tmp_path, *["gres/gpu:a100=4,gres/gpu=4|two"] * 2, asked="gres/gpu=4,gres/gpu:a100=4")
+    assert starts(asked) == [(0.0, "a2"), (100.0, "a2")]
+    none = on_types(tmp_path, "gres/gpu:a100=5,gres/gpu=5|one", "gres/gpu:h100=1|one", "gres/gpu:a100=1|one")
+    assert none.jobs.job.tolist() == [3]
+
+
+def test_all_types_of_a_node_together(tmp_path):
+    """Of 4 a100 and 2 v100: 4 a100 and 2 of any type at once; then neither 1 v100 nor 1 of any type."""
+    rows = ["gres/gpu:a100=4|one", "gres/gpu=2|one", "gres/gpu:v100=1|one", "gres/gpu=6|one"]
+    assert [start for start, _ in starts(on_types(tmp_path, *rows))] == [0.0, 1.0, 100.0, 200.0]
+
+
+def test_numbers_with_suffixes(tmp_path):
+    """844 G of files: 800 G and 44 G at once, one byte more waits."""
+    rows = ["gres/tmp=800G|one", "gres/tmp=44G|one", "gres/tmp=1|one", f"gres/tmp={844 * 2**30}|one"]
+    assert [start for start, _ in starts(on_types(tmp_path, *rows))] == [0.0, 1.0, 100.0, 200.0]
+
+
+def test_types_of_a_platform_file(tmp_path):
+    """The property has the same units, and is written as it was read; types that no node lists have a line."""
+    text = (
+        "<?xml version='1.0'?><!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">"
+        '<platform version="4.1"><zone id="two" routing="Full">'
+        '<host id="a" speed="1Gf" core="4"><prop id="wattage_per_state" value="1:1:2"/>'
+        '<prop id="resources" value="gpu:v100:1,gpu:a100:2,gpu:1,tmp:2K"/></host>'
+        '<host id="b" speed="1Gf" core="4"><prop id="wattage_per_state" value="1:1:2"/>'
+        '<prop id="resources" value="gpu:4"/></host></zone></platform>'
+    )
+    made = on_types(tmp_path, "gres/gpu:a100=2,gres/gpu=2|two", "gres/gpu=3|two", platform=text)
+    assert starts(made) == [(0.0, "a"), (1.0, "b")]
+    platform = read_platform(tmp_path / "p.xml")
+    assert dict(platform.hosts[0].resources) == {"gpu": 4, "gpu:v100": 1, "gpu:a100": 2, "tmp": 2048}
+    write_platform(platform, tmp_path / "again.xml", command="test")
+    assert read_platform(tmp_path / "again.xml").hosts == platform.hosts
+    plain = text.replace("gpu:v100:1,gpu:a100:2,gpu:1,tmp:2K", "gpu:4")
+    made = on_types(tmp_path, "gres/gpu:a100=2,gres/gpu=2|two", platform=plain)
+    assert made.system.tasks.resources == ("cores", "gpu")
+    assert [note for note in made.jobs.notes if "gpu:a100 of 1 job" in note]
+
+
+def test_amounts_that_no_node_has(tmp_path):
+    """Memory beyond 64 bits counts as none, with a line; such numbers of units are refused."""
+    text = (
+        "<?xml version='1.0'?><!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">"
+        '<platform version="4.1"><host id="a" speed="1Gf"><prop id="wattage_per_state" value="1:1:2"/>'
+        '<prop id="NAME" value="999999999999P"/></host></platform>'
+    )
+    (tmp_path / "p.xml").write_text(text.replace("NAME", "memory"))
+    platform = read_platform(tmp_path / "p.xml")
+    assert platform.hosts[0].resources == ()
+    assert any("memory" in warning for warning in platform.warnings)
+    (tmp_path / "p.xml").write_text(text.replace("NAME", "resources").replace("999", "gpu:999"))
+    with pytest.raises(InputError, match="gpu"):
+        read_platform(tmp_path / "p.xml")
+
+
+def test_generic_resources_of_each_node(tmp_path):
+    """As Slurm listed them before 21.08: with types, and suffixes."""
+    (tmp_path / "slurm.conf").write_text(OF_TYPES)
+    head = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|ReqGRES|Partition|State"
+    rows = ["1|0|100|5|1|2|gpu:a100:3|one|COMPLETED", "2|0|100|5|1|2|gres/gpu:1,tmp:1K|one|COMPLETED"]
+    (tmp_path / "log.sacct").write_text("\n".join([head, *rows]) + "\n")
+    tasks = trace_system(tmp_path / "log.sacct", TraceOptions(slurm_conf=tmp_path / "slurm.conf")).system.tasks
+    assert tasks.resources == ("cores", "gpu", "gpu:a100", "tmp")
+    assert tasks.demand.tolist() == [[2, 3, 3, 0], [2, 1, 0, 1024]]
 
 
 def test_so_many_nodes_are_those_with_most_room(tmp_path):
@@ -197,8 +314,32 @@ def test_who_takes_a_job(tmp_path):
         4: "bigmem",
         7: "batch",
     }
-    assert [(each.count, each.lines) for each in made.jobs.dropped] == [(2, (6, 7))]
-    assert any("other" in note for note in made.jobs.notes)
+    assert [(each.count, each.lines) for each in made.jobs.dropped] == [(1, (7,)), (1, (6,))]
+    absent, large = (each.reason for each in made.jobs.dropped)
+    assert "1 of 'other'" in absent
+    assert "log_names" in absent
+    assert "1 of 'batch'" in large
+
+
+def test_why_no_partition_takes_a_job(tmp_path):
+    """Too long, too large, not there, and without a node of its features: each with counts and the partition's name."""
+    text = "SelectType=select/cons_tres\nNodeName=n[1-2] CPUs=4 Feature=ib\n"
+    text += "PartitionName=short Nodes=n1 MaxTime=1\nPartitionName=long Nodes=n[1-2]\n"
+    (tmp_path / "slurm.conf").write_text(text)
+    head = "JobIDRaw|Submit|ElapsedRaw|TimelimitRaw|NNodes|AllocCPUS|Constraints|Partition|State"
+    rows = ["1|4||short", "1|4||short", "3|4||long", "1|9||long", "1|4||7", "1|4|gpu|long", "1|4|ib|long"]
+    lines = [f"{k}|{k}|60|2|{row}|COMPLETED" for k, row in enumerate(rows, start=1)]
+    (tmp_path / "log.sacct").write_text("\n".join([head, *lines]) + "\n")
+    made = trace_system(tmp_path / "log.sacct", TraceOptions(slurm_conf=tmp_path / "slurm.conf"))
+    assert made.jobs.job.tolist() == [7]
+    found = [(each.count, each.reason) for each in made.jobs.dropped]
+    for (count, reason), (n, words) in zip(
+        found,
+        [(1, "1 of '7'"), (1, "1 of 'long'"), (2, "2 of 'short' of at most 60 s"), (2, "2 of 'long'")],
+        strict=True,
+    ):
+        assert count == n
+        assert words in reason
 
 
 def test_limits_of_time_and_size(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,6 +12,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field
 
 from gridsched.errors import InputError
+from gridsched.files.foreign_files import foreign_kind
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.model.limits import LARGEST, Positive
 from gridsched.model.platform import Partition, Platform
@@ -63,11 +64,12 @@ class PartitionKeys(BaseModel):
 
 @dataclass(frozen=True)
 class NamedPartition:
-    """A partition, all its names in the log, and whether a table contains it."""
+    """A partition, all its names in the log, whether a table contains it, and which of its nodes compute nothing."""
 
     partition: Partition
     names: frozenset[str]
     is_of_table: bool
+    idle: tuple[str, ...] = ()
 
 
 def partitions_of(platform: Platform, path: str | Path | None) -> list[NamedPartition]:
@@ -86,42 +88,32 @@ def partitions_of(platform: Platform, path: str | Path | None) -> list[NamedPart
     if path is None:
         clusters = [Partition(each.name, tuple(sorted(each.hosts))) for each in platform.clusters]
         return [NamedPartition(each, frozenset([each.name]), is_of_table=False) for each in clusters]
-    content = parse_toml(read_text(path), str(path))
+    text = read_text(path)
+    try:
+        content = parse_toml(text, str(path))
+    except InputError:
+        if said := foreign_kind(text):
+            raise InputError(f"{path}: {said}") from None
+        raise
     tables = content.pop("partition", None)
     if content or not isinstance(tables, list) or not 0 < len(tables) <= MOST_PARTITIONS:
         other = f"; found {next(iter(content))!r}" if content else ""
         raise InputError(f"{path}: a table of partitions holds 1 to {MOST_PARTITIONS} [[partition]]{other}.")
     keys = [_keys(table, f"{path}: partition {k}: ") for k, table in enumerate(tables, start=1)]
     _check_together(keys, path)
-    hosts = [host.name for host in platform.hosts]
-    return [
-        NamedPartition(
-            _partition(each, hosts, f"{path}: nodes", platform.name),
-            frozenset([each.name, *each.log_names]),
-            is_of_table=True,
-        )
-        for each in sorted(keys, key=lambda each: not each.default)
-    ]
+    return [_named(each, platform, str(path)) for each in sorted(keys, key=lambda each: not each.default)]
 
 
 def partitions_of_conf(conf: SlurmConf, platform: Platform) -> list[NamedPartition]:
     """Return the partitions of a ``slurm.conf`` on a platform that has its nodes."""
-    id_of = {host.name: h for h, host in enumerate(platform.hosts)}
-    return [
-        NamedPartition(
-            Partition(
-                each.name,
-                tuple(sorted(id_of[name] for name in each.nodes)),
-                each.max_time_s,
-                each.max_nodes,
-                priority=each.tier,
-                job_factor=each.job_factor,
-            ),
-            frozenset([each.name]),
-            is_of_table=True,
+    id_of, named = {host.name: h for h, host in enumerate(platform.hosts)}, []
+    for each in conf.partitions:
+        computing, idle = _apart(each.nodes, id_of, f"{conf.path}: partition {each.name!r}", platform)
+        partition = Partition(
+            each.name, computing, each.max_time_s, each.max_nodes, priority=each.tier, job_factor=each.job_factor
         )
-        for each in conf.partitions
-    ]
+        named.append(NamedPartition(partition, frozenset([each.name]), is_of_table=True, idle=idle))
+    return named
 
 
 def partition_table(conf: SlurmConf) -> str:
@@ -171,28 +163,40 @@ def _check_together(keys: Iterable[PartitionKeys], path: str | Path) -> None:
         raise InputError(f"{path}: two partitions are the default one; one at most is allowed.")
 
 
-def _partition(keys: PartitionKeys, hosts: list[str], option: str, where: str) -> Partition:
-    """Return a partition of hosts; `InputError` where one of its nodes is none of them."""
-    id_of, ids = {name: h for h, name in enumerate(hosts)}, set[int]()
+def _named(keys: PartitionKeys, platform: Platform, path: str) -> NamedPartition:
+    """Return a partition of a table; `InputError` where one of its nodes is no host, or none of them computes."""
+    known, id_of = [host.name for host in platform.everyone], {host.name: h for h, host in enumerate(platform.hosts)}
+    names, listed, option = set(known), dict[str, None](), f"{path}: nodes"
     for text in keys.nodes:
         try:
-            names = expand_hostlist(text)
+            items = expand_hostlist(text)
         except InputError as error:
             raise InputError(f"{option}: {error}") from None
-        for name in names:
-            if name not in id_of:
-                check_patterns(option if name == text else f"{option} {text!r}:", [(name, None)], hosts, where)
-            ids.update([id_of[name]] if name in id_of else _fitting(name, hosts))
-    return Partition(
-        keys.name,
-        tuple(sorted(ids)),
-        keys.max_time_s,
-        keys.max_nodes,
-        keys.max_cores,
-        keys.priority,
-        job_factor=keys.job_factor,
+        for item in items:
+            if item in names:
+                listed[item] = None
+                continue
+            check_patterns(option if item == text else f"{option} {text!r}:", [(item, None)], known, platform.name)
+            # a pattern means the hosts that compute
+            listed |= dict.fromkeys(name for name in id_of if fnmatchcase(name, item))
+    computing, idle = _apart(listed, id_of, f"{path}: partition {keys.name!r}", platform)
+    partition = Partition(
+        keys.name, computing, keys.max_time_s, keys.max_nodes, keys.max_cores, keys.priority, job_factor=keys.job_factor
     )
+    return NamedPartition(partition, frozenset([keys.name, *keys.log_names]), is_of_table=True, idle=idle)
 
 
-def _fitting(pattern: str, hosts: list[str]) -> Iterator[int]:
-    return (h for h, name in enumerate(hosts) if fnmatchcase(name, pattern))
+def _apart(
+    names: Iterable[str], id_of: Mapping[str, int], owner: str, platform: Platform
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return the ids of hosts that compute, ascending, and the names of the others; `InputError` if none does."""
+    names = tuple(names)
+    idle = tuple(name for name in names if name not in id_of)
+    ids = tuple(sorted(id_of[name] for name in names if name in id_of))
+    if not ids:
+        which = f" ({', '.join(idle[:3])})" if idle else ""
+        raise InputError(
+            f"{owner} has no node that computes on {platform.name}{which}: a master computes nothing, nor do hosts of "
+            "speed 0 and those without a worker in the deployment. Give it another node, or leave it out."
+        )
+    return ids, idle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,9 +15,11 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.errors import InputError, counted
 from gridsched.model.constraints import understood
 from gridsched.model.platform import Partition, Platform
+from gridsched.model.resource_types import TYPE_MARK, is_type, typed_amounts, whole_of, with_wholes
 from gridsched.model.room_on_nodes import most_parts, node_amounts, rooms
-from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT
-from gridsched.platform_io.host_resources import parse_memory_mb
+from gridsched.model.tasks import CORES, MEMORY, MOST_AMOUNT, MOST_IN_ALL
+from gridsched.platform_io.host_resources import NAME, TYPE, parse_count, parse_memory_mb
+from gridsched.platform_io.hostlists import fold_hostlist
 from gridsched.platform_io.slurm_conf import SlurmConf
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.partitions import MOST_PARTITIONS, NamedPartition, partitions_of, partitions_of_conf
@@ -32,11 +34,13 @@ _NONE = -1
 #: Amount of memory that is all of a node, and how Slurm writes it: ``0``, ``0n``, ``0Mc``.
 _ALL = -1
 _NO_AMOUNT = re.compile(r"0+(?:\.0*)?[KMGTP]?[nc]?", re.I)
+#: Partitions that a reason names.
+_MOST_NAMED = 3
 _MEMORY = re.compile(r"(.*?)([nc]?)")
 #: One of them: ``gpu``, ``gpu:2``, ``gpu:a100:2``, ``gres:gpu:2``, ``gres/gpu:2(S:0-1)``.
-_GRES = re.compile(r"(?:gres[:/])?([A-Za-z]\w{0,39})(?::(?!\d+(?:\(|$))[\w.-]{1,99})?(?::(\d{1,9}))?(?:\(.*\))?")
-#: Resources beside cores and memory that are counted at most.
-MOST_RESOURCES = 16
+_GRES = re.compile(rf"(?:gres[:/])?({NAME}(?::{TYPE})?)(?::(\d{{1,16}}[KMGTP]?))?(?:\(.*\))?", re.I)
+#: Resources and types beside cores and memory that are counted at most.
+MOST_RESOURCES = 64
 
 
 @dataclass(frozen=True)
@@ -99,33 +103,34 @@ def share_nodes(
     wants = _cores_wanted(jobs) if options.allocation == "cores" else _nodes_wanted(jobs, platform)
     whole = partitions_of(platform, options.partitions) if conf is None else partitions_of_conf(conf, platform)
     named, constraint, notes = _parts_of_partitions(whole, jobs, platform)
+    if idle := list(dict.fromkeys(name for each in whole for name in each.idle)):
+        notes.append(f"{counted(len(idle), 'node')} of partitions ({fold_hostlist(idle)[:60]}) compute nothing here")
     wants, missing = _counted_here(wants, platform)
     notes += [*wants.notes, *missing]
-    chosen, unknown = _chosen(jobs, wants, platform, named, constraint, placement)
+    asks, unknown = _asked(jobs, named, constraint)
+    takes = [
+        _takes(jobs.asked_s, wants, platform, each.partition, placement) & asks[:, k] for k, each in enumerate(named)
+    ]
+    chosen = np.where(np.any(takes, axis=0), np.argmax(takes, axis=0), _NONE)
+    parts = named
     named, chosen = _used(named, chosen)
     platform = replace(platform, partitions=tuple(each.partition for each in named))
-    if unknown.any():
-        names = sorted(set(jobs.attributes["partition"][unknown].tolist()))
-        table = options.partitions or options.slurm_conf
-        if table is None:  # those of the platform have other names and were not meant
-            notes.append(
-                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are not clusters: "
-                "the first that accepts a job gets it"
-            )
-        else:
-            name_list = ", ".join(map(repr, names[:3]))
-            notes.append(
-                f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that {table} lacks: {name_list}"
-            )
+    if unknown.any() and not named[0].is_of_table:  # those of the platform have other names and were not meant
+        notes.append(
+            f"{counted(int(unknown.sum()), 'job names', 'jobs name')} partitions that are not clusters: "
+            "the first that accepts a job gets it"
+        )
     kept = chosen != _NONE
     wants, of_memory = _with_all_memory(wants, chosen, platform)
     notes += of_memory
     texts = {name: each for name, each in jobs.attributes.items() if name not in TAKEN}
     wide, reason = _only_too_wide(wants, platform, options)
     wide &= ~kept
-    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes)).without(wide, reason)
-    neighbours = ", no neighbors to hold it (--placement contiguous)" if placement == "contiguous" else ""
-    left = left.without(~kept[~wide], f"no partition takes it: too long, too large{neighbours}, or not in the table")
+    left = replace(jobs, attributes=texts, notes=(*jobs.notes, *notes))
+    gone = np.zeros(len(jobs), dtype=np.bool_)
+    for rows, said in [(wide, reason), *_reasons(jobs, ~kept & ~wide, parts, asks, unknown, options, placement)]:
+        left = left.without(rows[~gone], said)
+        gone |= rows
     longest_s = np.array([each.max_time_s for each in platform.partitions])
     left = left.with_limits(longest_s[chosen[kept]])
     columns = {
@@ -188,46 +193,76 @@ def _parts(
 ) -> tuple[int, bool, dict[str, int]]:
     """Return how many parts a job has, whether they may lie anywhere, and what each takes.
 
-    Amounts of the whole job are divided by its nodes, and rounded up. Those that cannot be read come into `unread`;
-    `_ALL` is all memory of a node, which Slurm writes as 0.
+    Amounts of the whole job are divided by its nodes, and rounded up. Units of a type are units of their resource, too,
+    and those that were allocated of a type to a job that asked for none may be of any. Amounts that cannot be read come
+    into `unread`; `_ALL` is all memory of a node, which Slurm writes as 0.
     """
 
-    def number(text: str, what: str = "") -> int:
-        if text and not text.isdecimal():
-            unread.append(f"{what}{text}")
-        return _number(text)
-
-    def megabytes(text: str, what: str = "") -> int:
+    def read(text: str, parse: Callable[[str], int], what: str = "") -> int:
         try:
-            return min(parse_memory_mb(text), MOST_AMOUNT)
+            return min(parse(text), MOST_AMOUNT) if text else 0
         except ValueError:
             unread.append(f"{what}{text}")
             return 0
 
-    listed = dict(item.split("=", 1) for item in (tres or asked_tres).split(",") if "=" in item)
-    n_cpus = number(listed.get("cpu", cpus))
+    listed = _listed(tres or asked_tres)
+    for name, amount in listed.items():
+        if name.startswith("gres/"):
+            read(amount, parse_count, f"{name}=")
+    n_cpus = read(listed.get("cpu", cpus), _whole)
     if not n_cpus:
         return width, True, {CORES: 1, MEMORY: math.ceil(_number(processor_kb) / 1024)}
     needs = {CORES: -(-n_cpus // width)}
     if "mem" in listed:
-        needs[MEMORY] = -(-megabytes(listed["mem"], "mem=") // width)
+        needs[MEMORY] = -(-read(listed["mem"], parse_memory_mb, "mem=") // width)
     elif _NO_AMOUNT.fullmatch(memory):
         needs[MEMORY] = _ALL
     elif memory:
         amount, of_what = _MEMORY.fullmatch(memory).groups()  # type: ignore[union-attr]
         in_all = {"n": 1, "c": needs[CORES], "": 1 / width}[of_what]
-        needs[MEMORY] = math.ceil(megabytes(amount) * in_all)
-    for name, amount in listed.items():
-        kind, slash, rest = name.partition("/")
-        if kind == "gres" and slash and ":" not in rest:
-            needs[rest] = -(-number(amount, f"{name}=") // width)
-    if gres and not any(name.startswith("gres/") for name in listed):
-        for item in gres.split(","):
-            if (match := _GRES.fullmatch(item)) is None:
-                unread.append(item)
-            elif match[1] not in (CORES, MEMORY):
-                needs[match[1]] = needs.get(match[1], 0) + _number(match[2] or "1")
-    return width, False, needs
+        needs[MEMORY] = math.ceil(read(amount, parse_memory_mb) * in_all)
+    if found := _generic(listed):
+        asked = _generic(_listed(asked_tres))
+        of_no_type = {whole_of(name) for name in asked} - {whole_of(name) for name in asked if is_type(name)}
+        units = {
+            name: -(-n // width) for name, n in found.items() if not is_type(name) or whole_of(name) not in of_no_type
+        }
+        for whole, in_types in typed_amounts(units).items():
+            units[whole] = max(units.get(whole, 0), in_types)
+        needs |= units
+    elif gres:
+        matches = [(_GRES.fullmatch(item), item) for item in gres.split(",")]
+        unread += [item for match, item in matches if match is None]
+        needs |= with_wholes(
+            (match[1], _units(match[2] or "1")) for match, _ in matches if match and match[1] not in (CORES, MEMORY)
+        )
+    return width, False, {name: min(amount, MOST_AMOUNT, MOST_IN_ALL // width) for name, amount in needs.items()}
+
+
+def _listed(tres: str) -> dict[str, str]:
+    """Return the amounts of trackable resources as Slurm lists them."""
+    return dict(item.split("=", 1) for item in tres.split(",") if "=" in item)
+
+
+def _generic(listed: Mapping[str, str]) -> dict[str, int]:
+    """Return the units of generic resources, and of their types as ``gpu:a100``, in all."""
+    pairs = ((name.partition("/"), amount) for name, amount in listed.items())
+    return {rest: _units(amount) for (kind, _, rest), amount in pairs if kind == "gres" and rest.count(TYPE_MARK) < 2}
+
+
+def _units(text: str) -> int:
+    """Return a number of units of a log, 0 if it has none."""
+    try:
+        return parse_count(text)
+    except ValueError:
+        return 0
+
+
+def _whole(text: str) -> int:
+    """Return a whole number; `ValueError` if it is none."""
+    if not text.isdecimal() or len(text) > 15:
+        raise ValueError
+    return int(text)
 
 
 def _number(text: str) -> int:
@@ -236,10 +271,12 @@ def _number(text: str) -> int:
 
 
 def _counted_here(wants: _Wants, platform: Platform) -> tuple[_Wants, list[str]]:
-    """Leave out resources that no node of the platform has, and report this."""
+    """Leave out resources that no node of the platform has, and report this; types count where others are known."""
     named = wants.demand.copy()
     named[wants.all_memory, wants.resources.index(MEMORY) if wants.all_memory.any() else 0] = 0
     has, asked = node_amounts(platform, wants.resources).max(axis=0) > 0, named.max(axis=0, initial=0) > 0
+    typed = {whole_of(name) for host in platform.hosts for name, _ in host.resources if is_type(name)}
+    has |= np.array([is_type(name) and whole_of(name) in typed for name in wants.resources])
     notes = [
         f"{name} of {counted(int(np.count_nonzero(named[:, k])), 'job')} is not counted: no node lists it"
         for k, name in enumerate(wants.resources)
@@ -281,6 +318,12 @@ def _parts_of_partitions(
     asked.pop("", None)
     known = understood(asked) if any(host.features for host in platform.hosts) else {}
     notes = []
+    if not asked and (features := sorted({name for host in platform.hosts for name in host.features})):
+        some = ", ".join(features[:3]) + ", ..." * (len(features) > 3)
+        notes.append(
+            f"nodes have features ({some}), and no job of the log has a "
+            "constraint (column Constraints of sacct): jobs may use any node of their partition"
+        )
     if missed := {text: n for text, n in asked.items() if text not in known}:
         why = "is not understood" if known or any(host.features for host in platform.hosts) else "names no feature here"
         notes = [
@@ -312,17 +355,12 @@ def _used(named: Sequence[NamedPartition], chosen: Integers) -> tuple[list[Named
     return [each for each, is_used in zip(named, used.tolist(), strict=True) if is_used], place[chosen]
 
 
-def _chosen(
-    jobs: JobTable,
-    wants: _Wants,
-    platform: Platform,
-    named: Sequence[NamedPartition],
-    constraint: Sequence[str],
-    placement: str,
-) -> tuple[Integers, Booleans]:
-    """Return the partition that takes each job, and which jobs name one that is not there."""
-    takes = np.column_stack([_takes(jobs.asked_s, wants, platform, each.partition, placement) for each in named])
-    asks = np.ones_like(takes)
+def _asked(jobs: JobTable, named: Sequence[NamedPartition], constraint: Sequence[str]) -> tuple[Booleans, Booleans]:
+    """Return which partitions each job may use, by its names and constraint, and which jobs name one that is not there.
+
+    Shapes (jobs, partitions) and (jobs,).
+    """
+    asks = np.ones((len(jobs), len(named)), dtype=np.bool_)
     unknown = np.zeros(len(jobs), dtype=np.bool_)
     nothing = [""] * len(jobs)
     texts = list(zip(*(jobs.attributes.get(name, nothing) for name in ("partition", "queue")), strict=True))
@@ -335,11 +373,47 @@ def _chosen(
         elif names:
             unknown |= rows
             asks[rows] = not named[0].is_of_table
-    takes &= asks
     constraints = np.array(constraint, dtype=object)
     for k, each in enumerate(named):
-        takes[:, k] &= constraints == each.partition.constraint
-    return np.where(takes.any(axis=1), takes.argmax(axis=1), _NONE), unknown
+        asks[:, k] &= constraints == each.partition.constraint
+    return asks, unknown
+
+
+def _reasons(
+    jobs: JobTable,
+    left: Booleans,
+    named: Sequence[NamedPartition],
+    asks: Booleans,
+    unknown: Booleans,
+    options: TraceOptions,
+    placement: str,
+) -> list[tuple[Booleans, str]]:
+    """Return which of the jobs that are `left` no partition takes for each reason, which names their partitions."""
+    longest_s = np.array([each.partition.max_time_s for each in named])
+    is_short = (jobs.asked_s[:, None] <= longest_s) | jobs.without_limit[:, None]
+    fits_none, has_time = ~asks.any(axis=1), (is_short & asks).any(axis=1)
+    unknown = unknown & named[0].is_of_table
+    texts = jobs.attributes.get("partition", np.full(len(jobs), "", dtype=object))
+    limit_s = {name: each.partition.max_time_s for each in named for name in each.names}
+
+    def counts(rows: Booleans, *, has_limits: bool = False) -> str:
+        found, shown = Counter(texts[rows].tolist()), []
+        for name, n in found.most_common(_MOST_NAMED):
+            limit = f" of at most {limit_s[name]:g} s" if has_limits and name in limit_s else ""
+            shown.append(f"{n:,} of {name[:40]!r}{limit}" if name else f"{n:,} of no partition")
+        return ", ".join(shown) + ", ..." * (len(found) > _MOST_NAMED)
+
+    neighbours = ", or no neighbors hold it (--placement contiguous)" if placement == "contiguous" else ""
+    hint = "; log_names of a partition are its other names in the log" if options.partitions is not None else ""
+    absent, bare = left & unknown, left & ~unknown & fits_none
+    long = left & ~unknown & ~fits_none & ~has_time
+    large = left & ~unknown & has_time
+    return [
+        (absent, f"partition not in {options.partitions or options.slurm_conf}: {counts(absent)}{hint}"),
+        (bare, f"no node of the partition has the features asked for: {counts(bare)}"),
+        (long, f"more time asked for than the partition allows: {counts(long, has_limits=True)}"),
+        (large, f"too large for the partition, even if that is empty{neighbours}: {counts(large)}"),
+    ]
 
 
 def _only_too_wide(wants: _Wants, platform: Platform, options: TraceOptions) -> tuple[Booleans, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ def trace_system(
     placement: str = "pack",
     walltime: str = "ignore",
     network: str | None = None,
+    roles: Callable[[Platform], Platform] = lambda platform: platform,
 ) -> TraceSystem:
     """Read a log, and make the machine that it runs on where none is given.
 
@@ -62,6 +63,8 @@ def trace_system(
     network : {"platform", "none"} or None
         Whether jobs that have profiles are run by them, so that their bytes cross the platform's network; None:
         if any sends bytes, and there is a platform.
+    roles : callable
+        Returns a machine that is made here with only those hosts computing that the run lets compute.
 
     Returns
     -------
@@ -87,12 +90,15 @@ def trace_system(
     sends = network == "platform" or (network is None and platform is not None and jobs.send_bytes)
     jobs = jobs.with_profiles() if sends and len(jobs.profile) else jobs.without_profiles()
     if conf is not None:
-        jobs = replace(jobs, notes=(*jobs.notes, *conf.notes))
+        from gridsched.workloads.traces.conf_notes import missing_factors
+
+        jobs = replace(jobs, notes=(*jobs.notes, *conf.notes, *missing_factors(conf, jobs)))
         options.refuse({"nodes"}, path, f"the nodes are those of {conf.path}")
     if platform is None and conf is not None:
         idle_w, busy_w = NODE_POWER_W
         platform = conf.platform(idle_w=idle_w, busy_w=busy_w, speed=speed)
-        platform = replace(platform, hosts=tuple(replace(host, **options.switching) for host in platform.hosts))
+        hosts = tuple(replace(host, **options.switching) for host in platform.hosts)
+        platform = roles(replace(platform, hosts=hosts))
     elif platform is None:
         n_nodes = options.nodes or jobs.nodes_of_header
         if n_nodes is None:
@@ -109,7 +115,7 @@ def trace_system(
         platform = homogeneous_cluster(n_nodes, idle_w=idle_w, busy_w=busy_w, speed=speed, name=f"{n_nodes:,} nodes")
         cores = options.procs_per_node if options.allocation == "cores" else 1
         nodes = tuple(replace(host, cores=cores, **options.switching) for host in platform.hosts)
-        platform = replace(platform, hosts=nodes)
+        platform = roles(replace(platform, hosts=nodes))
     else:
         options.refuse(OF_MACHINE, path, f"the nodes are those of {platform.name}")
         platform = platform if conf is None else conf.described(platform)
