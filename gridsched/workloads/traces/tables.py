@@ -298,7 +298,7 @@ Rows = Iterator[tuple[int, Mapping[str, Any] | None]]
 def _csv_rows(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Rows]:
     """Return the header of a CSV file and its rows with their lines; None for one of another length."""
     lines = ((number, text) for number, text in numbered_lines(path) if text and not text.startswith("#"))
-    header = [name.strip().lstrip("\ufeff") for name in next(csv.reader([next(lines, (1, ""))[1]]), [])]
+    header = [name.strip() for name in next(csv.reader([next(lines, (1, ""))[1]]), [])]
 
     def rows() -> Rows:
         for number, text in lines:
