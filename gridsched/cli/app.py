@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
 from gridsched import compiled, long_work, plugins
-from gridsched.errors import GridschedError, InputError, text_of
+from gridsched.errors import GridschedError, InputError, text_of, visible
 from gridsched.renamed import option_now
 from gridsched.version import __version__
 
@@ -175,7 +175,7 @@ app = Application(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"gridsched {__version__}")
+        sys.stdout.write(f"gridsched {__version__}\n")
         raise Exit
 
 
@@ -222,7 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if isinstance(error.__context__, BrokenPipeError):  # click's answer to it
                 return 1
         if "--traceback" in words:
-            traceback.print_exc()
+            sys.stderr.write(visible(traceback.format_exc()))
         text, status = _explain(error, words)
         if text:
             _say(text)
