@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
 from gridsched import compiled, long_work, plugins
-from gridsched.errors import GridschedError, InputError, text_of, visible
+from gridsched.errors import GridschedError, InputError, error_of_policy, text_of, visible
 from gridsched.renamed import option_now
 from gridsched.version import __version__
 
@@ -147,15 +147,24 @@ def load_command(name: str) -> Any:
     """
     entry = _COMMANDS[name]
     gc.disable()  # what is imported stays, and would be scanned again and again
-    module = vars(import_module(entry.module))
-    gc.freeze()
-    gc.enable()
+    try:
+        module = vars(import_module(entry.module))
+        gc.freeze()
+    except (Exception, SystemExit) as error:
+        if entry.module.partition(".")[0] == "gridsched":
+            raise
+        raise InputError(f"Command {name!r}: cannot import {entry.module!r}: {error_of_policy(error)}") from error
+    finally:
+        gc.enable()
     if f"{name}_app" in module:
         group = get_group(module[f"{name}_app"])
         group.help = entry.help
         return group
+    function = module.get(f"{name}_command") or module.get(name)
+    if not callable(function):
+        raise InputError(f"Command {name!r}: {entry.module!r} holds no {name}_app, {name}_command or {name}.")
     alone = Application(add_completion=False)
-    alone.command(name)(module.get(f"{name}_command") or module[name])
+    alone.command(name)(function)
     return get_command(alone)
 
 
