@@ -345,12 +345,14 @@ def _misfit(entry: Any, kind: Any) -> str | None:
     if kind is str:
         return None if _MODULE.fullmatch(entry) else f"{entry[:80]!r} is the name of no module"
     for field, wanted in _field_types(kind).items():
-        value = getattr(entry, field)
+        value: Any = getattr(entry, field)
         texts = get_origin(wanted) is tuple
-        if not isinstance(value, tuple if texts else wanted) or (texts and not all(isinstance(x, str) for x in value)):
+        fits = isinstance(value, tuple if texts else wanted)
+        if not fits or (texts and not all(isinstance(each, str) for each in value)):
             what = "a tuple of texts" if texts else f"a {wanted.__name__}"
             return f"{field} is a {type(value).__name__}, and must be {what}"
-        if (pattern := _PATTERNS.get(field)) is not None and not pattern.fullmatch(value):
+        pattern = _PATTERNS.get(field)
+        if pattern is not None and not pattern.fullmatch(str(value)):
             return f"{field} is {value[:80]!r}, which is not allowed"
     return None
 
