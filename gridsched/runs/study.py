@@ -360,7 +360,7 @@ class Study:
         for levels in combinations(self.axes):
             if levels[at] or any(each.lacks(levels) for each in self._sections):
                 continue
-            parts = {each.name: each.of(levels).section for each in self._sections}
+            parts: dict[str, Any] = {each.name: each.of(levels).section for each in self._sections}
             yield RunSpec.model_construct(**parts, scheduler=scheduler, seed=self.seed, replicate=0)
 
     def _chosen(
