@@ -144,6 +144,11 @@ def load_command(name: str) -> Any:
     -------
     click.Command
         Of typer's copy of click.
+
+    Raises
+    ------
+    InputError
+        If a plugin's module cannot be imported, or holds no such command.
     """
     entry = _COMMANDS[name]
     gc.disable()  # what is imported stays, and would be scanned again and again

@@ -12,10 +12,9 @@ from typing import Any
 
 from gridsched import long_work
 from gridsched.compiled import all_are_cached, compiled, has_numba, interpret_nothing
-from gridsched.errors import InputError
 from gridsched.extras import how_to_install
 from gridsched.loop_library import KERNELS, PACKAGE, has_library, levels_here, may_have_library
-from gridsched.plugins import all_plugins, harmless
+from gridsched.plugins import all_plugins, harmless, report
 
 _HERE = Path(__file__).parent
 #: What kernels of any folder may call.
@@ -82,9 +81,10 @@ def groups() -> tuple[str, ...]:
         for name in plugin.kernels:
             with harmless(plugin.name, f"adds no loops of {name!r}"):
                 importlib.import_module(name)
-                if name not in _CALLED_ONCE:
-                    raise InputError("it declares none by called_once.")
-                names.append(name)
+                if name in _CALLED_ONCE:
+                    names.append(name)
+                else:
+                    report(f"Plugin {plugin.name!r}: {name!r} declares no loops by called_once: it is left out.")
     return (*names, *_CORE)
 
 
