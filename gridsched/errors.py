@@ -82,6 +82,27 @@ def text_of(error: BaseException) -> str:
         return f"its text cannot be read, {type(another).__name__}"
 
 
+def visible(text: str, *, breaks: bool = True) -> str:
+    r"""Return a text without characters that a terminal obeys or that reorder what is read.
+
+    They are written as escapes, ``\x1b`` or ``\u202e``; blanks of other kinds are plain blanks. All that is printed
+    comes through here: names in logs, studies and platforms may hold anything.
+
+    Parameters
+    ----------
+    text : str
+    breaks : bool
+        Whether line breaks remain; else they are blanks.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or (breaks and each == "\n") else _escape(each) for each in text)
+
+
+def _escape(character: str) -> str:
+    return " " if character.isspace() else character.encode("unicode_escape").decode()
+
+
 def shorten(line: str) -> str:
     """Return a line, without its middle if it does not fit a screen."""
     if len(line) <= _MOST_SHOWN:

@@ -12,6 +12,7 @@ from pathlib import Path
 from platform import machine
 from typing import Any, NamedTuple
 
+from gridsched import long_work
 from gridsched.errors import InputError
 
 #: Environment variable that names what executes loops: ``numba``, even where there is a library, or ``python``, the
@@ -76,6 +77,30 @@ def digest_of(files: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
+#: Ends the file of a library: a digest of all before it. Loading a damaged one can kill the process.
+_SEAL = b"\n# gridsched's loops: %032x\n"
+
+
+def sealed(content: bytes) -> bytes:
+    """Return the content of a library's file with the seal that `library` asks for."""
+    return content + _seal(content)
+
+
+def _seal(content: bytes | memoryview) -> bytes:
+    return _SEAL % int.from_bytes(blake2b(content, digest_size=16).digest(), "big")
+
+
+def _fault(file: Path) -> str | None:
+    """Return why a library cannot be loaded; None if it is as it was compiled."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    size = len(_SEAL % 0)
+    is_whole = content[-size:] == _seal(memoryview(content)[:-size])
+    return None if is_whole else "is damaged, or of an older gridsched"
+
+
 @cache
 def asked_for() -> str:
     """Return what the variable `KERNELS` asks for; nothing where it is not set.
@@ -100,15 +125,27 @@ def may_have_library() -> bool:
 def library() -> Mapping[str, Any]:
     """Return the loops that were compiled ahead of time for this processor, by id; none if there are none.
 
-    A library of other sources than those that are here counts for nothing.
+    A library of other sources than those that are here counts for nothing, and so does one that is damaged, which
+    a line reports.
     """
     for level in levels_here() if may_have_library() else ():
-        name = library_name(level)
-        if find_spec(f"{__package__}.{name}") is not None:
-            found = import_module(f"{__package__}.{name}")
-            sources = [PACKAGE / source for source in found.sources.splitlines()]
-            if all(file.exists() for file in sources) and digest_of(sources) == found.digest:
-                return vars(found)
+        name = f"{__package__}.{library_name(level)}"
+        if (spec := find_spec(name)) is None or spec.origin is None:
+            continue
+        if (fault := _fault(Path(spec.origin))) is None:
+            try:
+                found = import_module(name)
+            except ImportError as error:
+                fault = f"cannot be loaded: {error}"
+            else:
+                sources = [PACKAGE / source for source in found.sources.splitlines()]
+                if all(file.exists() for file in sources) and digest_of(sources) == found.digest:
+                    return vars(found)
+                continue
+        long_work.report(
+            f"the library of loops {spec.origin} {fault}: loops run without it, which is slower; 'gridsched kernels "
+            "compile' makes it again"
+        )
     return {}
 
 

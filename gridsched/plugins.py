@@ -11,6 +11,8 @@ core's, then a system's, then others' by the names of their plugins.
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping
@@ -18,10 +20,14 @@ from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from gridsched.errors import InputError, error_of_policy
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 #: Entry points of this group name plugins: ``name = "module:plugin"``.
 GROUP = "gridsched.plugins"
@@ -202,6 +208,24 @@ class Plugin(NamedTuple):
     variants: tuple[Variant, ...] = ()
 
 
+#: More entries of a field are not taken: an endless list is one of them.
+_MOST_ENTRIES = 1000
+_MODULE = re.compile(r"[\w.]+")
+_NAME, _TARGET = re.compile(r"[\w.+-]+"), re.compile(r"[\w.]+:[\w.]+")
+#: What texts of entries may be; how they are written elsewhere follows from it (lists of ids have commas, say).
+_PATTERNS = {
+    "id": _NAME,
+    "name": _NAME,
+    "of": _NAME,
+    "target": _TARGET,
+    "keys": _TARGET,
+    "function": _TARGET,
+    "read": _TARGET,
+    "write": re.compile(rf"({_TARGET.pattern})?"),
+    "module": _MODULE,
+}
+
+
 def _warn(text: str) -> None:
     warnings.warn(text, PluginWarning, stacklevel=3)
 
@@ -232,16 +256,31 @@ def installed() -> tuple[Plugin, ...]:
     """Return the plugins of packages that are installed beside gridsched, by name."""
     if not _are_any_installed():
         return ()
-    from importlib.metadata import entry_points  # takes as long to load as the rest of a short command
+    points = sorted(_entry_points(), key=lambda point: (point.name, point.value))
+    return tuple(map(_whole, _unique(((point.name, point.load) for point in points), systems())))
 
-    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
-    return _unique(((point.name, point.load) for point in points), systems())
+
+def _entry_points() -> list[EntryPoint]:
+    """Return the entry points of plugins; packages whose list of them cannot be read are reported."""
+    from importlib.metadata import distributions, entry_points  # takes as long to load as the rest of a short command
+
+    with contextlib.suppress(Exception):
+        return list(entry_points(group=GROUP))
+    points: list[EntryPoint] = []
+    for distribution in distributions():
+        with harmless(str(getattr(distribution, "_path", distribution)), "has no readable entry points"):
+            points += distribution.entry_points.select(group=GROUP)
+    return points
 
 
 def _are_any_installed() -> bool:
     """Whether any package states that it has plugins, by the files that `entry_points` would parse."""
-    files = (file for folder in sys.path for file in Path(folder).glob("*-info/entry_points.txt"))
-    return any(GROUP.encode() in file.read_bytes() for file in files)
+    for folder in sys.path:
+        for file in Path(folder).glob("*-info/entry_points.txt"):
+            with contextlib.suppress(OSError):  # what cannot be read states nothing
+                if GROUP.encode() in file.read_bytes():
+                    return True
+    return False
 
 
 def all_plugins() -> tuple[Plugin, ...]:
@@ -258,10 +297,64 @@ def _unique(named: Iterable[tuple[str, Callable[[], Any]]], before: Iterable[Plu
             plugin = load()
             if not isinstance(plugin, Plugin):
                 raise InputError(f"it is a {type(plugin).__name__}, and must be a gridsched.plugins.Plugin")
+            if not isinstance(plugin.name, str) or not plugin.name.strip():
+                raise InputError(f"its name is {plugin.name!r}, and must be a text")
             if plugin.name in plugins:
                 raise InputError(f"there is a plugin {plugin.name!r} already")
             plugins[plugin.name] = plugin
     return tuple(plugins.values())[first:]
+
+
+def _whole(plugin: Plugin) -> Plugin:
+    """Return a plugin without what does not fit its fields, each of which is reported."""
+    fitting: dict[str, Any] = {}
+    for field, kind in _field_types(Plugin).items():
+        value = getattr(plugin, field)
+        if kind is str:
+            fitting[field] = value if isinstance(value, str) else ""
+            if fitting[field] != value:
+                report(f"Plugin {plugin.name!r}: {field} is a {type(value).__name__}, and must be a text: left out.")
+            continue
+        entry = get_args(kind)[0]
+        entries = list(islice(value, _MOST_ENTRIES + 1)) if isinstance(value, tuple | list) else None
+        if entries is None or len(entries) > _MOST_ENTRIES:
+            what = "has no end in sight" if entries else f"is a {type(value).__name__}"
+            report(
+                f"Plugin {plugin.name!r}: {field} {what}, and must be a tuple of at most {_MOST_ENTRIES:,}: left out."
+            )
+        fitting[field] = []
+        for each in entries or () if len(entries or ()) <= _MOST_ENTRIES else ():
+            if fault := _misfit(each, entry):
+                report(f"Plugin {plugin.name!r}: an entry of {field} is left out: {fault}.")
+            else:
+                fitting[field].append(each)
+        fitting[field] = tuple(fitting[field])
+    return Plugin(**fitting)
+
+
+@cache
+def _field_types(kind: type) -> Mapping[str, Any]:
+    """Return the types of the fields of a named tuple."""
+    return get_type_hints(kind)
+
+
+def _misfit(entry: Any, kind: Any) -> str | None:
+    """Return why an entry of a plugin is none; None if it is one."""
+    if not isinstance(entry, kind):
+        return f"it is a {type(entry).__name__}, and must be a {kind.__name__}"
+    if kind is str:
+        return None if _MODULE.fullmatch(entry) else f"{entry[:80]!r} is the name of no module"
+    for field, wanted in _field_types(kind).items():
+        value: Any = getattr(entry, field)
+        texts = get_origin(wanted) is tuple
+        fits = isinstance(value, tuple if texts else wanted)
+        if not fits or (texts and not all(isinstance(each, str) for each in value)):
+            what = "a tuple of texts" if texts else f"a {wanted.__name__}"
+            return f"{field} is a {type(value).__name__}, and must be {what}"
+        pattern = _PATTERNS.get(field)
+        if pattern is not None and not pattern.fullmatch(str(value)):
+            return f"{field} is {value[:80]!r}, which is not allowed"
+    return None
 
 
 @contextmanager
@@ -372,7 +465,9 @@ def loaded(target: str, owner: str) -> Any:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         reason = str(error)
-    except Exception as error:  # noqa: BLE001 - somebody else's module may raise anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - somebody else's module may raise anything
         reason = str(error_of_policy(error)).rstrip(".")
     raise InputError(f"{owner}: cannot import {target!r}: {reason}.")
 

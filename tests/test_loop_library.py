@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 import gridsched
-from gridsched import loop_library
+from gridsched import long_work, loop_library
 from gridsched.compiled import Kernel
-from gridsched.loop_library import PACKAGE, digest_of, has_library, levels_here, library
+from gridsched.loop_library import PACKAGE, digest_of, has_library, levels_here, library, sealed
 
 NAMES = f"{__name__}.paired", f"{__name__}.halved"
 
@@ -33,13 +35,16 @@ def halved(number: float) -> float:
 def shipped(tmp_path, monkeypatch):
     """Return a function that puts a library beside the package's modules, of some digest."""
 
-    def put(digest: str) -> None:
-        (tmp_path / "_loops_tried.py").write_text(
-            f"sources, digest = 'loop_library.py', {digest!r}\n"
+    def put(digest: str, damage: Callable[[bytes], bytes] = bytes, above: str = "") -> Path:
+        text = (
+            f"{above}sources, digest = 'loop_library.py', {digest!r}\n"
             f"globals()[{NAMES[0]!r}] = lambda number: (number / 4, number * 4)\n"
             f"globals()[{NAMES[1]!r}] = lambda number: 7.0 if isinstance(number, float) else NotImplemented\n"
         )
+        file = tmp_path / "_loops_tried.py"
+        file.write_bytes(damage(sealed(text.encode())))
         importlib.invalidate_caches()
+        return file
 
     monkeypatch.setattr(gridsched, "__path__", [*gridsched.__path__, str(tmp_path)])
     monkeypatch.setattr(loop_library, "levels_here", lambda: ("missing", "tried"))
@@ -70,6 +75,41 @@ def test_a_library_of_other_sources_is_not_called(shipped):
     pair, half = kernels()
     assert (pair(8.0), half(8.0)) == (Halves(8.0, 8.0), 4.0)
     assert not has_library()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: content[:-1],
+        lambda content: content[:40],
+        lambda content: content.replace(b"7.0", b"8.0"),
+        lambda content: content[:-3] + b"x" + content[-2:],
+        lambda content: content + b"#",
+    ],
+    ids=["empty", "shorter by a byte", "cut", "changed", "seal changed", "longer"],
+)
+def test_a_damaged_library_is_not_loaded(shipped, monkeypatch, damage):
+    """One line names it, once; the work is done without it."""
+    said = []
+    monkeypatch.setattr(long_work, "reporters", [said.append])
+    file = shipped(digest_of([PACKAGE / "loop_library.py"]), damage)
+    pair, half = kernels()
+    assert (pair(8.0), half(8.0)) == (Halves(8.0, 8.0), 4.0)
+    assert not has_library()
+    (line,) = said
+    assert str(file) in line
+    assert "kernels compile" in line
+
+
+def test_a_library_that_cannot_be_imported_is_reported(shipped, monkeypatch):
+    """It is whole, but what it needs is missing."""
+    said = []
+    monkeypatch.setattr(long_work, "reporters", [said.append])
+    shipped(digest_of([PACKAGE / "loop_library.py"]), above="import a_library_that_is_missing\n")
+    _, half = kernels()
+    assert half(8.0) == 4.0
+    assert "a_library_that_is_missing" in said[0]
 
 
 def test_a_look_for_a_private_name_makes_no_compiler_of_a_kernel():

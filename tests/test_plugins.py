@@ -115,7 +115,7 @@ CLAIMS = [Claim("own", kind="shape", text="", source="", ours=ours, tolerance=(0
         ("raise SystemExit(3)", "SystemExit"),
         ("plugin = 7", "int"),
         ("from gridsched.plugins import Plugin\nplugin = Plugin('whole')", "'whole'"),
-        ("from gridsched.plugins import Plugin\nplugin = Plugin('x', schedulers=(1,))", "AttributeError"),
+        ("from gridsched.plugins import Plugin\nplugin = Plugin('x', schedulers=(1,))", "SchedulerEntry"),
     ],
 )
 def test_a_plugin_that_fails_is_one_line_and_harms_no_other(tmp_path: Path, text: str, reason: str):
@@ -129,6 +129,129 @@ def test_a_plugin_that_fails_is_one_line_and_harms_no_other(tmp_path: Path, text
     (line,) = done.stderr.splitlines()
     assert reason in line
     assert "x" in line
+
+
+BROKEN = """
+from itertools import count, repeat
+from gridsched.plugins import Command, JobFormat, Plugin, SchedulerEntry, Variant, WorkloadKind
+
+
+class Endless(tuple):
+    def __iter__(self):
+        return repeat(SchedulerEntry("again", "m:A"))
+
+
+plugin = Plugin("broken", **{fields})
+"""
+GOOD = 'SchedulerEntry("foreign", "whole_parts:Foreign", ("bag",))'
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (f'{{"schedulers": (SchedulerEntry(7, "m:A"), {GOOD})}}', ["id is a int"]),
+        (f'{{"schedulers": (SchedulerEntry("a,b", "m:A"), {GOOD})}}', ["'a,b'"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "no_colon"), {GOOD})}}', ["'no_colon'"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "m:A", None), {GOOD})}}', ["accepts", "NoneType"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "m:A", "bag"), {GOOD})}}', ["accepts", "str"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "m:A", source=3), {GOOD})}}', ["source"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "whole_parts:NUMBER"), {GOOD})}}', ["no class derived"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "whole_parts:Misshapen"), {GOOD})}}', ["'a'"]),
+        (f'{{"schedulers": (SchedulerEntry("a", "exits:A"), {GOOD})}}', ["exits:A"]),
+        (f'{{"schedulers": ({GOOD},), "formats": 3}}', ["formats is a int"]),
+        (f'{{"schedulers": ({GOOD},), "metrics": "module"}}', ["metrics is a str"]),
+        (f'{{"schedulers": ({GOOD},), "studies": 3}}', ["studies is a int"]),
+        (f'{{"schedulers": ({GOOD},), "variants": count()}}', ["variants is a count"]),
+        (f'{{"schedulers": ({GOOD},), "commands": Endless((1,))}}', ["commands", "1,000"]),
+        (f'{{"schedulers": ({GOOD},), "kernels": tuple(map(str, range(2000)))}}', ["kernels", "1,000"]),
+    ],
+)
+def test_an_entry_that_is_none_is_one_line_and_the_rest_works(tmp_path: Path, fields: str, words: list[str]):
+    """The core's schedulers are listed, and the plugin's good one."""
+    parts = """
+from gridsched import Scheduler
+from gridsched.schedulers.bag.baselines import WorkQueue as Foreign
+NUMBER = 7
+class Unprintable:
+    def __repr__(self):
+        raise ValueError("it has no text")
+class Misshapen(Scheduler):
+    def __init__(self, size=Unprintable()):
+        self.size = size
+    def schedule(self, state):
+        return ()
+"""
+    install(tmp_path, "broken", BROKEN.format(fields=fields), whole_parts__py=parts, exits__py="raise SystemExit(3)")
+    done = python(tmp_path, "-m", "gridsched", "schedulers")
+    assert done.returncode == 0, done.stderr
+    listed = done.stdout.split()
+    assert {"foreign", "lecsa"} <= set(listed)
+    (line,) = done.stderr.splitlines()
+    assert "internal error" not in line
+    assert [word for word in words if word not in line] == []
+
+
+@pytest.mark.parametrize("text", ["[gridsched.plugins]\nno equals sign\n", "[gridsched.plugins\nx = y\n", "\xff\xfe"])
+def test_a_package_whose_entry_points_cannot_be_read(tmp_path: Path, text: str):
+    """Whatever lies there: the plugin of another package works."""
+    install(tmp_path, "whole", WHOLE, whole_parts__py="from gridsched.schedulers.bag.baselines import WQR as Foreign")
+    install(tmp_path, "malformed", "plugin = 1")
+    content = text.encode("latin1") + b"gridsched.plugins"
+    (tmp_path / "malformed-1.0.dist-info" / "entry_points.txt").write_bytes(content)
+    done = python(tmp_path, "-m", "gridsched", "schedulers")
+    assert done.returncode == 0, done.stderr
+    assert "foreign" in done.stdout.split()
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("ending", [".csv", ".toml", ".gz", ".xml", "", "csv", ".", ".LOG", ".swf", ".jobs.csv"])
+def test_a_format_takes_no_ending_of_the_core(tmp_path: Path, ending: str):
+    """A line names it; bags and logs are read as ever, and so are files of its other ending."""
+    text = f"""
+from gridsched.plugins import JobFormat, Plugin
+plugin = Plugin("greedy", formats=(JobFormat("greedy_log", ({ending!r}, ".greedy"), "m:read"),))
+"""
+    install(tmp_path, "greedy", text)
+    code = (
+        "from gridsched.workloads.traces.formats import FORMATS, format_of\n"
+        "list(FORMATS)\n"
+        "print([format_of(f'a{end}') for end in ('.csv', '.toml', '.xml', '.swf', '.jobs.csv', '.greedy', '')])"
+    )
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.strip() == "[None, None, None, 'swf', 'table', 'greedy_log', None]", done.stderr
+    assert repr(ending) in done.stderr
+    bag = [f"--platform={ROOT}/platforms/ex_a.xml", f"--workload={ROOT}/examples/ex_a.csv", "--driver=reference"]
+    done = python(tmp_path, "-m", "gridsched", "run", *bag, "--scheduler=wq")
+    assert done.returncode == 0, done.stderr
+
+
+def test_modules_that_fail_harm_no_others_of_their_plugin(tmp_path: Path):
+    """One of metrics, one of figures, one of loops, one of a command: what the others add is there."""
+    text = """
+from gridsched.plugins import Command, Plugin
+plugin = Plugin("mixed", metrics=("missing_metrics", "good_metrics"), figures=("missing_figures", "good_figures"),
+                kernels=("missing_loops", "good_metrics"), commands=(Command("lost", "missing_command", "Lost."),))
+"""
+    metric = (
+        "from gridsched import Metric, register_metric\nregister_metric(Metric('mine', '', 'x', lambda facts: 1.0))"
+    )
+    figure = "@register_figure('foreign_figure', 'run', 'A figure.')\ndef draw(trace): ...\n"
+    install(tmp_path, "mixed", text, good_metrics__py=metric, good_figures__py=figure)
+    code = """
+from gridsched.metrics import METRICS
+from gridsched.runs.figure_kinds import figure_kinds
+from gridsched.schedulers.kernels import groups
+print("mine" in list(METRICS), "foreign_figure" in figure_kinds("run"), "good_metrics" in groups())
+"""
+    done = python(tmp_path, "-c", code)
+    assert done.stdout.split() == ["True", "True", "False"], done.stderr
+    said = [line for line in done.stderr.splitlines() if "PluginWarning" in line]
+    assert len(said) == 4
+    done = python(tmp_path, "-m", "gridsched", "lost")
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "missing_command" in line
+    assert "internal error" not in line
 
 
 @pytest.mark.systems("utility")

@@ -98,7 +98,7 @@ class Comparison:
 def compare(
     platform: Platform | str | Path | None,
     tasks: Tasks | str | Path,
-    schedulers: Iterable[str | Scheduler],
+    schedulers: str | Iterable[str | Scheduler],
     *,
     workers: int | None = None,
     progress: bool | None = None,
@@ -110,8 +110,8 @@ def compare(
     ----------
     platform, tasks
         As `Scenario` takes them.
-    schedulers : iterable of str or Scheduler
-        Ids of the registry, or instances.
+    schedulers : str, or iterable of str or Scheduler
+        Ids of the registry, or instances; a text has one id or several, separated by commas.
     workers : int, optional
         Runs at one time; default one for each CPU.
     progress : bool, optional
@@ -187,9 +187,17 @@ def completed(rows: list[dict[str, Any]], results: Sequence[RunResult]) -> Scena
     return bounds
 
 
-def _named(schedulers: Iterable[str | Scheduler]) -> dict[str, str | Scheduler]:
-    """Return schedulers by name: ids, and instances by class, or as they are written."""
-    given = list(schedulers)
+def _named(schedulers: str | Iterable[str | Scheduler]) -> dict[str, str | Scheduler]:
+    """Return schedulers by name: ids, and instances by class, or as they are written; a text lists ids."""
+    if isinstance(schedulers, str):
+        schedulers = [name.strip() for name in schedulers.split(",")]
+    try:
+        given = list(schedulers)
+    except TypeError:
+        raise InputError(f"compare: schedulers is {schedulers!r}; it must be a list of ids or schedulers.") from None
+    for each in given:
+        if not isinstance(each, str | Scheduler):
+            raise InputError(f"compare: {each!r} is among the schedulers; each is an id or a Scheduler.")
     names = [each if isinstance(each, str) else type(each).__name__ for each in given]
     if len(set(names)) < len(names):
         names = [each if isinstance(each, str) else repr(each) for each in given]

@@ -15,6 +15,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
+from gridsched.campaign.readable_inputs import check_readable
 from gridsched.campaign.segments import cannot_write
 from gridsched.errors import InputError, NotTrusted
 from gridsched.files.input_files import check_size
@@ -152,10 +153,13 @@ class KeptStudies:
         Raises
         ------
         InputError
-            If they cannot be written, or a file has changed since the study was read.
+            If they cannot be written, a file has changed since the study was read, or it is not what the study takes
+            it for: `gridsched.campaign.readable_inputs`.
         """
+        new = {name: file for name, file in study.inputs.items() if not self._is_kept(file)}
+        check_readable(study, new)
         try:
-            for file in study.inputs.values():
+            for file in new.values():
                 self._copy(file)
         except OSError as error:
             raise cannot_write(self._inputs, error) from None
@@ -171,10 +175,13 @@ class KeptStudies:
         text = f"{kept.model_dump_json(indent=1)}\n"
         write_whole(self._studies / f"{study.name}.json", text, force=True)
 
+    def _is_kept(self, file: InputFile) -> bool:
+        """Whether the copy of a file is there, and whole."""
+        target = self._place(file.name, file.sha256)
+        return target.exists() and file_digest(target) == file.sha256
+
     def _copy(self, file: InputFile) -> None:
         target = self._place(file.name, file.sha256)
-        if target.exists() and file_digest(target) == file.sha256:
-            return
         target.parent.mkdir(exist_ok=True)
         temporary = target.with_name(f".{file.name}.{os.getpid()}.tmp")
         shutil.copyfile(file.path, temporary)

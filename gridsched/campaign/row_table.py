@@ -131,7 +131,10 @@ def _of_one_kind(name: str, values: list[Any], damage: list[str]) -> pa.Array:
 
 def _real(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
+    try:
+        return float(value) if is_number else None
+    except OverflowError:  # a whole number of hundreds of digits, as a forged row may have
+        return None
 
 
 def joined(tables: Sequence[pa.Table], damage: list[str]) -> pa.Table:

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command, get_group
 
 from gridsched import compiled, long_work, plugins
-from gridsched.errors import GridschedError, InputError, text_of
+from gridsched.errors import GridschedError, InputError, error_of_policy, text_of, visible
 from gridsched.renamed import option_now
 from gridsched.version import __version__
 
@@ -144,18 +144,32 @@ def load_command(name: str) -> Any:
     -------
     click.Command
         Of typer's copy of click.
+
+    Raises
+    ------
+    InputError
+        If a plugin's module cannot be imported, or holds no such command.
     """
     entry = _COMMANDS[name]
     gc.disable()  # what is imported stays, and would be scanned again and again
-    module = vars(import_module(entry.module))
-    gc.freeze()
-    gc.enable()
+    try:
+        module = vars(import_module(entry.module))
+        gc.freeze()
+    except (Exception, SystemExit) as error:
+        if entry.module.partition(".")[0] == "gridsched":
+            raise
+        raise InputError(f"Command {name!r}: cannot import {entry.module!r}: {error_of_policy(error)}") from error
+    finally:
+        gc.enable()
     if f"{name}_app" in module:
         group = get_group(module[f"{name}_app"])
         group.help = entry.help
         return group
+    function = module.get(f"{name}_command") or module.get(name)
+    if not callable(function):
+        raise InputError(f"Command {name!r}: {entry.module!r} holds no {name}_app, {name}_command or {name}.")
     alone = Application(add_completion=False)
-    alone.command(name)(module.get(f"{name}_command") or module[name])
+    alone.command(name)(function)
     return get_command(alone)
 
 
@@ -175,7 +189,7 @@ app = Application(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"gridsched {__version__}")
+        sys.stdout.write(f"gridsched {__version__}\n")
         raise Exit
 
 
@@ -222,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if isinstance(error.__context__, BrokenPipeError):  # click's answer to it
                 return 1
         if "--traceback" in words:
-            traceback.print_exc()
+            sys.stderr.write(visible(traceback.format_exc()))
         text, status = _explain(error, words)
         if text:
             _say(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import signal
 import sys
 import time
@@ -15,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from gridsched.cli.output import warn
-from gridsched.errors import counted
+from gridsched.errors import counted, visible
+from gridsched.files.json_files import json_line
 
 if TYPE_CHECKING:
     from gridsched.campaign.campaign import Ended
@@ -67,7 +67,8 @@ class JsonLines(Quiet):
             self._say("interrupted" if is_interrupted else "end", **_numbers(progress))
 
     def _say(self, event: str, **values: object) -> None:
-        print(json.dumps({"event": event, **values}, ensure_ascii=False), flush=True)
+        sys.stdout.write(f"{json_line({'event': event, **values})}\n")
+        sys.stdout.flush()
 
 
 def _numbers(progress: CampaignProgress) -> dict[str, object]:
@@ -86,7 +87,7 @@ class Screen(Quiet):
     def __init__(self, name: str) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._bar = Progress(
-            TextColumn(name),
+            TextColumn("{task.fields[study]}", markup=False),
             BarColumn(),
             TextColumn("{task.description}"),
             console=Console(stderr=True),
@@ -94,7 +95,7 @@ class Screen(Quiet):
             auto_refresh=False,
             transient=True,
         )
-        self._task = self._bar.add_task("", total=None)
+        self._task = self._bar.add_task("", total=None, study=visible(name, breaks=False))
         self._reported_s = time.monotonic()
 
     def __enter__(self) -> Screen:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, put
 from gridsched.errors import InputError, counted, did_you_mean
 from gridsched.files.json_files import json_text
 from gridsched.files.output_files import check_writable, write_whole
@@ -26,7 +26,7 @@ def list_files(json: JsonOption = False) -> None:
     gridsched example list
     """
     names = list(shipped_files())
-    print(json_text({"files": names}).rstrip() if json else "\n".join(names))
+    put(json_text({"files": names}).rstrip() if json else "\n".join(names))
 
 
 @example_app.command("copy")
@@ -63,4 +63,4 @@ def copy(
         place = "here" if to == Path() else f"to {to}"
         files = counted(len(chosen), "file")
         folders = [f"{folder}/" for folder in FOLDERS if any(name.startswith(f"{folder}/") for name in chosen)]
-        print(f"Copied {files} {place}, into {', '.join(folders)}.")
+        put(f"Copied {files} {place}, into {', '.join(folders)}.")

@@ -12,7 +12,15 @@ from rich.console import Console
 
 from gridsched.analysis.workload_statistics import WorkloadStatistics, job_statistics
 from gridsched.cli.options import with_options
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, listed_with_outputs, output_option
+from gridsched.cli.output import (
+    ForceOption,
+    JsonOption,
+    QuietOption,
+    check_targets,
+    listed_with_outputs,
+    output_option,
+    put_json,
+)
 from gridsched.cli.tables import console, print_table
 from gridsched.errors import InputError
 from gridsched.files.json_files import json_text
@@ -77,7 +85,7 @@ class LogConversion:
         if self.report is not None:
             write_whole(self.report, json_text(whole), force=self.force)
         if self.json:
-            print(json_text(whole), end="")
+            put_json(whole)
         elif not self.quiet:
             out = console()
             out.print(f"Wrote {output}: {len(jobs):,} {what}.")

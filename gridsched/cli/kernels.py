@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from gridsched.cli.options import command_group
-from gridsched.cli.output import QuietOption, say
+from gridsched.cli.output import QuietOption, put, say
 
 kernels_app = command_group()
 
@@ -29,4 +29,4 @@ def compile_kernels(quiet: QuietOption = False) -> None:
     began = time.perf_counter()
     compile_all((lambda text: None) if quiet else say)
     if not quiet and (has_library() or (has_numba() and all_are_cached())):
-        print(f"All kernels are compiled ({time.perf_counter() - began:.0f} s).")
+        put(f"All kernels are compiled ({time.perf_counter() - began:.0f} s).")

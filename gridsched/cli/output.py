@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gridsched.errors import InputError
+from gridsched.errors import InputError, visible
 from gridsched.extras import check_installed, load
 from gridsched.files.csv_files import csv_text
 from gridsched.files.json_files import json_text
@@ -80,7 +80,7 @@ class Outputs:
                 for path in _further_file(self.output, name):
                     write_rows(path, further, None, force=self.force)
         if self.json:
-            print(json_text(whole), end="")
+            put_json(whole)
         return not (self.json or self.quiet)
 
 
@@ -88,9 +88,19 @@ class Outputs:
 PRINTED = Outputs()
 
 
+def put(text: str = "", end: str = "\n") -> None:
+    """Write lines to standard output, as `visible` has them; tables are printed by a `console`."""
+    print(visible(text), end=end)
+
+
+def put_json(value: object) -> None:
+    """Write JSON to standard output."""
+    print(json_text(value), end="")
+
+
 def one_line(text: str) -> str:
-    """Return a message without line breaks and control characters."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    """Return a message in one line, as `visible` has it."""
+    return visible(" ".join(text.split()))
 
 
 def say(text: str) -> None:

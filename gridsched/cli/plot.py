@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from gridsched.cli.options import command_group, with_options
-from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files, output_option
+from gridsched.cli.output import ForceOption, QuietOption, check_targets, figure_files, output_option, put
 from gridsched.errors import InputError, shorten
 from gridsched.export.archive import Export
 from gridsched.export.export import read_export
@@ -187,7 +187,7 @@ def _draw(kind: str, options: FigureOptions, beside: Sequence[Path] = (), **othe
         others["tariff"] = _tariff_of(export, folder)
     draw_figure(kind, "run", export.trace, options.output, title=title, force=options.force, **others)
     if not options.quiet:
-        print(f"Figure: {files[0]}, its data: {files[1]}")
+        put(f"Figure: {files[0]}, its data: {files[1]}")
 
 
 def _tariff_of(export: Export, folder: Path) -> Tariff | None:
@@ -243,4 +243,4 @@ def view(
     read = [read_export(folder) for folder in exports]
     page_of_traces([(title_of(each), each.trace) for each in read]).save(output, force=force)
     if not quiet:
-        print(f"Page: {output}")
+        put(f"Page: {output}")

@@ -12,9 +12,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from gridsched.cli.output import JsonOption
+from gridsched.cli.output import JsonOption, put_json
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.files.json_files import json_text
 from gridsched.policy.policy_files import load_with_siblings, named_file, scheduler_ids
 from gridsched.policy.registry import entries, find, scheduler_class, usable
 from gridsched.sim.client import check_policies
@@ -72,7 +71,7 @@ def schedulers(
     own = [id for file in files for id in scheduler_ids(load_with_siblings(file)).values()]
     listed = _rows(own if names else list(usable(entry.id for entry in entries())))
     if json:
-        print(json_text({"schedulers": [*rows, *listed]}), end="")
+        put_json({"schedulers": [*rows, *listed]})
         return
     for row in rows:
         _print_explained(row)

@@ -12,7 +12,7 @@ import typer
 from gridsched.analysis.texts import value_text
 from gridsched.cli.campaign_progress import JsonLines, Quiet, Screen, terminable
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, say, warn
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, check_targets, put, put_json, say, warn
 from gridsched.cli.plot import PageOption
 from gridsched.cli.study_report import StoreArgument, TrustOption, claims, found_study, report, trusted, with_store
 from gridsched.cli.tables import console, print_table
@@ -84,7 +84,7 @@ def check(
         failures = [f"{_axes_text(run.axes)}: {error}" for run, error in sample.failures]
         whole["failures"] = failures
     if json:
-        print(json_text(whole), end="")
+        put_json(whole)
     else:
         _print_check(design, whole)
     for failure in failures:
@@ -253,17 +253,17 @@ def rerun(
             for name, each in pairs.items()
         }
         whole = {"run_id": whole_id, "identical": repetition.is_identical, **lists, "not_stored": repetition.not_stored}
-        print(json_text(whole), end="")
+        put_json(whole)
     elif not quiet:
         for what, then, now in repetition.other_versions:
-            print(f"{what}: {then} when it was stored, {now} now")
+            put(f"{what}: {then} when it was stored, {now} now")
         for what, then, now in repetition.differences:
-            print(f"{what}: stored {then!r}, repeated {now!r}")
+            put(f"{what}: stored {then!r}, repeated {now!r}")
         if repetition.not_stored:
-            print(f"Not stored, as that version did not have it: {', '.join(repetition.not_stored)}")
+            put(f"Not stored, as that version did not have it: {', '.join(repetition.not_stored)}")
         n = len(repetition.stored["metrics"])
         verdict = f"identical in all {n} metrics" if repetition.is_identical else "different"
-        print(f"Run {whole_id}: {verdict}")
+        put(f"Run {whole_id}: {verdict}")
     if not repetition.is_identical:
         raise typer.Exit(1)
 
@@ -289,7 +289,7 @@ def view(
     result = with_store(store, trust, lambda kept: result_again(kept, run_id, timeout_s))
     result.view().save(output, force=force)
     if not quiet:
-        print(f"Page: {output}")
+        put(f"Page: {output}")
 
 
 @study_app.command("schema")
@@ -304,7 +304,7 @@ def schema(
     """
     from gridsched.runs.schema import study_keys, study_schema
 
-    print(study_keys() if table else json_text(study_schema()).rstrip())
+    put(study_keys() if table else json_text(study_schema()).rstrip())
 
 
 study_app.command("report")(report)

@@ -13,10 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from gridsched.cli.campaign_progress import Quiet, Screen, terminable
-from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, say, warn
+from gridsched.cli.output import ForceOption, JsonOption, QuietOption, one_line, output_option, put, put_json, say, warn
 from gridsched.cli.tables import console, print_trimmed
-from gridsched.errors import InputError, NotTrusted, counted
-from gridsched.files.json_files import json_text
+from gridsched.errors import InputError, NotTrusted, counted, visible
 from gridsched.long_work import long_work
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def report(
     findings, readings = judged(results)
     folder = write_report(results, output, findings, readings, force=force)
     if not quiet:
-        print(f"{output}: {len(results.finished):,} of {len(results.runs):,} runs; {folder}/")
+        put(f"{output}: {len(results.finished):,} of {len(results.runs):,} runs; {folder}/")
 
 
 def claims(
@@ -98,7 +97,7 @@ def claims(
     if output is not None:
         _write(results, findings, readings, output, force=force)
     if json:
-        print(json_text(_records(findings, readings)), end="")
+        put_json(_records(findings, readings))
     elif not quiet:
         show_claims(results, findings, readings)
     if not is_settled(results, findings):
@@ -177,7 +176,7 @@ def reproduce(
     folder = write_report(results, page, findings, readings, force=is_ours)
     if not quiet:
         show_claims(results, findings, readings)
-        print(f"\nReport: {page}; figures and data: {folder}/")
+        put(f"\nReport: {page}; figures and data: {folder}/")
     if len(results.failed):
         say(f"{counted(len(results.failed), 'run')} failed; {page} lists their errors.")
     if not is_settled(results, findings) or len(results.failed):
@@ -234,7 +233,7 @@ def reproduce_known(
             if record["why"]:
                 console().print(Text(f"    {record['why']}"), soft_wrap=True)
     if json:
-        print(json_text(records), end="")
+        put_json(records)
     if output is not None:
         if is_text:
             write_whole(output, markdown(records), force=force)
@@ -371,7 +370,7 @@ def show_claims(results: StudyResults, findings: Sequence[Finding], readings: Se
             _print(table)
         return
     if not findings:
-        print(f"The study {results.study.name!r} has no claims.")
+        put(f"The study {results.study.name!r} has no claims.")
         return
     _print(claims_table(findings))
     for text, group in explained(findings).items():
@@ -382,12 +381,12 @@ def show_claims(results: StudyResults, findings: Sequence[Finding], readings: Se
 
 
 def _print(table: TextTable) -> None:
-    out = Table(box=box.SIMPLE, title=table.title, title_justify="left", title_style="bold")
+    out = Table(box=box.SIMPLE, title=Text(table.title), title_justify="left", title_style="bold")
     for k, name in enumerate(table.header):
         is_number = k >= table.n_labels and name not in ("verdict", "set", "kind")
-        out.add_column(name, justify="right" if is_number else "left", overflow="fold")
+        out.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
     for row in table.rows:
-        out.add_row(*(Text(cell) for cell in row))
+        out.add_row(*(Text(visible(cell)) for cell in row))
     print_trimmed(console(), out)
     if table.note:
         console().print(Text(table.note), soft_wrap=False)

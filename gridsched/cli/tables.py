@@ -9,21 +9,32 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from gridsched.errors import visible
 from gridsched.metrics.columns import Column, numbers, written_columns
 
 if TYPE_CHECKING:
-    from rich.console import JustifyMethod
+    from rich.console import ConsoleOptions, JustifyMethod, RenderableType
 #: Blanks between two columns of a table.
 _GAP = 2
+
+
+class _Console(Console):
+    """Prints what names hold as `visible` has it, and takes no brackets or colons in them for markup."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is printed of something."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def console() -> Console:
     """Return a console for results; a pipe or file gets unwrapped plain text."""
     wide = None if sys.stdout.isatty() else 10_000
-    return Console(width=wide, highlight=False, soft_wrap=True)
+    return _Console(width=wide, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def print_trimmed(out: Console, table: Table) -> None:
@@ -107,6 +118,7 @@ def print_values(out: Console, rows: Sequence[tuple[str, float | str | None, str
     """
     if title:
         out.print(Text(title, style="bold"))
+    rows = [(visible(name), visible(value) if isinstance(value, str) else value, unit) for name, value, unit in rows]
     names = max((cell_len(name) for name, _, _ in rows), default=0)
     written = [None if isinstance(v, str) else _alone(v).partition(".") for _, v, _ in rows]
     whole, part = (

@@ -29,10 +29,10 @@ from gridsched.cli.output import (
     figure_files,
     output_option,
     plot_option,
+    put_json,
 )
 from gridsched.cli.tables import console, print_table, print_values
 from gridsched.errors import InputError, counted
-from gridsched.files.json_files import json_text
 from gridsched.metrics.columns import Column
 from gridsched.model.task_types import SystemWorkload
 from gridsched.model.tasks import Tasks
@@ -237,7 +237,7 @@ def describe(
 
         draw_figure(kind, of, subject, plot, title=name, force=force)
     if json:
-        print(json_text(statistics.as_dict()), end="")
+        put_json(statistics.as_dict())
     elif not quiet:
         out = console()
         _print_statistics(out, statistics, name)

@@ -381,6 +381,20 @@ def _numbered_rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{path}, line {line}: no readable CSV: {error}.") from None
 
 
+def cells_of_header(path: str | Path, line: str, number: int = 1) -> list[str]:
+    """Return the names in a line of CSV, without blanks around them.
+
+    Raises
+    ------
+    InputError
+        If a cell of it is longer than any name, or it is no CSV.
+    """
+    try:
+        return [name.strip() for name in next(csv.reader([line]), [])]
+    except csv.Error as error:
+        raise InputError(f"{path}, line {number}: no readable CSV: {error}.") from None
+
+
 #: What other tools write between cells.
 _OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 

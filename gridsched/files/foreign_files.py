@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from pathlib import Path
 
 from gridsched.errors import InputError
-from gridsched.files.input_files import check_size
+from gridsched.files.input_files import opened
 
 #: The beginning of a file determines what it is [byte].
 _HEAD = 1 << 16
@@ -96,11 +94,7 @@ def foreign_file(path: str | Path) -> str | None:
 def head_of(path: str | Path) -> bytes | None:
     """Return the first 64 KiB of a file, plain or compressed by gzip; None if it cannot be read."""
     try:
-        check_size(path, _MOST)
-        with Path(path).open("rb") as stream:
-            is_gzip = stream.read(2) == b"\x1f\x8b"
-        opened = gzip.open if is_gzip else open
-        with opened(path, "rb") as stream:
+        with opened(path, _MOST) as stream:
             return stream.read(_HEAD)
-    except (OSError, EOFError, zlib.error, InputError):
+    except InputError:
         return None  # the reader of the file reports it

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import re
 import stat
 import tomllib
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from gridsched.errors import InputError
 
@@ -16,13 +20,84 @@ from gridsched.errors import InputError
 MAX_TEXT_BYTES = 1 << 30
 #: What a file begins with that gzip has compressed.
 _GZIP = b"\x1f\x8b"
+#: No text of more than the first [byte] is so many times as large as its archive: an archive that is was made to harm.
+_LARGE, _MOST_TIMES = 16 << 20, 500
+#: Bytes that are unpacked at a time.
+_PIECE = 1 << 18
 #: Rows that are read together.
 _TOGETHER = 500
 Row = TypeVar("Row")
 
 
-def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
-    """Return the text of a UTF-8 file, plain or compressed by gzip; a byte order mark is skipped.
+class _Unpacked(io.RawIOBase):
+    """What gzip has compressed, all members one after the other, unpacked as it is read.
+
+    Parameters
+    ----------
+    path : str or Path
+        For messages.
+    packed : BinaryIO
+    most : int
+        Reading more than so many bytes is refused.
+    """
+
+    def __init__(self, path: str | Path, packed: BinaryIO, most: int) -> None:
+        self._path, self._packed, self._most = path, packed, most
+        self._members = gzip.GzipFile(fileobj=packed)
+        self._size = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            piece = self._members.read1(min(len(buffer), _PIECE))
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise InputError(
+                f"{self._path}: cannot be read: a damaged archive of gzip: {str(error).rstrip('.')}."
+            ) from None
+        self._size += len(piece)
+        if self._size > self._most:
+            raise InputError(f"{self._path}: holds more than {_size(self._most)}; no more is read.")
+        if self._size > max(_LARGE, _MOST_TIMES * self._packed.tell()):
+            raise InputError(
+                f"{self._path}: an archive of gzip that unpacks to more than {_MOST_TIMES} times its size, as no text "
+                "does; unpack it, and give what it holds if that is right."
+            )
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes // 2**20:,} MB" if n_bytes >= 2**20 else f"{n_bytes:,} bytes"
+
+
+@contextmanager
+def opened(path: str | Path, most: int) -> Iterator[io.BufferedReader]:
+    """Open a regular file, plain or compressed by gzip (of one member or several), to read its content.
+
+    Parameters
+    ----------
+    path : str or Path
+    most : int
+        Larger files are refused at once, and larger contents when so much has been read [byte].
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is too large, or is a damaged archive; in the block, too.
+    """
+    check_size(path, most)
+    try:
+        with open(path, "rb") as stream:
+            is_packed = stream.peek(len(_GZIP)).startswith(_GZIP)
+            yield io.BufferedReader(_Unpacked(path, stream, most), _PIECE) if is_packed else stream
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def read_content(path: str | Path, most: int) -> bytes | bytearray:
+    """Return what a file holds, plain or compressed by gzip; too large a content is refused before it is in memory.
 
     Parameters
     ----------
@@ -33,31 +108,41 @@ def read_text(path: str | Path, most: int = MAX_TEXT_BYTES) -> str:
     Raises
     ------
     InputError
+        As `opened`.
+    """
+    with opened(path, most) as stream:
+        if not isinstance(stream.raw, _Unpacked):
+            return stream.read()
+        size = sum(map(len, iter(partial(stream.read, _PIECE), b"")))
+    content = bytearray(size)
+    with opened(path, most) as stream:
+        del content[stream.readinto(content) :]
+    return content
+
+
+def read_text(path: str | Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
+    """Return the text of a UTF-8 file, plain or compressed by gzip; a byte order mark is skipped.
+
+    Parameters
+    ----------
+    path : str or Path
+    most : int
+        Larger files are refused, as they are and unpacked [byte].
+    errors : str
+        How bytes are decoded that are not UTF-8, see `bytes.decode`.
+
+    Raises
+    ------
+    InputError
         If the file cannot be read or is not a text.
     """
     try:
-        text = _unpacked(path, read_bytes(path, most), most).decode("utf-8-sig")
+        text = read_content(path, most).decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a text in UTF-8 (byte {error.start}).") from None
     if "\0" in text:
         raise InputError(f"{path}: no text: it holds NUL characters.")
     return text
-
-
-def _unpacked(path: str | Path, data: bytes, most: int) -> bytes:
-    """Return what gzip has compressed, of at most `most` bytes; other data as it is."""
-    if not data.startswith(_GZIP):
-        return data
-    unpacking = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: with gzip's header
-    try:
-        content = unpacking.decompress(data, most + 1)
-    except zlib.error as error:
-        raise InputError(f"{path}: a damaged archive of gzip: {error}.") from None
-    if len(content) > most:
-        raise InputError(f"{path}: holds more than {most // 2**20:,} MB; no more is read.")
-    if not unpacking.eof:
-        raise InputError(f"{path}: an archive of gzip that ends too early.")
-    return content
 
 
 def check_size(path: str | Path, most: int) -> None:

@@ -21,7 +21,20 @@ def json_text(value: object, *, exact: bool = False) -> str:
     """
     indent = 1 if exact else 2
     value = plain(value, lacking=float if exact else _null)
-    return json.dumps(value, indent=indent, ensure_ascii=False) + "\n"
+    return _visible(json.dumps(value, indent=indent, ensure_ascii=False)) + "\n"
+
+
+def _visible(text: str) -> str:
+    """Return JSON of the same meaning without characters that a terminal obeys: it may be printed on one."""
+    return "\n".join(
+        line if line.isprintable() else "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in line)
+        for line in text.split("\n")
+    )
+
+
+def json_line(value: object) -> str:
+    """Return JSON in one line, for programs that read a command's progress."""
+    return _visible(json.dumps(value, ensure_ascii=False))
 
 
 def canonical_text(value: object) -> str:

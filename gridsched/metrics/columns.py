@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
+from gridsched.errors import visible
 from gridsched.model.records import check_choices
 
 #: Significant digits of the largest number of a column.
@@ -163,7 +164,7 @@ def written_columns(
 
 
 def _text(value: Any) -> str:
-    return _NOTHING if value is None else str(value)
+    return _NOTHING if value is None else visible(str(value), breaks=False)
 
 
 def _exponent(value: float | None) -> str:

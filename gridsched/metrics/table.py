@@ -21,7 +21,7 @@ from gridsched.metrics.facts import PlanFacts, RunFacts
 from gridsched.metrics.places import TABLES
 from gridsched.model.records import check_choices
 from gridsched.model.trace import Trace
-from gridsched.plugins import Plugin, Table
+from gridsched.plugins import Plugin, Table, harmless
 from gridsched.power import kept_power
 
 #: Units by the ends of names, of metrics and of axes alike.
@@ -209,7 +209,8 @@ RESERVED = ("run_id", "status", "error", "scenario", "provenance", "groups", "sc
 def _registered(plugin: Plugin) -> tuple[()]:
     """Import the modules of a plugin, which register metrics; nothing is left to add then."""
     for module in plugin.metrics:
-        import_module(module)
+        with harmless(plugin.name, f"adds no metric of {module!r}"):
+            import_module(module)
     return ()
 
 

@@ -189,7 +189,7 @@ def changed_fields(
 
 
 def check_record(record: Any, of: type, owner: str = "") -> None:
-    """Raise `InputError` where a field of a record has no allowed value.
+    """Raise `InputError` where a field of a record has no allowed value; a dictionary becomes the record it is for.
 
     Parameters
     ----------
@@ -201,8 +201,43 @@ def check_record(record: Any, of: type, owner: str = "") -> None:
     """
     for field, info in _described(typing.cast(Any, of)):
         value = getattr(record, field.name)
-        if value is not info.default and not _is_one_of(info.annotation, value):
-            checked(_model(of, field.name), {field.name: value}, owner)
+        if isinstance(value, Mapping) and (inner := _inner_record(info.annotation)) is not None:
+            object.__setattr__(record, field.name, as_record(inner, value, f"{owner}{field.name}"))
+        elif value is not info.default and not _is_one_of(info.annotation, value):
+            read = getattr(checked(_model(of, field.name), {field.name: value}, owner), field.name)
+            if isinstance(value, str) and not isinstance(read, str):
+                raise InputError(f"{owner}{field.name} is {value!r}; it must be a number, not a text.")
+
+
+def as_record(kind: type[Record], value: Record | Mapping[str, Any], owner: str) -> Record:
+    """Return a record, which may be given as a dictionary of its fields.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass.
+    value : record or mapping
+    owner : str
+        What the message begins with.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or a field is unknown, missing or out of range.
+    """
+    if isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        raise InputError(f"{owner} is {value!r}; it must be a {kind.__name__}, or a dictionary of its fields.")
+    known = {each.name: each for each in fields(typing.cast(Any, kind)) if each.init}
+    for name in value:
+        if name not in known:
+            hint = did_you_mean(str(name), known)
+            raise InputError(f"{owner}: {kind.__name__} has no field {name!r}. {hint}Its fields: {', '.join(known)}.")
+    needed = [name for name, each in known.items() if each.default is MISSING and each.default_factory is MISSING]
+    if missing := [name for name in needed if name not in value]:
+        raise InputError(f"{owner}: {', '.join(missing)} is missing.")
+    return kind(**value)
 
 
 def check_choices(record: Any) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, Protocol
+
+from gridsched.errors import InputError
 
 
 class RouteLinks(NamedTuple):
@@ -20,6 +23,29 @@ class RouteLinks(NamedTuple):
 
     links: tuple[str, ...]
     latency_s: float
+
+
+def refuse_closed_link(
+    platform: str | Path, source: str, target: str, links: Iterable[str], bandwidth: Mapping[str, float]
+) -> None:
+    """Raise `InputError` for a route over a link that carries nothing: what is sent there never arrives.
+
+    Parameters
+    ----------
+    platform : str or Path
+        File of the links.
+    source, target : str
+        Hosts at the ends of the route.
+    links : iterable of str
+    bandwidth : mapping of str to float
+        Of links [byte/s]; those that it lacks carry anything.
+    """
+    closed = next((link for link in links if bandwidth.get(link, 1.0) <= 0), None)
+    if closed is not None:
+        raise InputError(
+            f"{Path(platform).name}: link {closed!r} has a bandwidth of 0, and it is on the route from {source!r} to "
+            f"{target!r} for the data of tasks. Give it one, or send no data (--network none)."
+        )
 
 
 class RouteSource(Protocol):

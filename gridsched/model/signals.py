@@ -348,7 +348,7 @@ def begins_of_lines(begin_s: Sequence[float], cycle_s: float, begin: float, end:
     first, last = math.floor(begin / cycle), math.floor(end / cycle)
     if (changes := (last - first + 1) * len(begin_s)) > MOST_CHANGES:
         raise InputError(
-            f"Prices or intensities change {changes:,} times in {end - begin:g} s; at most {MOST_CHANGES:,} "
+            f"Prices or intensities change {float(changes):,.6g} times in {end - begin:g} s; at most {MOST_CHANGES:,} "
             "changes are counted."
         )
     cycles = np.arange(first, last + 1)

@@ -502,11 +502,14 @@ def make_tasks(
 
 
 def _labels(labels: ArrayLike) -> Labels:
-    """Return ids as numbers, or as they are where any text is not a whole number."""
+    """Return ids as numbers, or as they are where any is not a whole number that fits 64 bits."""
     ids = np.asarray(labels)
     if ids.dtype.kind == "U" and not np.char.isdecimal(ids).all():
         return np.array(ids, dtype=np.str_)
-    return np.array(ids, dtype=np.int64)
+    try:
+        return np.array(ids, dtype=np.int64)
+    except OverflowError:
+        return np.array(ids, dtype=np.str_)
 
 
 def _demands(demand: ArrayLike, width: Integers, ids: Labels, name: str, n_resources: int) -> Integers:

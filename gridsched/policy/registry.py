@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from gridsched.errors import InputError, did_you_mean, policy_at_work
+from gridsched.errors import GridschedError, InputError, did_you_mean, policy_at_work
 from gridsched.plugins import SchedulerEntry, Table, loaded, report
 from gridsched.policy.base import Scheduler
 
@@ -105,13 +105,17 @@ def scheduler_class(id: str) -> type[Scheduler]:
     Raises
     ------
     InputError
-        If the id is unknown or the class cannot be imported.
+        If the id is unknown or the class cannot be imported, or is no scheduler.
     """
-    return loaded(find(id).target, f"Scheduler {id!r}")
+    target = find(id).target
+    cls: Any = loaded(target, f"Scheduler {id!r}")
+    if not (isinstance(cls, type) and issubclass(cls, Scheduler)):
+        raise InputError(f"Scheduler {id!r}: {target!r} is no class derived from gridsched.Scheduler.")
+    return cls
 
 
 def usable(ids: Iterable[str]) -> Iterator[str]:
-    """Yield those of some ids whose classes can be imported, and report those of plugins that cannot.
+    """Yield those of some ids whose classes can be imported and read, and report those of plugins that cannot.
 
     Raises
     ------
@@ -120,11 +124,13 @@ def usable(ids: Iterable[str]) -> Iterator[str]:
     """
     for id in ids:
         try:
-            scheduler_class(id)
-        except InputError as error:
+            with policy_at_work():
+                repr(scheduler_class(id).parameter_defaults())
+        except GridschedError as error:
             if find(id).is_ours:
                 raise
-            report(f"{error} It is left out.")
+            named = "" if repr(id) in str(error) else f"Scheduler {id!r}: "
+            report(f"{named}{error} It is left out.")
         else:
             yield id
 

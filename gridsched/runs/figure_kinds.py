@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gridsched.errors import InputError
-from gridsched.plugins import Table, loaded, source_of
+from gridsched.plugins import Plugin, Table, harmless, loaded, source_of
 
 _FIGURES = Path(__file__).parents[1] / "figures"
 
@@ -87,7 +87,14 @@ def register_kind(kind: FigureKind) -> None:
 def _table() -> Table[tuple[str, str], FigureKind]:
     """Return all kinds by subject and name: those of gridsched, to which users' own are added."""
     modules = (f"gridsched.figures.{path.stem}" for path in sorted(_FIGURES.glob("*_figure.py")))
-    return Table("figure", lambda plugin: _kinds_in(plugin.figures), dict(_kinds_in(modules)))
+    return Table("figure", _kinds_of_plugin, dict(_kinds_in(modules)))
+
+
+def _kinds_of_plugin(plugin: Plugin) -> Iterator[tuple[tuple[str, str], FigureKind]]:
+    """Yield what the modules of a plugin draw; one that cannot be read is reported."""
+    for module in plugin.figures:
+        with harmless(plugin.name, f"adds no figure of {module!r}"):
+            yield from list(_kinds_in([module]))
 
 
 def _kinds_in(modules: Iterable[str]) -> Iterator[tuple[tuple[str, str], FigureKind]]:

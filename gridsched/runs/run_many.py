@@ -39,7 +39,7 @@ def progress_bar(*, shown: bool | None = None) -> Progress:
     console = Console(stderr=True)
     if shown is None:
         shown = sys.stderr.isatty() or (console.is_jupyter and find_spec("ipywidgets") is not None)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=console, transient=True, disable=not shown)
 
 

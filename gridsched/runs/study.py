@@ -353,6 +353,16 @@ class Study:
             run_id, spec = described_run(sections, self.seed, axes["replicate"])
             yield StudyRun(run_id, axes, spec, policies)
 
+    def sections(self) -> Iterator[RunSpec]:
+        """Yield a run of each platform, workload and settings, also of those that are left out, to read their files."""
+        scheduler = SchedulerSection(id="wq")
+        at = [axis.name for axis in self.axes].index("scheduler")
+        for levels in combinations(self.axes):
+            if levels[at] or any(each.lacks(levels) for each in self._sections):
+                continue
+            parts: dict[str, Any] = {each.name: each.of(levels).section for each in self._sections}
+            yield RunSpec.model_construct(**parts, scheduler=scheduler, seed=self.seed, replicate=0)
+
     def _chosen(
         self, is_meant: Callable[[Mapping[str, Any]], bool] | None
     ) -> Iterator[tuple[tuple[int, ...], dict[str, Any]]]:

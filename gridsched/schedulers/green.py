@@ -14,7 +14,7 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers, distinct
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
-from gridsched.model.limits import time_tolerance
+from gridsched.model.limits import LARGEST, time_tolerance
 from gridsched.model.signals import Signal, begins_of_lines
 from gridsched.model.system import System
 from gridsched.policy.base import Scheduler, Traits, check_choice, check_number
@@ -119,7 +119,8 @@ class WaitForGreen(Wrapper):
             If a parameter is out of range, the carbon intensity is not given, or the scheduler is
             not asked at events.
         """
-        check_number(self._id, "max_delay_s", self.max_delay_s, lambda x: 0 <= x < math.inf, "at least 0 s, finite")
+        legal = f"from 0 to {LARGEST:g} s"
+        check_number(self._id, "max_delay_s", self.max_delay_s, lambda x: 0 <= x <= LARGEST, legal)
         check_choice(self._id, "site", self.site, ("mean", "best"))
         super().prepare(system, rng)
         if self.wrapped_.traits.trigger != "event":

@@ -22,7 +22,7 @@ import numpy as np
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.model.network import Network
-from gridsched.model.routes import RouteLinks, Routes
+from gridsched.model.routes import RouteLinks, Routes, refuse_closed_link
 from gridsched.platform_io.simgrid_options import new_name
 from gridsched.platform_io.simgrid_view import Inspection, Route
 from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
@@ -223,7 +223,15 @@ def _seen(platform_file: Path, hosts: Sequence[str], pairs: Sequence[tuple[str, 
         )
     routes = {(route.source, route.target): route for route in seen.routes}
     _refuse_without_route(platform_file, [(a, b) for a, b in pairs if a != b], routes)
+    _refuse_closed_links(platform_file, seen)
     return seen
+
+
+def _refuse_closed_links(platform_file: Path, seen: Inspection) -> None:
+    """Refuse a route over a link that carries nothing: what is sent never arrives."""
+    bandwidth = {link.name: link.bandwidth for link in seen.links}
+    for route in seen.routes:
+        refuse_closed_link(platform_file, route.source, route.target, route.links or (), bandwidth)
 
 
 def _refuse_without_route(

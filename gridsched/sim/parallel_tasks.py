@@ -20,7 +20,7 @@ from gridsched.engine.execution import Command, Transfer
 from gridsched.engine.profile_runs import PlacedStep, PlacedSteps, ProfileRun, ProfileRuns
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
-from gridsched.model.routes import RouteLinks
+from gridsched.model.routes import RouteLinks, refuse_closed_link
 from gridsched.model.run_times import RunTimes
 from gridsched.sim.library import HOSTS, first_line, link_wattages, range_of
 from gridsched.sim.session import ActorSession
@@ -62,6 +62,7 @@ class LiveRoutes:
                 where = f"SimGrid on {Path(self._simulated.platform.name).name}"
                 raise without_route(where, first_line(str(error))) or error from None
             route = self._routes[source, target] = RouteLinks(tuple(self._name[link] for link in links), latency_s)
+            refuse_closed_link(self._simulated.platform.name, source, target, route.links, self.bandwidth)
         return route
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal, Self
 
 from gridsched.errors import InputError
@@ -19,7 +21,7 @@ from gridsched.model.host_times import HostTimesEstimates
 from gridsched.model.limits import LARGEST
 from gridsched.model.network import Network
 from gridsched.model.platform import Platform
-from gridsched.model.records import check_record, key_info
+from gridsched.model.records import as_record, check_record, key_info
 from gridsched.model.routes import Routes
 from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, SCHEDULING, Rules
 from gridsched.model.run_times import KilledAtEstimate, RunTimes
@@ -38,6 +40,21 @@ from gridsched.workloads.traces.trace_options import TraceOptions
 MAX_TIMEOUT_S = 1e8
 #: Heading of the options that only SimGrid's driver knows.
 _SIMGRID = {"group": "SimGrid"}
+#: Fields that no option, key or stored run sets as they are: what they may hold, and that in words.
+_PLAIN_FIELDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "platform": ((Platform, str, Path, NoneType), "a Platform or the path of a file"),
+    "tasks": ((Tasks, str, Path), "Tasks or the path of a file"),
+    "scheduler": ((str, Scheduler), "the id of a scheduler, or a Scheduler"),
+    "parameters": ((Mapping,), "a dictionary"),
+    "seed": ((Integral,), "a whole number"),
+    "replicate": ((Integral,), "a whole number"),
+    "files": ((str, Path, NoneType), "the path of a file"),
+    "window_s": ((tuple, list, NoneType), "a begin and an end [s]"),
+    "inputs": ((Mapping,), "a dictionary"),
+    "types": ((TaskTypes, NoneType), "TaskTypes"),
+    "run_times": ((RunTimes, NoneType), "RunTimes"),
+    "estimates": ((Estimates, NoneType), "Estimates"),
+}
 #: A log that needs no options.
 _DEFAULTS = TraceOptions()
 
@@ -234,6 +251,14 @@ class Scenario(Rules):
 
     def __post_init__(self) -> None:
         check_record(self, Scenario)
+        object.__setattr__(self, "trace", as_record(TraceOptions, self.trace, "trace"))
+        for name, (kinds, what) in _PLAIN_FIELDS.items():
+            if not isinstance(value := getattr(self, name), kinds):
+                raise InputError(f"{name} is {value!r}; it must be {what}.")
+        if self.window_s is not None and (
+            len(self.window_s) != 2 or not all(isinstance(each, Real) for each in self.window_s)
+        ):
+            raise InputError(f"window_s is {self.window_s!r}; it must be a begin and an end [s].")
         read_pstates(self.pstate)
 
     @property

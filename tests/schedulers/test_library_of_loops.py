@@ -271,7 +271,7 @@ def copied(tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout.splitlines()
 
-    call.group, call.cache = group, tmp_path / "cache"
+    call.group, call.cache, call.package = group, tmp_path / "cache", package
     return call
 
 
@@ -293,6 +293,26 @@ def test_a_library_is_built_once_beside_the_modules(copied):
     assert copied(CALL) == ["False False"]
     (line,) = copied(COMPILE)
     assert copied(CALL) == ["True False"]
+
+
+def test_damaged_libraries_are_built_again(copied):
+    """Cut, with a byte changed, or empty, what is kept of its groups changed too: the same library is made."""
+    copied(COMPILE)
+    (built,) = copied.package.glob("_loops_*.so")
+    (kept,) = copied.package.glob("schedulers/kernels/__pycache__/*.loops")
+    whole, parts = built.read_bytes(), kept.read_text()
+    code = parts.index('"code": "') + 3000
+    for content, of_parts in (
+        (whole[: len(whole) // 2], parts),
+        (whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:], parts),
+        (b"", f"{parts[:code]}{'B' if parts[code] == 'A' else 'A'}{parts[code + 1 :]}"),
+    ):
+        built.write_bytes(content)
+        kept.write_text(of_parts)
+        assert copied(CALL) == ["False False"]
+        assert copied(COMPILE)
+        assert (built.read_bytes(), kept.read_text()) == (whole, parts)
+        assert copied(CALL) == ["True False"]
 
 
 def test_without_a_c_compiler_numba_keeps_what_it_compiles(copied):

@@ -110,6 +110,39 @@ def test_archives_that_unpack_to_more_than_any_log(tmp_path, monkeypatch):
         read_swf(path)
 
 
+def test_a_byte_order_mark_and_whole_numbers_with_decimals(tmp_path: Path):
+    """As tools write a log that keep all columns as floats: it is read as with whole numbers."""
+    plain = "1 0 0 1.5 1 -1 -1 1 -1 -1 1 7 -1 1 1 1 -1 -1\n2 0.5 0 2.25 1 -1 -1 1 -1 -1 1 8 1 1 1 1 1 10\n"
+    part = "3 1 0 5 1 -1 -1 1 -1 -1 2 7 -1 1 1 1 -1 -1\n"
+    texts = {
+        "plain.swf": plain + part,
+        "floats.swf": "".join(_with_decimals(line) for line in (plain + part).splitlines()),
+    }
+    read = []
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" * (name == "floats.swf") + text.encode())
+        read.append(read_swf(tmp_path / name))
+    first, second = read
+    assert second.job.tolist() == [1, 2]
+    assert second.run_time_s.tolist() == [1.5, 2.25]
+    assert second.attributes["user"].tolist() == ["7", "8"]
+    for name in ("job", "submit_time_s", "run_time_s", "width", "requested_time_s", "after"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert {name: each.tolist() for name, each in first.attributes.items()} == {
+        name: each.tolist() for name, each in second.attributes.items()
+    }
+    assert first.dropped == second.dropped
+
+
+def _with_decimals(line: str) -> str:
+    return " ".join(field if "." in field else f"{field}.0" for field in line.split()) + "\n"
+
+
+def test_an_id_that_is_no_whole_number_is_none(tmp_path: Path):
+    (tmp_path / "a.swf").write_text("1 0 0 5 1 -1 -1 1 -1\n2.5 0 0 5 1 -1 -1 1 -1\n3 0 0 5 1 -1 -1 1 -1\n")
+    assert read_swf(tmp_path / "a.swf").job.tolist() == [1, 3]
+
+
 def test_nodes_can_stand_in_another_field(tmp_path: Path):
     """As in the logs of Frontier, whose last field ends with nodes and cores."""
     row = "7 5 0 60 -1 -1 -1 -1 100 -1 1 1 1 -1 -1 -1 -1 -1 a b frontier:excl:2500x112\n"

@@ -14,7 +14,7 @@ from gridsched import long_work
 from gridsched.compiled import all_are_cached, compiled, has_numba, interpret_nothing
 from gridsched.extras import how_to_install
 from gridsched.loop_library import KERNELS, PACKAGE, has_library, levels_here, may_have_library
-from gridsched.plugins import all_plugins
+from gridsched.plugins import all_plugins, harmless, report
 
 _HERE = Path(__file__).parent
 #: What kernels of any folder may call.
@@ -76,7 +76,16 @@ def warm_up() -> None:
 
 def groups() -> tuple[str, ...]:
     """Return the modules whose import means that a group of kernels will be used, slowest first."""
-    return (*(name for plugin in all_plugins() for name in plugin.kernels), *_CORE)
+    names = []
+    for plugin in all_plugins():
+        for name in plugin.kernels:
+            with harmless(plugin.name, f"adds no loops of {name!r}"):
+                importlib.import_module(name)
+                if name in _CALLED_ONCE:
+                    names.append(name)
+                else:
+                    report(f"Plugin {plugin.name!r}: {name!r} declares no loops by called_once: it is left out.")
+    return (*names, *_CORE)
 
 
 def compile_all(report: Callable[[str], None]) -> None:

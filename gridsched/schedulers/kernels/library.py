@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from hashlib import blake2b
 from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
@@ -114,12 +115,14 @@ def _kept_loops(call: Callable[[str], None], cpu: str, group: str, number: int) 
     """Return what `compile_loops` does, or did when its sources were those that are here."""
     file = _HERE / "__pycache__" / f"{group}.{cpu}.loops"
     made_by = f"numba {version('numba')}, number {number}"
-    with contextlib.suppress(OSError, ValueError, KeyError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         kept = json.loads(file.read_bytes())
         sources = [loop_library.PACKAGE / name for name in kept["sources"]]
-        if (kept["made_by"], kept["digest"]) == (made_by, loop_library.digest_of(sources)):
-            functions = {id: tuple(texts) for id, texts in kept["functions"].items()}
-            return Loops(b64decode(kept["code"]), functions, frozenset(sources))
+        functions = {id: tuple(texts) for id, texts in kept["functions"].items()}
+        loops = Loops(b64decode(kept["code"]), functions, frozenset(sources))
+        made_of = (kept["made_by"], kept["digest"], kept["seal"])
+        if made_of == (made_by, loop_library.digest_of(sources), _seal(loops)):
+            return loops
     loops = compile_loops(call, cpu, group, number)
     sources = sorted(loops.sources)
     kept = {
@@ -127,12 +130,18 @@ def _kept_loops(call: Callable[[str], None], cpu: str, group: str, number: int) 
         "digest": loop_library.digest_of(sources),
         "sources": [str(source.relative_to(loop_library.PACKAGE)) for source in sources],
         "functions": loops.functions,
+        "seal": _seal(loops),
         "code": b64encode(loops.code).decode(),
     }
     with contextlib.suppress(OSError, InputError):  # then the next library takes longer
         file.parent.mkdir(exist_ok=True)
         write_whole(file, json.dumps(kept), force=True)
     return loops
+
+
+def _seal(loops: Loops) -> str:
+    """Return a digest of what is kept of a group: a damaged one is compiled again."""
+    return blake2b(loops.code + json.dumps(loops.functions).encode(), digest_size=16).hexdigest()
 
 
 def compile_loops(call: Callable[[str], None], cpu: str, group: str, number: int) -> Loops:
@@ -392,6 +401,7 @@ def link(loops: list[Loops], name: str, folder: Path) -> Path:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise OSError(f"{compiler}: {done.stderr.strip() or f'status {done.returncode}'}")
+        made.write_bytes(loop_library.sealed(made.read_bytes()))
         return made.replace(target)
 
 

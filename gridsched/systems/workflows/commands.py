@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gridsched.cli.options import command_group
-from gridsched.cli.output import ForceOption, QuietOption, output_option, warn
+from gridsched.cli.output import ForceOption, QuietOption, output_option, put, warn
 from gridsched.errors import counted
 from gridsched.files.output_files import temporary_folder
 from gridsched.systems.workflows.foreign_workflows import read_foreign
@@ -64,7 +64,7 @@ def import_workflow(
     written = found.write(output, force=force)
     if not quiet:
         warn(f"{workflow}: {note}" for note in found.notes)
-        print(
+        put(
             f"Wrote {counted(len(found.tasks['id']), 'task')} and {counted(len(found.edges), 'edge')}: "
             f"{', '.join(map(str, written))}"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import heapq
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ import numpy as np
 import tomli_w
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
+from gridsched.files.csv_files import Format, Number, Table, Text, Whole, cells_of_header, csv_text
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.model.dependencies import After, Dependencies
@@ -101,7 +100,7 @@ def _read_times(path: str | Path) -> tuple[Table, HostTimes]:
     """Read tasks with their times by host; the columns that no other table of tasks has are hosts."""
     text = read_text(path)
     header = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    names = [name.strip() for name in next(csv.reader([header]), [])]
+    names = cells_of_header(path, header)
     hosts = tuple(dict.fromkeys(name for name in names if name and name not in _BY_ID))
     if "id" not in names or any(len(host) > MAX_NAME for host in hosts):
         raise InputError(f"{path}: the header needs id and names of hosts, of at most {MAX_NAME:,} characters each.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from functools import partial
 from pathlib import Path
 
 from gridsched.errors import InputError, counted
 from gridsched.long_work import long_work
-from gridsched.plugins import JobFormat, Table, loaded
+from gridsched.plugins import JobFormat, Plugin, Table, loaded, report
 from gridsched.workloads.traces.job_table import JobTable
 from gridsched.workloads.traces.sacct import is_sacct, read_sacct
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -22,11 +22,24 @@ _CORE = (
     JobFormat("sacct", (".sacct", ".psv", ".txt"), f"{_TRACES}.formats:_sacct"),
     JobFormat("table", (".jobs.csv", ".parquet"), f"{_TRACES}.formats:_table", f"{_TRACES}.tables:write_table"),
 )
+#: Endings of bags and generators, of what is compressed, and of platforms: no format takes them.
+_TAKEN = (".csv", ".toml", ".gz", ".xml")
+
+
+def _formats_of(plugin: Plugin) -> Iterator[tuple[str, JobFormat]]:
+    """Yield the formats of a plugin by endings; those that would take files of other kinds are reported."""
+    for each in plugin.formats:
+        for ending in each.endings:
+            if ending in _TAKEN or not ending.startswith(".") or ending != ending.lower().strip() or len(ending) < 2:
+                why = "is one of gridsched's" if ending in _TAKEN else "is none such as '.log', in lower case"
+                report(f"Plugin {plugin.name!r}: the ending {ending!r} of format {each.name!r} {why}: it is left out.")
+            else:
+                yield ending, each
+
+
 #: By the endings of the names of files.
 FORMATS: Table[str, JobFormat] = Table(
-    "format",
-    lambda plugin: ((ending, each) for each in plugin.formats for ending in each.endings),
-    {ending: each for each in _CORE for ending in each.endings},
+    "format", _formats_of, {ending: each for each in _CORE for ending in each.endings}
 )
 
 

@@ -46,6 +46,8 @@ PARTS = {"2", "3", "4"}
 PART = "part of a job that stopped and went on (status 2 to 4)"
 
 _DAY_S = 86_400
+#: A whole number as tools write it that keep all columns as floats: ``1.0``, ``-1.0``.
+_DECIMALS = re.compile(r"(?<!\S)(-?[0-9]+)\.0+(?!\S)")
 _NODE_COUNT = re.compile(r":([0-9]{1,9})x[0-9]+$")
 
 
@@ -97,7 +99,7 @@ def _job_lines(path: str | Path, header: dict[str, str]) -> Iterator[tuple[int, 
             key, colon, value = text.removeprefix(";").partition(":")
             if colon and key.lstrip()[:1].isalpha():
                 header.setdefault(key.strip(), value.strip())
-        elif fields := text.split():
+        elif fields := (_DECIMALS.sub(r"\1", text) if ".0" in text else text).split():
             yield number, fields
 
 

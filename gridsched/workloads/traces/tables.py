@@ -14,7 +14,7 @@ import numpy as np
 
 from gridsched.errors import InputError, did_you_mean
 from gridsched.extras import load
-from gridsched.files.csv_files import csv_text
+from gridsched.files.csv_files import cells_of_header, csv_text
 from gridsched.files.input_files import check_size
 from gridsched.files.output_files import write_whole
 from gridsched.model.calendar import Calendar, seconds_of, time_zone
@@ -344,7 +344,8 @@ Rows = Iterator[tuple[int, Mapping[str, Any] | None]]
 def _csv_rows(path: Path, columns: Sequence[str]) -> tuple[Sequence[str], Rows]:
     """Return the header of a CSV file and its rows with their lines; None for one of another length."""
     lines = ((number, text) for number, text in numbered_lines(path) if text and not text.startswith("#"))
-    header = [name.strip().lstrip("\ufeff") for name in next(csv.reader([next(lines, (1, ""))[1]]), [])]
+    first, names = next(lines, (1, ""))
+    header = cells_of_header(path, names, first)
 
     def rows() -> Rows:
         for number, text in lines:
