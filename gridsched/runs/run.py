@@ -26,7 +26,6 @@ from gridsched.long_work import long_work
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.metrics.group_metrics import group_of, group_rows
 from gridsched.metrics.table import MetricValue
-from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.records import keys_of
 from gridsched.model.routes import Routes
@@ -37,6 +36,7 @@ from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platfo
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power, trace_power
+from gridsched.runs.checks import check_tables
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.schedulers.kernels import report_interpreter
@@ -247,6 +247,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     """
     began = time.perf_counter()
     prepared = _with_routes(prepare(scenario))
+    check_tables(prepared)
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
     report_interpreter()
@@ -267,7 +268,7 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
         estimates = prepared.system.estimates
         times = estimates.host_times(prepared.platform, len(prepared.tasks))
         trace = replace(trace, shortest_s=estimates.shortest_times(), host_times_s=times)
-    check_covered(trace.carbon, trace.horizon_s)
+    check_tables(prepared, trace.horizon_s)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
     with policy_at_work():
