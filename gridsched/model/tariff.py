@@ -13,6 +13,7 @@ from pydantic import Field
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
+from gridsched.model.energy_cost import PerEnergy, with_unit_read
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
@@ -30,7 +31,7 @@ class Tariff:
     price : float
         What a bag pays [money].
     energy_cost_per_j : float
-        What a joule costs [money/J].
+        What a joule costs [money/J], or a text with another unit of energy, as ``"0.30/kWh"``.
     pue : float
         Power usage effectiveness: power drawn from the grid over power of the machines, at least 1.
     overhead : float
@@ -64,7 +65,16 @@ class Tariff:
 
     price: Annotated[float, KeyName("price"), Field(ge=0, le=LARGEST, description="Price of the bag [money].")]
     energy_cost_per_j: Annotated[
-        float, KeyName("energy_cost"), Field(ge=0, le=LARGEST, description="Cost of a joule [money/J]; default 1.")
+        float,
+        KeyName("energy_cost"),
+        PerEnergy(),
+        Field(
+            ge=0,
+            le=LARGEST,
+            description="Cost of energy with its unit: 0.30/kWh, 90/MWh, 8.3e-8/J; default 1/J. A number without a "
+            "unit is per joule, and at most 1e-4.",
+            examples=["X/kWh"],
+        ),
     ] = 1.0
     pue: Annotated[
         float,
@@ -109,6 +119,8 @@ class Tariff:
     ] = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.energy_cost_per_j, str):
+            object.__setattr__(self, "energy_cost_per_j", with_unit_read("energy_cost", self.energy_cost_per_j))
         check_record(self, Tariff, "Tariff: ")
         if isinstance(self.prices, PriceSeries):
             self.prices.check_period(self.prices_cycle_s)
