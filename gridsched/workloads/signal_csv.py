@@ -165,7 +165,7 @@ class _Dates:
                 "first; make the period longer."
             )
         kept, begins = rows_of_run(times, self.period_s)
-        # what ends by its own rows says so itself
+        # None: the kept rows have the same end
         last_until_s = None if end_of_rows(begins, self.period_s) == end_s else end_s
         return _HostRows([rows[row] for row in kept], begins, last_until_s)
 

@@ -75,7 +75,7 @@ def test_the_option(capsys):
 
 
 def test_python_takes_the_texts_of_the_option():
-    """A number is per joule, as the name says."""
+    """A number is per joule, like the name."""
     assert Tariff(1.0, energy_cost_per_j="0.30/kWh") == Tariff(1.0, energy_cost_per_j=0.3 / 3.6e6)
     with pytest.raises(InputError, match="energy_cost"):
         Tariff(1.0, energy_cost_per_j="0.30")

@@ -1,4 +1,4 @@
-"""Links of type FATPIPE under parallel tasks: what SimGrid's solvers give of them, and that runs say so."""
+"""Links of type FATPIPE under parallel tasks: what SimGrid's solvers give of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def scenario(platform: Path, jobs: int = 2, **others) -> Scenario:
 
 
 def lines_of(result) -> list[str]:
-    """Return what a run says of such links."""
+    """Return the lines of a run about such links."""
     assert list(result.scenario.warnings) == result.provenance["warnings"]
     return [line for line in result.scenario.warnings if "FATPIPE" in line]
 
@@ -65,7 +65,7 @@ def test_the_sum_of_shrinking_steps():
 
 @pytest.mark.parametrize("driver", ["simgrid", "reference"])
 def test_a_job_gets_more_than_the_link_has(tmp_path: Path, driver: str):
-    """Alone 10 s; beside the slower one 10 / 5.5 s, which the run says in a line that names the option."""
+    """Alone 10 s; beside the slower one 10 / 5.5 s, which a line of the run reports with the option."""
     path = pipe_xml(tmp_path)
     alone = run(scenario(path, 1, driver=driver))
     assert alone.trace.finish_time_s.tolist() == pytest.approx([10.0], rel=1e-12)
