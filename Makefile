@@ -13,19 +13,19 @@ TOGETHER := -n $(WORKERS) --maxprocesses 8 --dist worksteal
 .PHONY: demo test style types test-long test-faults coverage benchmark benchmark-all wheels docs clean help
 
 help: ## this list
-	@echo "Targets (each sets up .venv where needed; the first time takes up to 10 minutes):"
+	@echo "Targets (each sets up .venv where needed; the first time takes 5 to 14 minutes):"
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 demo: ## compare six schedulers on a Green500 grid: a table and a figure in demo/
 	@echo "make demo: sets up .venv where needed, then compares six schedulers on a Green500 grid"
-	@echo "(under a minute). The first time takes about 2 minutes more for the loops of schedulers, and 8 where"
-	@echo "SimGrid must be compiled."
+	@echo "(under a minute). The first time takes about 2 minutes more for the loops of schedulers, and 5 to 14 in all"
+	@echo "where SimGrid must be compiled."
 	@scripts/set_up.sh
 	@scripts/run_demo.sh
 
 test: ## check style, types and the order of imports, run the tests, name the 30 slowest
 	@echo "make test: sets up .venv where needed, then runs the tests (11 to 16 minutes on 2 cores)."
-	@echo "The first time takes about 2 minutes more for the loops of schedulers, and 8 where"
+	@echo "The first time takes about 2 minutes more for the loops of schedulers, and 5 to 14 in all where"
 	@echo "SimGrid must be compiled."
 	@scripts/set_up.sh
 	@$(MAKE) --no-print-directory -j2 style types

@@ -272,7 +272,7 @@ main() {
         if [ -n "$python" ] && [ -n "$(simgrid_wheel "$python")" ]; then
             say "SimGrid is $(simgrid_wheel "$python" | head -n 1); this takes 1 to 2 minutes, once."
         else
-            say "SimGrid takes about 6 minutes and 2 GB of memory on 2 cores, once; the rest 1 to 2."
+            say "this takes 5 to 14 minutes on 2 cores, once; SimGrid, the most of it, needs 2 GB of memory."
             say "Afterwards SimGrid comes from pip's cache in seconds, and a repeat does nothing."
         fi
     fi

@@ -13,6 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from gridsched.cli.app import Application
+from gridsched.model.energy_cost import PerEnergy
 from gridsched.model.records import Key
 
 #: What represents a value in the help, by the end of a key's name.
@@ -138,7 +139,8 @@ def _key_option(key: Key) -> inspect.Parameter:
         rich_help_panel=key.group,
     )
     default = key.info.default if isinstance(key.info.default, str) else None
-    kind = list[str] if _is_listed(key) else _option_type(alternatives)
+    has_unit = any(isinstance(each, PerEnergy) for each in key.info.metadata)
+    kind = list[str] if _is_listed(key) else str if has_unit else _option_type(alternatives)
     return _parameter(key.name, Annotated[kind | None, option], default)
 
 

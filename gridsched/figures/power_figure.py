@@ -234,7 +234,7 @@ def money_steps(trace: Trace, tariff: Tariff) -> pd.DataFrame:
         ``energy_cost`` (PUE included) and ``income`` [money]. The last row is the run's end.
     """
     series, grid, end = prices_of(tariff), grid_power(trace), float(trace.horizon_s)
-    begins = series.begins(tariff.prices_period_s, end)
+    begins = series.begins(tariff.prices_cycle_s, end)
     paid_s, paid = payments(trace, bags_of(trace), tariff)
     time = _instants(grid, end, begins, paid_s)
     line = (np.searchsorted(begins, time, side="right") - 1) % len(series.time_s)

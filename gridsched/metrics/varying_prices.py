@@ -69,7 +69,7 @@ def payments(trace: Trace, bags: Bags, tariff: Tariff) -> tuple[Floats, Floats]:
     """
     series = prices_of(tariff)
     finished = bags.finish_s[np.isfinite(bags.finish_s)]
-    begins = series.begins(tariff.prices_period_s, trace.horizon_s)
+    begins = series.begins(tariff.prices_cycle_s, trace.horizon_s)
     lines = (np.searchsorted(begins, finished, side="right") - 1) % len(series.time_s)
     return finished, series.paid(lines, bags.waiting_at(finished))
 
@@ -90,7 +90,7 @@ def energy_cost(trace: Trace, tariff: Tariff, power: TracePower | None = None) -
     series = prices_of(tariff)
     if series.sites is not None:
         return tariff.pue * trace_energy(trace, power, tariff.energy_price(trace.platform)).grid_total()
-    begins = series.begins(tariff.prices_period_s, trace.horizon_s)
+    begins = series.begins(tariff.prices_cycle_s, trace.horizon_s)
     joules = grid_energy_between(trace, np.append(begins, trace.horizon_s), power)
     costs = np.array(series.energy_cost_per_j)[np.arange(len(begins)) % len(series.time_s)]
     return tariff.pue * float(joules @ costs)

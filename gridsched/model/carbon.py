@@ -44,8 +44,8 @@ class Carbon:
     forecast : SiteSeries or path, optional
         What schedulers may expect of the intensity, in the same form [g/kWh].
     start : str or None
-        Time stamp of the table at which the run begins, or ``"log"``: the log's own first date; default the
-        first one of the table.
+        Time stamp of the table at which the run begins, or ``"log"``: the log's own first date; default
+        ``"log"`` if the log has dates, and else the first one of the table.
 
     Raises
     ------
@@ -103,7 +103,7 @@ class Carbon:
         KeyName("carbon_start"),
         Field(
             description="Time stamp of an hourly table at which the run begins, or log: the date of the log's first "
-            "submission; default: its first.",
+            "submission; default: log if the log has dates, else the table's first.",
             examples=["STAMP|log"],
         ),
     ] = None
@@ -208,7 +208,7 @@ def with_signal(
     if budget is None:
         return budget
     if budget.money is not None and isinstance(budget.prices, PriceSeries) and budget.prices.sites is not None:
-        signal = budget.prices.signal(budget.prices_period_s, platform)
+        signal = budget.prices.signal(budget.prices_cycle_s, platform)
     elif budget.carbon_g is None:
         return budget
     name, words = ("carbon_budget_g", "carbon intensity") if budget.money is None else ("money_budget", "price")
@@ -223,12 +223,3 @@ def with_signal(
                 "parallel tasks by that of their cluster. Give the cluster one."
             )
     return replace(budget, signal=signal)
-
-
-def check_covered(signal: Signal | None, horizon_s: float) -> None:
-    """Raise `InputError` where a run lasts longer [s] than what its carbon intensity covers."""
-    if signal is not None and horizon_s > signal.end_s * (1 + 1e-12):
-        raise InputError(
-            f"The carbon intensity covers {signal.end_s:,.10g} s, and the run lasts {horizon_s:,.10g} s. Give more "
-            "rows, or carbon_period_s: 86400 repeats a day, inf lets the last row hold forever."
-        )

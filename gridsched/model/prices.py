@@ -36,6 +36,9 @@ class PriceSeries:
     sites : SiteSeries or None
         What a joule costs at each site [money/J], in the place of `energy_cost_per_j`, which is
         then a mean.
+    last_until_s : float
+        When the last line ends [s], unless the first one holds again; infinite: it holds for ever. A table with
+        dates sets it.
 
     Raises
     ------
@@ -48,6 +51,7 @@ class PriceSeries:
     energy_cost_per_j: tuple[float, ...]
     per_waiting_bag: tuple[float, ...]
     sites: SiteSeries | None = None
+    last_until_s: float = math.inf
 
     def __post_init__(self) -> None:
         columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
@@ -86,7 +90,8 @@ class PriceSeries:
             What a bag pays [money].
         """
         mean = float(np.mean([value for series in sites.series for value in series.value]))
-        return cls((0.0,), (price,), (mean,), (0.0,), sites)
+        last_until_s = min(math.inf if each.last_until_s is None else each.last_until_s for each in sites.series)
+        return cls((0.0,), (price,), (mean,), (0.0,), sites, last_until_s)
 
     def check_period(self, period_s: float, key: str = "prices_period_s") -> None:
         """Raise `InputError` unless the last line begins before a period [s] is over.
@@ -142,20 +147,25 @@ class PriceSeries:
     def mean(self, period_s: float) -> tuple[float, float, float]:
         """Return the means over a period of price, energy cost and price by backlog.
 
-        Of a series that never begins again: over the time until its last line, or that line if
-        it is the only one.
+        Of a series that never begins again: over the time until its last line ends, or if that holds for
+        ever until it begins, or that line if it is the only one.
 
         Parameters
         ----------
         period_s : float
             [s].
         """
-        end = self.time_s[-1] if math.isinf(period_s) else period_s
+        end = min(period_s, self.last_until_s)
+        end = self.time_s[-1] if math.isinf(end) else end
         lasts = np.diff([*self.time_s, end])
         weights = lasts if lasts.sum() > 0 else np.ones(1)
         columns = (self.price, self.energy_cost_per_j, self.per_waiting_bag)
         price, energy_cost, waiting = (float(np.average(each, weights=weights)) for each in columns)
         return price, energy_cost, waiting
+
+    def end_s(self, period_s: float) -> float:
+        """Return until when there are prices [s]; the series begins again after a period [s]."""
+        return self.last_until_s if math.isinf(period_s) else math.inf
 
     def signal(self, period_s: float, platform: Platform) -> Signal:
         """Return what a joule costs at each host [money/J]; the series begins again after a period [s].
@@ -166,7 +176,7 @@ class PriceSeries:
             If the price at some host is not known.
         """
         if self.sites is None:
-            return Signal(self.time_s, self.energy_cost_per_j, period_s, 1.0, MONEY.name)
+            return Signal(self.time_s, self.energy_cost_per_j, period_s, 1.0, MONEY.name, self.end_s(period_s))
         return site_signal(self.sites, platform, period_s, 1.0, MONEY, ("energy price", "the prices", ""))
 
     def energy_price(self, period_s: float) -> Signal:

@@ -54,8 +54,8 @@ class EnergyBudget:
     prices : PriceSeries or path, optional
         What a joule costs by time; needed with `money`. A path names a CSV file, which is read with
         the scenario. All prices are known to every scheduler from the start.
-    prices_period_s : float
-        After which the prices are those of the first line again [s]; default a day.
+    prices_period_s : float or None
+        After which the prices are those of the first line again [s]; see `Tariff`.
     carbon_g : float or None
         Budget of one period [g], in place of `energy_j`; the carbon intensity is the scenario's.
     signal : Signal or None
@@ -121,12 +121,15 @@ class EnergyBudget:
         ),
     ] = None
     prices_period_s: Annotated[
-        float,
+        float | None,
         KeyName("budget_prices_period_s"),
         Field(
-            gt=0, allow_inf_nan=True, description=("Time after which these prices repeat; inf: never; default a day.")
+            gt=0,
+            allow_inf_nan=True,
+            description="Time after which these prices repeat; inf: the last line holds forever. Default: a day, and "
+            "of a table with dates never: it must cover the run.",
         ),
-    ] = DAY_S
+    ] = None
     carbon_g: Annotated[
         float | None,
         KeyName("carbon_budget_g"),
@@ -155,7 +158,7 @@ class EnergyBudget:
             self._check_prices(self.prices)
 
     def _check_prices(self, prices: PriceSeries) -> None:
-        prices.check_period(self.prices_period_s, "budget_prices_period_s")
+        prices.check_period(self.prices_cycle_s, "budget_prices_period_s")
         if prices.sites is not None:  # looked at with the platform
             return
         for time, cost in zip(prices.time_s, prices.energy_cost_per_j, strict=True):
@@ -165,6 +168,11 @@ class EnergyBudget:
                     "money every price must be positive."
                 )
 
+    @property
+    def prices_cycle_s(self) -> float:
+        """`prices_period_s`, with its default [s]."""
+        return DAY_S if self.prices_period_s is None else self.prices_period_s
+
     @cached_property
     def weights(self) -> Signal:
         """What a joule counts, by time; the scenario must be loaded."""
@@ -173,7 +181,7 @@ class EnergyBudget:
         if self.signal is not None:
             return self.signal.normalised()
         assert isinstance(self.prices, PriceSeries), "the scenario has been loaded"
-        return self.prices.energy_price(self.prices_period_s)
+        return self.prices.energy_price(self.prices_cycle_s)
 
     @property
     def unit(self) -> Unit:

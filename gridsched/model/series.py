@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,6 +11,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from gridsched.errors import InputError
+from gridsched.model.calendar import Calendar
 from gridsched.model.platform import Platform
 from gridsched.model.signals import Signal, Unit
 
@@ -22,10 +24,14 @@ class Series:
     ----------
     time_s, value : tuple of float
         When each value begins to hold [s], the first at 0; and the values.
+    last_until_s : float or None
+        When its last value ends [s], unless it begins again; None: see `end_s`. A table with dates, of which
+        the first rows are before the run, sets it.
     """
 
     time_s: tuple[float, ...]
     value: tuple[float, ...]
+    last_until_s: float | None = None
 
     @classmethod
     def constant(cls, value: float) -> Series:
@@ -41,9 +47,66 @@ class Series:
             After which it begins again [s]; infinite: its last value holds for ever. None: its last
             value lasts as long as the one before it, a single one for ever.
         """
-        if period_s is not None or len(self.time_s) == 1:
-            return math.inf
-        return 2 * self.time_s[-1] - self.time_s[-2]
+        if self.last_until_s is not None and (period_s is None or math.isinf(period_s)):
+            return self.last_until_s
+        return end_of_rows(self.time_s, period_s)
+
+
+def end_of_rows(time_s: Sequence[float], period_s: float | None) -> float:
+    """Return the end of the last row of a table over time [s]; see `Series.end_s`."""
+    if period_s is not None or len(time_s) == 1:
+        return math.inf
+    return 2 * time_s[-1] - time_s[-2]
+
+
+def rows_of_run(time_s: Sequence[float], period_s: float | None) -> tuple[list[int], list[float]]:
+    """Return which rows of a table with dates hold from the run's begin on, and when they begin to [s].
+
+    Parameters
+    ----------
+    time_s : sequence of float
+        When each row begins on the run's clock [s]; ascending, and the first is not after 0, the run's begin.
+    period_s : float or None
+        See `Series.end_s`. Rows that begin again are those of the hour at which the run begins, not its first ones.
+    """
+    if period_s is None or math.isinf(period_s):
+        first = bisect_right(time_s, 0.0) - 1
+        return list(range(first, len(time_s))), [max(time, 0.0) for time in time_s[first:]]
+    within = [time - time_s[0] for time in time_s]
+    now = -time_s[0] % period_s
+    first = bisect_right(within, now) - 1
+    rows = [*range(first, len(within)), *range(first)]
+    times = [0.0, *(within[row] - now + (0.0 if row > first else period_s) for row in rows[1:])]
+    if within[first] < now:  # the begin of the row that the run begins in
+        rows.append(first)
+        times.append(within[first] - now + period_s)
+    return rows, times
+
+
+def check_covered(values: str, end_s: float, key: str, until_s: float, calendar: Calendar | None = None) -> None:
+    """Raise `InputError` where a run lasts longer than a table over time covers.
+
+    Parameters
+    ----------
+    values : str
+        What the table contains.
+    end_s : float
+        End of its last row [s].
+    key : str
+        The key of its period.
+    until_s : float
+        How long the run lasts, or at least lasts [s].
+    calendar : Calendar, optional
+        On which the run has dates.
+    """
+    if not until_s > end_s * (1 + 1e-12):
+        return
+    dates = None if calendar is None else calendar.dates([0.0, round(end_s), round(until_s)])
+    begin, end, until = [""] * 3 if dates is None else [f" ({date})" for date in dates]
+    raise InputError(
+        f"{values} covers 0{begin} to {end_s:,.10g} s{end}, and the run lasts from 0 to {until_s:,.10g} s{until}. Give "
+        f"more rows, or {key}: 86400 repeats a day, inf lets the last row hold forever."
+    )
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from gridsched.arrays import Floats
 from gridsched.errors import InputError
+from gridsched.model.energy_cost import PerEnergy, with_unit_read
 from gridsched.model.limits import LARGEST
 from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
@@ -30,7 +31,7 @@ class Tariff:
     price : float
         What a bag pays [money].
     energy_cost_per_j : float
-        What a joule costs [money/J].
+        What a joule costs [money/J], or a text with another unit of energy, as ``"0.30/kWh"``.
     pue : float
         Power usage effectiveness: power drawn from the grid over power of the machines, at least 1.
     overhead : float
@@ -46,8 +47,9 @@ class Tariff:
         Prices that vary over the day; they go before `price` and `energy_cost_per_j`. A path names
         their CSV file, which is read with the scenario. Each instant at which tasks are submitted
         then begins a bag of its own, which pays when its last task finishes.
-    prices_period_s : float
-        After which the prices are those of the first line again [s]; default a day.
+    prices_period_s : float or None
+        After which the prices are those of the first line again [s]; infinite: the last line holds for ever.
+        None: a day, and of a table with dates never: it must cover the run.
 
     Raises
     ------
@@ -63,7 +65,16 @@ class Tariff:
 
     price: Annotated[float, KeyName("price"), Field(ge=0, le=LARGEST, description="Price of the bag [money].")]
     energy_cost_per_j: Annotated[
-        float, KeyName("energy_cost"), Field(ge=0, le=LARGEST, description="Cost of a joule [money/J]; default 1.")
+        float,
+        KeyName("energy_cost"),
+        PerEnergy(),
+        Field(
+            ge=0,
+            le=LARGEST,
+            description="Cost of energy with its unit: 0.30/kWh, 90/MWh, 8.3e-8/J; default 1/J. A number without a "
+            "unit is per joule, and at most 1e-4.",
+            examples=["X/kWh"],
+        ),
     ] = 1.0
     pue: Annotated[
         float,
@@ -98,21 +109,32 @@ class Tariff:
         ),
     ] = None
     prices_period_s: Annotated[
-        float,
+        float | None,
         KeyName("prices_period_s"),
-        Field(gt=0, description="Time after which the prices repeat; inf: never; default a day."),
-    ] = DAY_S
+        Field(
+            gt=0,
+            description="Time after which the prices repeat; inf: the last line holds forever. Default: a day, and "
+            "of a table with dates never: it must cover the run.",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.energy_cost_per_j, str):
+            object.__setattr__(self, "energy_cost_per_j", with_unit_read("energy_cost", self.energy_cost_per_j))
         check_record(self, Tariff, "Tariff: ")
         if isinstance(self.prices, PriceSeries):
-            self.prices.check_period(self.prices_period_s)
+            self.prices.check_period(self.prices_cycle_s)
         for name in ("wear_per_s", "depreciation_per_s"):
             values = np.asarray(getattr(self, name), dtype=np.float64)
             if not np.all((values >= 0) & (values <= LARGEST)):
                 raise InputError(
                     f"Tariff: {name} is {getattr(self, name)!r}; it must be at least 0 and at most {LARGEST:g}."
                 )
+
+    @property
+    def prices_cycle_s(self) -> float:
+        """`prices_period_s`, with its default [s]."""
+        return DAY_S if self.prices_period_s is None else self.prices_period_s
 
     @classmethod
     def of_budget(cls, budget: EnergyBudget | None) -> Tariff | None:
@@ -134,7 +156,7 @@ class Tariff:
 
     def energy_price(self, platform: Platform) -> Signal | None:
         """Return what a joule costs by time and host [money/J]; None where it is always the same."""
-        return self.prices.signal(self.prices_period_s, platform) if isinstance(self.prices, PriceSeries) else None
+        return self.prices.signal(self.prices_cycle_s, platform) if isinstance(self.prices, PriceSeries) else None
 
     def now_and_next(self, time_s: float, waiting: int = 0) -> tuple[Tariff, float]:
         """Return the tariff that holds at a time, and when another one does [s].
@@ -154,7 +176,7 @@ class Tariff:
         """
         if not isinstance(self.prices, PriceSeries):
             return self, math.inf
-        line, change_s = self.prices.now_and_next(self.prices_period_s, time_s)
+        line, change_s = self.prices.now_and_next(self.prices_cycle_s, time_s)
         return self.of_line(line, waiting), change_s
 
     def of_line(self, line: int, waiting: int = 0) -> Tariff:
@@ -167,15 +189,15 @@ class Tariff:
         """Return the lines of the series that hold at a time [s] or at a later one."""
         assert isinstance(self.prices, PriceSeries)
         every = range(len(self.prices.time_s))
-        if not math.isinf(self.prices_period_s):
+        if not math.isinf(self.prices_cycle_s):
             return every
-        return every[self.prices.now_and_next(self.prices_period_s, time_s)[0] :]
+        return every[self.prices.now_and_next(self.prices_cycle_s, time_s)[0] :]
 
     def mean(self, waiting: int = 0) -> Tariff:
         """Return the tariff with the mean prices of a period, without a series."""
         if not isinstance(self.prices, PriceSeries):
             return self
-        price, energy_cost, per_bag = self.prices.mean(self.prices_period_s)
+        price, energy_cost, per_bag = self.prices.mean(self.prices_cycle_s)
         return self._fixed(max(price + per_bag * waiting, 0.0), energy_cost)
 
     def _fixed(self, price: float, energy_cost_per_j: float) -> Tariff:

@@ -28,9 +28,8 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.errors import InputError
-from gridsched.model.carbon import check_covered
 from gridsched.model.platform import Platform
-from gridsched.model.series import site_names
+from gridsched.model.series import check_covered, site_names
 from gridsched.model.signals import Signal
 from gridsched.model.tasks import Tasks
 from gridsched.optimize.bag_bounds import least_makespan_s, power_segments, usable_hosts
@@ -312,5 +311,5 @@ def carbon_answer(
             f"{tasks.name} takes at least {least:,.6g} s on {platform.name}, and {shortest:,.6g} s are asked for "
             "(--within-s) or covered by the carbon intensity. Give it longer."
         )
-    check_covered(signal, first_s + within[-1])
+    check_covered("The carbon intensity", signal.end_s, "carbon_period_s", first_s + within[-1])
     return CarbonAnswer(f"{tasks.name} on {platform.name}", site_names(signal, platform), within, switched, fixed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from functools import cache
 
@@ -10,6 +11,8 @@ import numpy as np
 from gridsched import long_work
 from gridsched.errors import InputError, counted
 from gridsched.model.platform import Platform
+from gridsched.model.prices import PriceSeries
+from gridsched.model.series import check_covered
 from gridsched.model.tasks import Tasks
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
@@ -334,3 +337,28 @@ def _shortest_s(scenario: LoadedScenario) -> float:
             tasks.submit_time_s.max(),
         )
     )
+
+
+def check_tables(scenario: LoadedScenario, until_s: float | None = None) -> None:
+    """Raise `InputError` where a run lasts longer than a table of carbon or prices covers.
+
+    Parameters
+    ----------
+    scenario : LoadedScenario
+    until_s : float, optional
+        How long the run lasted [s]; before a run, the last submission is known.
+    """
+    if until_s is None:
+        stops = scenario.budget is not None and scenario.budget.enforcement == "stop"
+        last_s = 0.0 if stops else float(scenario.tasks.submit_time_s.max(initial=0.0))
+        until_s = min(last_s, math.inf if scenario.horizon_s is None else scenario.horizon_s)
+    system, tables = scenario.system, list[tuple[str, float, str]]()
+    for values, signal in (("", system.carbon), ("forecast of the ", system.carbon_forecast)):
+        if signal is not None:
+            tables.append((f"The {values}carbon intensity", signal.end_s, "carbon_period_s"))
+    for owner, priced in (("", scenario.tariff), ("budget_", scenario.budget)):
+        if priced is not None and isinstance(priced.prices, PriceSeries):
+            end_s = priced.prices.end_s(priced.prices_cycle_s)
+            tables.append((f"The table {owner}prices", end_s, f"{owner}prices_period_s"))
+    for values, end_s, key in tables:
+        check_covered(values, end_s, key, until_s, scenario.calendar)

@@ -8,7 +8,7 @@ import math
 import platform as machine
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,13 +20,12 @@ from gridsched.arrays import Floats, distinct
 from gridsched.energy import HostEnergy, energy_and_power, link_energy
 from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
-from gridsched.errors import policy_at_work
+from gridsched.errors import counted, policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.long_work import long_work
 from gridsched.metrics import RunFacts, metrics_of
 from gridsched.metrics.group_metrics import group_of, group_rows
 from gridsched.metrics.table import MetricValue
-from gridsched.model.carbon import check_covered
 from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.records import keys_of
 from gridsched.model.routes import Routes
@@ -37,11 +36,13 @@ from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platfo
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power, trace_power
+from gridsched.runs.checks import check_tables
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.schedulers.kernels import report_interpreter
 from gridsched.sim.client import simulate, simulate_reference
-from gridsched.sim.lone_transfers import network_between, routes_between
+from gridsched.sim.lone_transfers import DEFAULT_SOLVER, network_between, routes_between, solver_of_parallel_tasks
+from gridsched.sim.outcome import SimulationOutcome
 from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.version import __version__
 
@@ -247,27 +248,21 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     """
     began = time.perf_counter()
     prepared = _with_routes(prepare(scenario))
+    check_tables(prepared)
     scheduler = prepared.make_scheduler()
     provenance = provenance_of(prepared, scheduler)
     report_interpreter()
     with _reported(scheduler, scenario.timeout_s):
-        if prepared.driver == "reference":
-            trace = simulate_reference(prepared, scheduler, is_apart=is_apart)
-            plugin_j, log, links_j, grams = None, "", None, None
-            if prepared.runs_profiles and prepared.routes is not None and prepared.routes.wattage:
-                routes = prepared.routes
-                links_j = link_energy(routes.wattage, routes.bandwidth, trace.link_bytes, trace.horizon_s)
-        else:
-            has_sets = prepared.uses_parallel_tasks(has_sets=takes_sets(prepared.tasks, scheduler.traits))
-            with _platform_file(prepared, has_sets=has_sets) as platform_file:
-                outcome = simulate(prepared, scheduler, platform_file.resolve())
-            trace, plugin_j, log = outcome.trace, outcome.plugin_j, outcome.log
-            links_j, grams = outcome.links_j, outcome.grams
+        outcome = _simulated(prepared, scheduler, is_apart=is_apart)
+    trace = outcome.trace
     if prepared.tasks.are_workflow:
         estimates = prepared.system.estimates
         times = estimates.host_times(prepared.platform, len(prepared.tasks))
         trace = replace(trace, shortest_s=estimates.shortest_times(), host_times_s=times)
-    check_covered(trace.carbon, trace.horizon_s)
+    check_tables(prepared, trace.horizon_s)
+    for remark in _of_pipes(trace, outcome.unshared):
+        prepared = replace(prepared, remarks=(*prepared.remarks, remark))
+        provenance["warnings"].append(remark)
     if trace.delegated_to:
         provenance["delegated_to"] = trace.delegated_to
     with policy_at_work():
@@ -275,7 +270,38 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     if powers_hosts and _boots_for_nothing(trace):
         provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}
-    return RunResult(prepared, trace, plugin_j, provenance, log, timing, links_j, grams)
+    return RunResult(prepared, trace, outcome.plugin_j, provenance, outcome.log, timing, outcome.links_j, outcome.grams)
+
+
+def _simulated(prepared: LoadedScenario, scheduler: Scheduler, *, is_apart: bool) -> SimulationOutcome:
+    """Return what a run gave; its `unshared` links are those that the solver may give too much of."""
+    if prepared.driver == "reference":
+        trace, routes = simulate_reference(prepared, scheduler, is_apart=is_apart), prepared.routes
+        if not prepared.runs_profiles or routes is None:
+            return SimulationOutcome(trace, None, "")
+        links_j = None
+        if routes.wattage:
+            links_j = link_energy(routes.wattage, routes.bandwidth, trace.link_bytes, trace.horizon_s)
+        return SimulationOutcome(trace, None, "", links_j, unshared=routes.unshared)
+    has_sets = prepared.uses_parallel_tasks(has_sets=takes_sets(prepared.tasks, scheduler.traits))
+    with _platform_file(prepared, has_sets=has_sets) as platform_file:
+        outcome = simulate(prepared, scheduler, platform_file.resolve())
+        if outcome.unshared and solver_of_parallel_tasks(platform_file, prepared.cfg) != DEFAULT_SOLVER:
+            return replace(outcome, unshared=frozenset())
+    return outcome
+
+
+def _of_pipes(trace: Trace, unshared: Collection[str]) -> Iterator[str]:
+    """Yield a line about the links of type FATPIPE that jobs sent over, if there were several jobs."""
+    crossed = [link for link, sent in trace.link_bytes.items() if sent > 0 and link in unshared]
+    profile = trace.tasks.profile
+    if crossed and profile is not None and np.count_nonzero(profile >= 0) > 1:
+        first = f"{crossed[0]!r}" if len(crossed) == 1 else f"{crossed[0]!r} and {len(crossed) - 1} more"
+        yield (
+            f"jobs sent over {counted(len(crossed), 'link')} of type FATPIPE ({first}): SimGrid's default solver of "
+            "parallel tasks gives a job more than the bandwidth of such a link while slower ones cross it, and the "
+            "reference driver does the same; --driver simgrid --cfg host/solver:bmf does not (docs/simgrid_facts.md)"
+        )
 
 
 def _reported(scheduler: Scheduler, timeout_s: float | None) -> contextlib.AbstractContextManager[None]:

@@ -32,7 +32,8 @@ from pydantic import (
 from gridsched.errors import InputError
 from gridsched.files.json_files import canonical_text
 from gridsched.files.output_files import as_bytes, is_file_name
-from gridsched.model.records import given_keys, gravest, key_name, keys_of, number_or_text, problem_of, with_fields
+from gridsched.model.energy_cost import PerEnergy, cost_per_joule, with_unit_read
+from gridsched.model.records import Key, given_keys, gravest, key_name, keys_of, number_or_text, problem_of, with_fields
 from gridsched.model.tariff import Tariff
 from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
@@ -77,6 +78,10 @@ class FileReference(Section):
 InputPath = Annotated[str | FileReference, WithJsonSchema({"type": "string"})]
 
 
+#: A cost of energy [money/J], written with its unit.
+EnergyCost = Annotated[
+    float, BeforeValidator(cost_per_joule), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]})
+]
 #: One number for all times, or a file of them: a text that is a number is one.
 NumberOrInputPath = Annotated[
     float | str | FileReference,
@@ -94,10 +99,15 @@ class PlatformFile(Section):
 def _keys_as_fields(record: type, without: Collection[str] = ()) -> dict[str, Any]:
     """Return the keys of a record as fields; a path is typed as a file's name or content."""
     return {
-        name: (_file_type(key.annotation) or key.annotation, key.info)
+        name: (_type_with_unit(key) or _file_type(key.annotation) or key.annotation, key.info)
         for name, key in keys_of(record).items()
         if name not in without
     }
+
+
+def _type_with_unit(key: Key) -> Any:
+    """Return the type of a key that is a cost of energy; None for another key."""
+    return EnergyCost | None if any(isinstance(each, PerEnergy) for each in key.info.metadata) else None
 
 
 def _file_type(annotation: Any) -> Any:
@@ -308,6 +318,7 @@ class RunSpec(Section):
         """
         plain = {key: value for key, value in _plain(settings).items() if key in Settings.model_fields}
         plain |= {key: number_or_text(plain[key]) for key in _numbers_or_files() if key in plain}
+        plain |= {key: with_unit_read(key, plain[key]) for key in _COSTS if isinstance(plain.get(key), str)}
         return cls.model_construct(
             platform=_section(PlatformFile, platform) or NoPlatform(),
             workload=_section(WorkloadFile, workload, **_plain({"files": files, **trace})),
@@ -351,6 +362,7 @@ class RunSpec(Section):
             raise InputError(f"The description of a run: {unknown[0]} is not a known key.")
         try:
             sections = {key: with_new_names(each) if key in SECTIONS else each for key, each in scenario.items()}
+            sections["settings"] = _per_joule(sections.get("settings"))
             spec = cls.model_validate(with_tuples(sections))
         except ValidationError as error:
             first = gravest(error)
@@ -438,6 +450,18 @@ def members_of(annotation: Any) -> set[Any]:
     """Return the types that a union or annotated type is made of."""
     inner = typing.get_args(annotation)
     return {annotation} | {each for part in inner for each in members_of(part)}
+
+
+#: Settings that are costs of energy.
+_COSTS = tuple(name for name, key in keys_of(Scenario).items() if _type_with_unit(key) is not None)
+
+
+def _per_joule(settings: Any) -> Any:
+    """Return stored settings, which hold costs of energy in money per joule, with that unit."""
+    if not isinstance(settings, Mapping):
+        return settings
+    costs = {key: f"{settings[key]!r}/J" for key in _COSTS if isinstance(settings.get(key), int | float)}
+    return {**settings, **costs}
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -14,13 +15,14 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
-from gridsched.model.records import by_gravity, gravest, key_name, problem_of, shown_value
+from gridsched.model.records import by_gravity, gravest, key_name, keys_of, problem_of, shown_value
 from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
 from gridsched.renamed import with_new_names
 from gridsched.runs.claims_schema import DeclaredFigure, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
 from gridsched.sim.scenario import MAX_TIMEOUT_S
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=BaseModel)
 #: Keys and indices that lead to a value.
 KeyPath = tuple[str | int, ...]
+#: Of a paper's number, as sources of studies have it.
+_DIGITS = 3
 #: Complaints beside the first.
 _MOST_SHOWN = 4
 #: Lists of tables that a study changes entry by entry, and the key that identifies their entries.
@@ -85,8 +89,7 @@ class Content(Section):
     workload: Any = Field(
         default_factory=dict,
         description="A workload file (with `files` for the table of input files; with "
-        "`nodes_from, procs_per_node, columns, nodes, boot, shutdown` for a [trace](traces.md)), or a "
-        "`generator` with its keys (see below).",
+        f"`{', '.join(keys_of(TraceOptions))}` for a [trace](traces.md)), or a `generator` with its keys (see below).",
     )
     schedulers: Any = Field(
         description="Ids, `FILE.py[:CLASS]`, or tables with such an `id`, parameters and, if "
@@ -251,10 +254,20 @@ def shipped_study_file(name: str) -> Path:
     files = shipped_study_files()
     if name not in files:
         raise InputError(
-            f"No study {name!r}. {did_you_mean(name, files)}Give a file, or one that comes "
+            f"No study {name!r}. {_of_paper(name, files) or did_you_mean(name, files)}Give a file, or one that comes "
             f"with gridsched or a plugin: {', '.join(files)}."
         )
     return files[name]
+
+
+def _of_paper(name: str, files: Mapping[str, Path]) -> str:
+    """Return a sentence with the studies of a paper, by their ``source``, for the number of one; else an empty text."""
+    number = name.lower().removeprefix("paper").strip()
+    if not (number.isascii() and number.isdecimal() and len(number) <= _DIGITS):
+        return ""
+    source = re.compile(rf'^source = "Paper {number.zfill(_DIGITS)}\b', re.MULTILINE)
+    found = [study for study, file in files.items() if file.is_file() and source.search(read_text(file))]
+    return f"Studies of paper {number.zfill(_DIGITS)}: {', '.join(found)}. " if found else ""
 
 
 def _studies_of(plugin: Plugin) -> Iterator[tuple[str, Path]]:

@@ -198,7 +198,8 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     if reference.validates() and execution_mode not in ("network", "parallel tasks"):  # there messages take time, too
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     meter = simulated.carbon_meter
-    return Records(fields, plugin_j, links_j, None if meter is None else meter.grams)
+    unshared = frozenset[str]() if routes is None else routes.unshared
+    return Records(fields, plugin_j, links_j, None if meter is None else meter.grams, unshared)
 
 
 def _session(execution_mode: str, *, is_metered: bool) -> Callable[..., Session]:

@@ -91,7 +91,7 @@ class SimulationServer(AnsweringProcess):
         run = partial(child.simulate, scenario, scheduler, platform_file)
         records, log = self.run(run, scenario, scheduler, where, IS_SET_UP)
         trace = Trace(platform=scenario.platform, tasks=scenario.tasks, **records.fields)
-        return SimulationOutcome(trace, records.plugin_j, log, records.links_j, records.grams)
+        return SimulationOutcome(trace, records.plugin_j, log, records.links_j, records.grams, records.unshared)
 
     def run(
         self,

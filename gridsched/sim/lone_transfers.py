@@ -33,6 +33,8 @@ from gridsched.sim.library import link_wattages
 MAX_HOSTS = 520
 #: Factor of latency and of bandwidth by model.
 _FACTORS = {"CM02": (1.0, 1.0), "LV08": (13.01, 0.97)}
+#: SimGrid's solver of parallel tasks where no other is asked for.
+DEFAULT_SOLVER = "fairbottleneck"
 _GAMMA_BYTES = 4194304.0
 #: What the data that flow and the acknowledgements that come back take together of a link.
 _WITH_ACKNOWLEDGEMENTS = 1.05
@@ -106,6 +108,12 @@ class LinkModel:
         )
         limit = self.gamma_bytes / (2 * route.latency_s) if self.gamma_bytes and route.latency_s else float("inf")
         return min(*widths, limit) if route.links else limit
+
+
+def solver_of_parallel_tasks(platform_file: Path, cfg: Sequence[str] = ()) -> str:
+    """Return the solver of parallel tasks by a platform file's options and by ``--cfg``, which takes precedence."""
+    options = {**_options_of(platform_file), **dict(item.split(":", 1) for item in cfg)}
+    return options.get("host/solver", DEFAULT_SOLVER)
 
 
 def _options_of(platform_file: Path) -> dict[str, str]:
@@ -193,8 +201,14 @@ def routes_between(platform_file: Path, hosts: Sequence[str], wattage: tuple[flo
     InputError
         If there are too many hosts, SimGrid cannot be asked or refuses the file, or there is no route.
     """
+    options = _options_of(platform_file)
+    if (solver := options.get("host/solver", DEFAULT_SOLVER)) != DEFAULT_SOLVER:
+        raise InputError(
+            f"{platform_file.name}: its host/solver is {solver}, and the reference driver divides links among jobs as "
+            "fairbottleneck does, SimGrid's default one. Use --driver simgrid, or take the option out of the file."
+        )
     seen = _seen(platform_file, hosts, [(a, b) for a in hosts for b in hosts])
-    gamma = _number(platform_file, _options_of(platform_file), "network/TCP-gamma", _GAMMA_BYTES)
+    gamma = _number(platform_file, options, "network/TCP-gamma", _GAMMA_BYTES)
     return Routes(
         {
             (route.source, route.target): RouteLinks(route.links, route.latency_s)

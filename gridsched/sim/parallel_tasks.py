@@ -36,12 +36,12 @@ class LiveRoutes:
     """
 
     gamma_bytes = 0.0  # SimGrid minds it
-    unshared: frozenset[str] = frozenset()
 
     def __init__(self, simulated: SimulatedPlatform) -> None:
         self._simulated = simulated
         links = simulated.engine.all_links
         self.bandwidth: dict[str, float] = {link.name: link.bandwidth for link in links}
+        self.unshared = frozenset(link.name for link in links if link.get_sharing_policy().name == "FATPIPE")
         self._name = {link: link.name for link in links}  # SimGrid makes a new text at each look
         self._routes: dict[tuple[str, str], RouteLinks] = {}
 

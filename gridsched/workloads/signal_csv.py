@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from itertools import pairwise
 from pathlib import Path
@@ -19,14 +19,16 @@ from gridsched.model.calendar import Calendar, on_calendar, time_zone
 from gridsched.model.carbon import Carbon
 from gridsched.model.limits import LARGEST
 from gridsched.model.prices import PriceSeries
-from gridsched.model.rules import EnergyBudget
-from gridsched.model.series import Series, SiteSeries
+from gridsched.model.rules import DAY_S, EnergyBudget
+from gridsched.model.series import Series, SiteSeries, end_of_rows, rows_of_run
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.tariff import Tariff
 
 INTENSITY = "g_per_kwh"
 #: What `Carbon.start` is where the run begins with the log, by its own calendar.
 OF_LOG = "log"
+#: What that is, for messages.
+OF_FIRST = "the first submission of the log"
 #: What columns of times may hold: seconds of the run, or dates on the log's calendar.
 _TIMES = {"time_s": Number(), "time": Text()}
 #: A pound for each MWh in grams for each kWh.
@@ -74,7 +76,14 @@ _NUMBER = Number()
 _DAY_FIRST = re.compile(r"^(\d\d)[./](\d\d)[./](\d{4}) (\d\d:\d\d(?::\d\d)?)(?: - .*)?$")
 
 
-def read_site_series(path: str | Path, value: str, calendar: Calendar | None = None) -> SiteSeries:
+def read_site_series(
+    path: str | Path,
+    value: str,
+    calendar: Calendar | None = None,
+    *,
+    period_s: float | None = None,
+    key: str = "carbon_period_s",
+) -> SiteSeries:
     """Read values by time and site, one line for each change.
 
     Parameters
@@ -86,17 +95,21 @@ def read_site_series(path: str | Path, value: str, calendar: Calendar | None = N
         Name of the column of values.
     calendar : Calendar, optional
         On which the dates are; of rows before its begin the last one of each host holds from there on.
+    period_s : float, optional
+        See `Series.end_s`.
+    key : str
+        The key of that period, for messages.
 
     Raises
     ------
     InputError
-        Naming file, line and column of the first bad value.
+        Naming file, line and column of the first bad value, or if dates do not cover the run's begin.
     """
     time = _time_column(path)
     columns = {"host": Text(is_name=True, default=_EVERYONE), time: _TIMES[time], value: Number()}
     table = Format(columns, rows="rows").read(path)
-    rows, times = _from_begin(table, time, table["host"], calendar)
-    return _by_host(table, rows, [table["host"][row] for row in rows], times, [table[value][row] for row in rows], time)
+    dates = _Dates.on(calendar, period_s, key) if time == "time" else None
+    return _by_host(table, table["host"], _times(table, time, calendar), table[value], time, dates)
 
 
 def _time_column(path: str | Path) -> str:
@@ -105,46 +118,108 @@ def _time_column(path: str | Path) -> str:
     return "time" if "time" in present and "time_s" not in present else "time_s"
 
 
-def _from_begin(
-    table: Table, column: str, hosts: Sequence[str], calendar: Calendar | None
-) -> tuple[Sequence[int], list[float]]:
-    """Return which rows hold from the run's begin on, and when they begin [s]; all where times are in seconds."""
+@dataclass(frozen=True)
+class _Dates:
+    """How the rows of a table with dates become those of a run.
+
+    Attributes
+    ----------
+    period_s : float or None
+        See `Series.end_s`.
+    key : str
+        The key of that period, for messages.
+    date : callable
+        Returns the date of a time on the run's clock [s].
+    begin : str
+        When the run begins, for messages.
+    """
+
+    period_s: float | None
+    key: str
+    date: Callable[[float], str]
+    begin: str = OF_FIRST
+
+    @classmethod
+    def on(cls, calendar: Calendar | None, period_s: float | None, key: str) -> _Dates:
+        """Return this for dates on the calendar of a log."""
+
+        def date(time_s: float) -> str:
+            dates = None if calendar is None else calendar.dates([round(time_s)])
+            return f"{time_s:g} s" if dates is None else dates[0]
+
+        return cls(period_s, key, date)
+
+    def of_run(self, table: Table, rows: Sequence[int], times: Sequence[float], column: str) -> _HostRows:
+        """Return those rows of a host that hold in the run; refuse a table that does not cover its begin."""
+        if times[0] > 0:
+            raise table.fail(rows[0], column, f"the first row must not be later than {self.begin}, {self.date(0.0)}")
+        if (end_s := end_of_rows(times, self.period_s)) <= 0:
+            raise InputError(
+                f"{table.path}: its rows cover {self.date(times[0])} to {self.date(end_s)}, and the run begins at "
+                f"{self.date(0.0)}, {self.begin}. Give a table that covers the run, or {self.key}: 86400 repeats "
+                "a day, inf lets the last row hold forever."
+            )
+        if self.period_s is not None and (length := times[-1] - times[0]) >= self.period_s:
+            raise InputError(
+                f"{table.path}: {self.key} is {self.period_s:g} s, and the last row begins {length:g} s after the "
+                "first; make the period longer."
+            )
+        kept, begins = rows_of_run(times, self.period_s)
+        # None: the kept rows have the same end
+        last_until_s = None if end_of_rows(begins, self.period_s) == end_s else end_s
+        return _HostRows([rows[row] for row in kept], begins, last_until_s)
+
+
+class _HostRows(NamedTuple):
+    """Rows of a table that are of one host, when they begin [s], and `Series.last_until_s`."""
+
+    rows: list[int]
+    begin_s: list[float]
+    last_until_s: float | None = None
+
+
+def _times(table: Table, column: str, calendar: Calendar | None) -> list[float]:
+    """Return when the rows of a table begin on the run's clock [s]."""
     if column == "time_s":
-        return range(len(table)), table[column]
-    owner = f"{table.path}, line "
-    times = [
-        on_calendar(calendar, text, f"{owner}{line}") for text, line in zip(table[column], table.lines, strict=True)
-    ]
-    last: dict[str, int] = {}
+        return list(table[column])
+    lines = zip(table[column], table.lines, strict=True)
+    return [on_calendar(calendar, text, f"{table.path}, line {line}") for text, line in lines]
+
+
+def _rows_by_host(
+    table: Table, hosts: Sequence[str], times: Sequence[float], column: str, dates: _Dates | None
+) -> dict[str, _HostRows]:
+    """Gather the rows of each host; their times ascend, from 0 unless they are dates."""
+    found: dict[str, _HostRows] = {}
     for row, (host, time) in enumerate(zip(hosts, times, strict=True)):
-        if time <= 0:
-            last[host] = row
-    for row, host in enumerate(hosts):
-        if host not in last:
-            raise table.fail(row, column, "the first row must not be later than the first submission of the log")
-    rows = [row for row, time in enumerate(times) if time > 0 or last[hosts[row]] == row]
-    return rows, [max(times[row], 0.0) for row in rows]
+        own = found.setdefault(host, _HostRows([], []))
+        of_host = "" if host == _EVERYONE else f" of {host!r}"
+        if not own.rows and time != 0 and dates is None:
+            raise table.fail(row, column, f"the first line{of_host} begins at 0")
+        if own.rows and time <= own.begin_s[-1]:
+            before = f"{own.begin_s[-1]:g} s" if dates is None else table[column][own.rows[-1]]
+            raise table.fail(row, column, f"it must be greater than the line before's{of_host}, {before}")
+        own.rows.append(row)
+        own.begin_s.append(time)
+    if dates is None:
+        return found
+    return {host: dates.of_run(table, own.rows, own.begin_s, column) for host, own in found.items()}
 
 
 def _by_host(
     table: Table,
-    rows: Sequence[int],
     hosts: Sequence[str],
     times: Sequence[float],
     values: Sequence[float],
     column: str,
+    dates: _Dates | None,
 ) -> SiteSeries:
-    """Gather the rows of each host; their times ascend from 0."""
-    series: dict[str, tuple[list[float], list[float]]] = {}
-    for row, host, time, value in zip(rows, hosts, times, values, strict=True):
-        begins, held = series.setdefault(host, ([], []))
-        if not begins and time != 0:
-            raise table.fail(row, column, f"the first row of {host!r} begins at 0")
-        if begins and time <= begins[-1]:
-            raise table.fail(row, column, f"it must be later than in the row of {host!r} before, {begins[-1]:g} s")
-        begins.append(time)
-        held.append(value)
-    return SiteSeries(tuple(series), tuple(Series(tuple(b), tuple(v)) for b, v in series.values()))
+    """Return the series of each host."""
+    found = _rows_by_host(table, hosts, times, column, dates)
+    series = (
+        Series(tuple(own.begin_s), tuple(values[row] for row in own.rows), own.last_until_s) for own in found.values()
+    )
+    return SiteSeries(tuple(found), tuple(series))
 
 
 def with_carbon_read(carbon: Carbon | None, calendar: Calendar | None = None) -> Carbon | None:
@@ -165,7 +240,8 @@ def with_carbon_read(carbon: Carbon | None, calendar: Calendar | None = None) ->
         constant = SiteSeries((_EVERYONE,), (Series.constant(carbon.intensity),))
         carbon = replace(carbon, intensity=constant)
     if carbon is not None and isinstance(carbon.forecast, str | Path):
-        carbon = replace(carbon, forecast=read_site_series(carbon.forecast, INTENSITY, calendar))
+        forecast = read_site_series(carbon.forecast, INTENSITY, calendar, period_s=carbon.period_s)
+        carbon = replace(carbon, forecast=forecast)
     if carbon is None or not isinstance(carbon.intensity, str | Path):
         return carbon
     if carbon.columns is None:
@@ -175,7 +251,8 @@ def with_carbon_read(carbon: Carbon | None, calendar: Calendar | None = None) ->
                     f"carbon_{name} belongs to tables with time stamps; name their columns by carbon_columns."
                 )
         _refuse_time_stamps(carbon.intensity)
-        return replace(carbon, intensity=read_site_series(carbon.intensity, INTENSITY, calendar))
+        series = read_site_series(carbon.intensity, INTENSITY, calendar, period_s=carbon.period_s)
+        return replace(carbon, intensity=series)
     series = _HourlyTable(Path(carbon.intensity), carbon, calendar).read()
     return replace(carbon, intensity=series, columns=None, fill=None, start=None)
 
@@ -248,7 +325,9 @@ class _HourlyTable:
                 "carbon_columns."
             )
         self._zone = _zone(names)
-        self._start = None if carbon.start is None else self._begin(carbon.start, calendar)
+        start = carbon.start or (None if calendar is None else OF_LOG)
+        self._period_s, self._begins = carbon.period_s, OF_FIRST if start == OF_LOG else "the carbon_start"
+        self._start = None if start is None else self._begin(start, calendar, is_asked=carbon.start is not None)
         for name in (name for key, name in names.items() if key != "zone"):
             if name not in present:
                 raise InputError(f"{path}: no column {name!r} (carbon_columns); its columns are {', '.join(present)}.")
@@ -256,7 +335,7 @@ class _HourlyTable:
         self._time, self._value = names["time"], names["value"]
         self._host = names.get("host")
 
-    def _begin(self, text: str, calendar: Calendar | None) -> datetime:
+    def _begin(self, text: str, calendar: Calendar | None, *, is_asked: bool) -> datetime:
         """Return when the run begins: at a stamp, or with the log."""
         if text != OF_LOG:
             return self._stamp(text, "carbon_start", self._zone)
@@ -264,7 +343,8 @@ class _HourlyTable:
         if begin_s is None:
             why = "the dates of the log have no time zone: name it by --log-zone (log_zone)"
             why = "the workload has no dates: give a time stamp" if calendar is None else why
-            raise InputError(f"carbon_start is {OF_LOG!r}, and {why}.")
+            given = "carbon_start is 'log'" if is_asked else "A table with time stamps begins with the log"
+            raise InputError(f"{given}, and {why}{'' if is_asked else ', or give the begin by carbon_start'}.")
         return datetime.fromtimestamp(begin_s, UTC)
 
     @staticmethod
@@ -304,31 +384,35 @@ class _HourlyTable:
             except ValueError as error:
                 raise table.fail(row, self._value, str(error)) from None
         start = min(stamps) if self._start is None else self._start.timestamp()
-        kept = self._kept(hosts, stamps, start)
-        times = [max(stamps[row] - start, 0.0) for row in kept]
-        if not kept:
-            raise InputError(f"{table.path}: no row holds at {self._start}; carbon_start must lie within the table.")
-        return _by_host(table, kept, [hosts[row] for row in kept], times, [values[row] for row in kept], self._time)
+        self._check_steps(hosts, stamps)
+        dates = _Dates(self._period_s, "carbon_period_s", lambda time_s: _utc(start + time_s), self._begins)
+        return _by_host(table, hosts, [each - start for each in stamps], values, self._time, dates)
 
-    def _kept(self, hosts: Sequence[str], stamps: Sequence[float], start: float) -> list[int]:
-        """Return the rows that hold from the start on [s]; refuse missing hours, unless they are filled."""
+    def _check_steps(self, hosts: Sequence[str], stamps: Sequence[float]) -> None:
+        """Refuse missing hours, unless they are filled."""
+        if self._fills:
+            return
         rows: dict[str, list[int]] = {}
         for row, host in enumerate(hosts):
             rows.setdefault(host, []).append(row)
-        kept = []
         for own in rows.values():
             steps = [stamps[after] - stamps[before] for before, after in pairwise(own)]
             step = min((each for each in steps if each > 0), default=0.0)
             for k, length in enumerate(steps):
-                if length > step and not self._fills:
+                if length > step:
                     raise self._table.fail(
                         own[k + 1],
                         self._time,
                         f"rows before it are missing, {step:g} s is a step; carbon_fill = hold fills",
                     )
-            last = max((row for row in own if stamps[row] <= start), default=None)
-            kept += [row for row in own if stamps[row] > start or row == last]
-        return sorted(kept)
+
+
+def _utc(unix_s: float) -> str:
+    """Return a Unix time as a date in UTC; as seconds where no date has its year."""
+    try:
+        return datetime.fromtimestamp(round(unix_s), UTC).isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{unix_s:g} s"
 
 
 def _named_columns(text: str) -> Mapping[str, str]:
@@ -358,7 +442,14 @@ _PRICES: Mapping[str, Column] = {
 }
 
 
-def read_prices(path: str | Path, tariff: Tariff | None = None, calendar: Calendar | None = None) -> PriceSeries:
+def read_prices(
+    path: str | Path,
+    tariff: Tariff | None = None,
+    calendar: Calendar | None = None,
+    *,
+    period_s: float | None = None,
+    key: str = "prices_period_s",
+) -> PriceSeries:
     """Read prices by time of day, one line for each change.
 
     Parameters
@@ -372,15 +463,27 @@ def read_prices(path: str | Path, tariff: Tariff | None = None, calendar: Calend
         what energy costs, which is positive, and nothing pays.
     calendar : Calendar, optional
         On which the dates are; of lines before its begin the last one holds from there on.
+    period_s : float, optional
+        After which the lines of a table with dates hold again [s]; see `Series.end_s`.
+    key : str
+        The key of that period, for messages.
 
     Raises
     ------
     InputError
-        Naming file, line and column of the first bad value.
+        Naming file, line and column of the first bad value, or if dates do not cover the run's begin.
     """
     if _is_by_site(path):
-        costs_by_site = read_site_series(path, ENERGY_COST, calendar)
-        sites = (replace(each, value=tuple(v / J_PER_KWH for v in each.value)) for each in costs_by_site.series)
+        costs_by_site = read_site_series(path, ENERGY_COST, calendar, period_s=period_s, key=key)
+        has_dates = _time_column(path) == "time"
+        sites = (
+            replace(
+                each,
+                value=tuple(v / J_PER_KWH for v in each.value),
+                last_until_s=each.end_s(period_s) if has_dates else None,
+            )
+            for each in costs_by_site.series
+        )
         price = 0.0 if tariff is None else tariff.price
         return PriceSeries.by_site(replace(costs_by_site, series=tuple(sites)), price)
     time = _time_column(path)
@@ -389,20 +492,18 @@ def read_prices(path: str | Path, tariff: Tariff | None = None, calendar: Calend
         columns[ENERGY_COST] = Number(above=True)
         tariff = Tariff(price=0.0)
     table = Format(columns, rows="prices").read(path)
-    rows, times = _from_begin(table, time, [_EVERYONE] * len(table), calendar)
-    if times[0] != 0:
-        raise table.fail(0, time, "the first line begins at 0")
-    for (row, at), before in zip(zip(rows[1:], times[1:], strict=True), times, strict=False):
-        if at <= before:
-            raise table.fail(row, time, f"it must be greater than the line before's, {before:g}")
+    dates = _Dates.on(calendar, period_s, key) if time == "time" else None
+    found = _rows_by_host(table, [_EVERYONE] * len(table), _times(table, time, calendar), time, dates)[_EVERYONE]
     prices, costs, waiting = (
-        [table[column][row] for row in rows] for column in ("price", ENERGY_COST, "price_per_waiting_bag")
+        [table[column][row] for row in found.rows] for column in ("price", ENERGY_COST, "price_per_waiting_bag")
     )
+    end_s = end_of_rows(found.begin_s, math.inf if dates is None else period_s)
     return PriceSeries(
-        tuple(times),
+        tuple(found.begin_s),
         tuple(tariff.price if math.isnan(each) else each for each in prices),
         tuple(tariff.energy_cost_per_j if math.isnan(each) else each / J_PER_KWH for each in costs),
         tuple(waiting),
+        last_until_s=end_s if found.last_until_s is None else found.last_until_s,
     )
 
 
@@ -424,5 +525,9 @@ def with_prices_read(priced: Priced, calendar: Calendar | None = None) -> Priced
     """
     if priced is None or not isinstance(priced.prices, str | Path):
         return priced
-    prices = read_prices(priced.prices, priced if isinstance(priced, Tariff) else None, calendar)
-    return replace(priced, prices=prices)
+    tariff, key = (priced, "prices_period_s") if isinstance(priced, Tariff) else (None, "budget_prices_period_s")
+    period_s = priced.prices_period_s
+    prices = read_prices(priced.prices, tariff, calendar, period_s=period_s, key=key)
+    if period_s is None and _time_column(priced.prices) == "time":
+        period_s = math.inf
+    return replace(priced, prices=prices, prices_period_s=DAY_S if period_s is None else period_s)

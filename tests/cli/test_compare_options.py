@@ -166,7 +166,7 @@ def words(tmp_path) -> list[str]:
 @pytest.mark.systems("profit")
 def test_each_run_has_a_profit_and_bounds(words, capsys):
     """By the definitions, from the columns of the same row."""
-    money = ["--price", "5e6", "--energy-cost", "2", "--pue", "1.25", "--overhead", "1000"]
+    money = ["--price", "5e6", "--energy-cost", "2/J", "--pue", "1.25", "--overhead", "1000"]
     assert main([*words, *money, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["results"]
     assert [row["tasks_finished"] for row in rows] == [90, 90, 90]

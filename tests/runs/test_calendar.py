@@ -156,7 +156,9 @@ def test_carbon_on_the_dates_of_the_log(tmp_path):
 def test_prices_on_the_dates_of_the_log(tmp_path):
     """A kWh costs 1 until 07:00 and 3 from there on; the first line begins before the log."""
     log, table = sacct(tmp_path, *SUBMITS), tmp_path / "p.csv"
-    table.write_text("time,energy_cost_per_kwh\n2024-03-04,7\n2024-03-05T06:00,1\n2024-03-05T07:00,3\n")
+    table.write_text(
+        "time,energy_cost_per_kwh\n2024-03-04,7\n2024-03-05T06:00,1\n2024-03-05T07:00,3\n2024-03-05T08:00,3\n"
+    )
     tariff = Tariff(price=0.0, prices=table)
     cost = (190.738 * 3600 * 1 + (190.738 * 3600 + 95 * 1800) * 3) / J_PER_KWH
     assert run(scenario(log, tariff=tariff)).metrics()["energy_cost"] == pytest.approx(cost, rel=1e-12)

@@ -80,6 +80,12 @@ def test_backfilling_takes_place_every_bf_interval(tmp_path, interval, start):
     assert starts(tmp_path, jobs, "SchedulerType=sched/builtin\n")[2] == 510
 
 
+def test_backfilling_after_an_interval_without_a_pass_takes_place_at_once(tmp_path):
+    """Passes at 0 and 30 s, none at 60 and 90, as nothing happens: at 97 s job 3 starts, and job 4 at 120 s."""
+    jobs = [(0, 500, 10, 3, 12), (1, 10, 1, 4, 16), (97, 5, 1, 1, 1), (98, 5, 1, 1, 1)]
+    assert starts(tmp_path, jobs, "SchedulerParameters=bf_interval=30,bf_resolution=1\n") == [0, 500, 97, 120]
+
+
 def test_the_main_scheduler_looks_each_second(tmp_path):
     """At multiples of poll_s after something happened; at once with 0."""
     jobs = [(0, 10, 1, 4, 16), (1, 5, 1, 4, 16)]

@@ -86,14 +86,14 @@ class Slurm(ParallelQueue):
     -----
     Whenever a job is submitted or ends, the main scheduler goes down the queue, which is in order
     of ``PriorityTier`` and then of priority, and starts what fits; a job that does not fit holds up
-    all that follow on the nodes of its partition. Backfilling takes place at multiples of
-    `bf_interval` on the clock of the run, where something happened since it last did, or priorities
-    were computed again. In order of the queue each job starts if its nodes are promised to none before
-    it for as long as its limit, or else has nodes promised from the time on at which it is expected to
-    start. Nodes are promised whole. Neither looks at anything but time limits; passes take no time,
-    so ``bf_continue`` has no effect. Of nodes that serve, stretches of neighbors that just
-    suffice are taken, those of low weight first. Under a power cap a job whose nodes would exceed it waits, and none
-    that comes behind it starts in that look.
+    all that follow on the nodes of its partition. Backfilling takes place where something happened
+    since it last did, or priorities were computed again: at the next multiple of `bf_interval` on
+    the clock of the run after its last pass, or at once if that is over. In order of the queue
+    each job starts if its nodes are promised to none before it for as long as its limit, or else
+    has nodes promised from the time on at which it is expected to start. Nodes are promised whole.
+    Neither looks at anything but time limits; passes take no time, so ``bf_continue`` has no effect.
+    Of nodes that serve, stretches of neighbors that just suffice are taken, those of low weight first.
+    Under a power cap a job whose nodes would exceed it waits, and none that comes behind it starts in that look.
 
     Slurm computes the priorities of waiting jobs every ``PriorityCalcPeriod`` (5 min) and when they
     are submitted: so does this, where a configuration is given.

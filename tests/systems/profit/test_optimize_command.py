@@ -44,7 +44,7 @@ def optimized(gridsched, example):
         (("--gamma", 1.5), 48, 1.25),
         (("--price", 300), 16, 6.25),
         (("--price", 300, "--power-cap-w", 10), 19.2, 5.625),
-        (("--price", 600, "--energy-cost", 2), 16, 12.5),
+        (("--price", 600, "--energy-cost", "2/J"), 16, 12.5),
         (("--price", 300, "--pue", 1.5), 48, 2.5),
         (("--price", 312, "--overhead", 12), 16, 6.25),
         (("--price", 300, "--wear-per-s", 0.5), 16, 5.25),
@@ -164,7 +164,7 @@ def test_figures_of_one_type_of_machines(gridsched, write, tmp_path, price):
     [
         (("profit",), "Missing option '--price'"),
         (("profit", "--price", 300, "--gamma", 2), "give one of them"),
-        (("profit", "--energy-cost", 2), "no effect without --price"),
+        (("profit", "--energy-cost", "2/J"), "no effect without --price"),
         (("profit", "--price", -1), "price is -1"),
         (("profit", "--price", 3, "--pue", 0.5), "pue is 0.5"),
         (("profit", "--gamma", -1), "from 0 to 1e+09"),
