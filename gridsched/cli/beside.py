@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, read_schedule, sampled_within_seconds
+from gridsched.analysis.beside_log import (
+    EXTRAS,
+    Beside,
+    beside_itself,
+    beside_log,
+    read_schedule,
+    sampled_within_seconds,
+)
 from gridsched.cli.compare import report_failures
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, counted
 from gridsched.metrics.columns import Column
+from gridsched.metrics.table import METRICS
 from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import RunSpec
@@ -79,33 +88,38 @@ def beside(
     outputs.check(paths_read(asked), plot)
     ids = split_ids(schedulers, asked.timeout_s)
     of_each = parameters.of(ids)
-    logged = read_schedule(file, base.trace.log_zone)
-    warn(base.warnings)
+    log = beside_itself(base, read_schedule(file, base.trace))
+    warn([*base.warnings, *log.notes])
     each_id = [replace(base, scheduler=id, parameters=of_each[id]) for id in ids]
     n = max(draws, 1)
     scenarios = [sampled_within_seconds(each, asked.seed + k) if draws else each for each in each_id for k in range(n)]
     outcomes = run_many(scenarios, progress=False, keep_errors=True, accept=check_energy_agreement)
     failures = [f"{each.scheduler_name}: {one_line(str(e))}" for each, e in zip(scenarios, outcomes, strict=True)
                 if not isinstance(e, RunResult)]  # fmt: skip
-    found: list[Beside] = []
+    found: list[Beside] = [log]
     for k, id in enumerate(ids):
         results = [each for each in outcomes[k * n : (k + 1) * n] if isinstance(each, RunResult)]
         if len(results) == n:
-            found = found or [beside_itself(results[0], base, logged)]
-            found.append(beside_log(id, results, found[0].wait_s))
+            found.append(beside_log(id, results, log.wait_s))
+    warn(note for each in found[1:] for note in each.notes)
     rows: list[dict[str, Any]] = [each.row for each in found]
-    if plot is not None and found:
+    if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         traces = {each.name: each.trace for each in found}
         draw_figure("waits_and_use", "schedules", traces, plot, force=outputs.force)
-    if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}) and rows:
+    if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}):
         out = console()
-        print_table(out, _COLUMNS, rows, f"{file} on {base.platform.name}")
-        notes = [f"{counted(len(base.tasks), 'job')}; energy of the log by the model, for its starts on its nodes."]
+        print_table(out, _columns(rows), rows, f"{file} on {base.platform.name}")
+        notes = [f"{counted(len(base.tasks), 'job')}; the log's row by the model, for its starts on its nodes."]
         if draws:
             notes.append(f"Means of {draws} draws of submissions and run times within the seconds that the log prints.")
         if plot is not None:
             notes.append(f"Figure: {plot}")
         print_notes(out, notes)
     report_failures(failures)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Return the columns of every comparison, and those of carbon, money and units that some row has."""
+    return [*_COLUMNS, *(METRICS[id].column for id in EXTRAS if any(id in row for row in rows))]
