@@ -17,9 +17,16 @@ from gridsched.analysis.beside_log import (
     read_schedule,
     sampled_within_seconds,
 )
-from gridsched.cli.compare import report_failures
+from gridsched.cli.compare import report_failures, show_log
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
-from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
+from gridsched.cli.scenario_options import (
+    SchedulerParameters,
+    loaded,
+    paths_read,
+    refuse_without_effect,
+    split_ids,
+    with_scenario_options,
+)
 from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, counted
 from gridsched.metrics.columns import Column
@@ -43,6 +50,11 @@ _COLUMNS = (
     Column("rank_correlation", "waits' rank\ncorrelation", "number"),
     Column("energy_j", "energy\n[{unit}]", "number", "J"),
 )
+#: What changes nothing of parallel jobs, or of what is shown of them, and why.
+_WITHOUT_EFFECT = {
+    "idle_attribution": "it divides the energy among jobs, and only that of all nodes is shown",
+    "pending_slots": "jobs of a log wait for sets of nodes, and no host fixes any behind the one that runs",
+}
 
 
 @with_scenario_options
@@ -80,6 +92,7 @@ def beside(
     """
     from gridsched.runs.run_many import run_many  # its bars are slow to load
 
+    refuse_without_effect(asked, "beside", _WITHOUT_EFFECT)
     base, file = loaded(asked), Path(getattr(asked.workload, "file", ""))
     if format_of(file) != "sacct":
         raise InputError(f"{file}: only the output of sacct contains when jobs started.")
@@ -96,6 +109,9 @@ def beside(
     outcomes = run_many(scenarios, progress=False, keep_errors=True, accept=check_energy_agreement)
     failures = [f"{each.scheduler_name}: {one_line(str(e))}" for each, e in zip(scenarios, outcomes, strict=True)
                 if not isinstance(e, RunResult)]  # fmt: skip
+    for each in outcomes:
+        if isinstance(each, RunResult):
+            show_log(each)
     found: list[Beside] = [log]
     for k, id in enumerate(ids):
         results = [each for each in outcomes[k * n : (k + 1) * n] if isinstance(each, RunResult)]

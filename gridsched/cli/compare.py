@@ -84,9 +84,16 @@ def run_each(
     for id, each in zip(scenarios, outcomes, strict=True):
         if isinstance(each, RunResult):
             results[id] = each
+            show_log(each)
         else:
             failures.append(f"{id}: {one_line(str(each))}")
     return results, failures
+
+
+def show_log(result: RunResult) -> None:
+    """Write what SimGrid logged of a run to stderr, if ``--log`` asks for anything."""
+    if result.scenario.log and result.log:
+        typer.echo(result.log, err=True)
 
 
 def say_whom_runs_await(scenarios: Sequence[Scenario]) -> None:

@@ -123,8 +123,9 @@ class OptimizeOptions:
         InputError
             If an option is out of range, or has no effect.
         """
-        if "prices" in self.settings:
-            raise InputError("The linear programs know no time of day; leave out --prices.")
+        for name in ("prices", "prices_period_s"):
+            if name in self.settings:
+                raise InputError(f"The linear programs know no time of day; leave out {option_name(name)}.")
         if self.gamma is not None and "price" in self.settings:
             raise InputError("--gamma sets the price, and so does --price; give one of them.")
         if self.gamma is not None and not 0 <= self.gamma <= 1e9:
@@ -165,7 +166,8 @@ class CarbonOptions:
         if "carbon_forecast" in self.settings:
             raise InputError("The linear program knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
-        settings = with_keys(Scenario(self.platform, self.workload), self.settings, format_key=option_name)
+        given = {key: str(each) if isinstance(each, Path) else each for key, each in self.settings.items()}
+        settings = with_keys(Scenario(self.platform, self.workload), given, format_key=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
             raise InputError("Missing option '--carbon': the emissions of a joule are unknown (docs/carbon.md).")
