@@ -123,7 +123,7 @@ def beside(
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         traces = {each.name: each.trace for each in found}
-        draw_figure("waits_and_use", "schedules", traces, plot, force=outputs.force)
+        draw_figure("waits_and_use", "schedules", traces, plot, force=outputs.force, table=outputs.output)
     if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}):
         out = console()
         print_table(out, _columns(rows), rows, f"{file} on {base.platform.name}")

@@ -287,7 +287,7 @@ def compare(
     if plot is not None and rows:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        draw_figure("bars", "comparison", rows, plot, force=outputs.force)
+        draw_figure("bars", "comparison", rows, plot, force=outputs.force, table=outputs.output)
     nested = ("provenance", "timing")
     flat = [{key: each for key, each in row.items() if key not in nested} for row in rows]
     in_order = {row["scheduler"]: by_id[row["scheduler"]] for row in rows}

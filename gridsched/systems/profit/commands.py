@@ -207,7 +207,7 @@ def pareto(
     bag = options.bag()
     answer = front_answer(bag, options.tariff(bag), most_points=points)
     warn(bag.notes)
-    _plot(plot, answer, None, force=outputs.force)
+    _plot(plot, answer, None, outputs)
     if outputs.write(answer.rows(), answer.as_dict()):
         print_front(console(), answer)
         print_written(console(), outputs.output, plot)
@@ -268,7 +268,7 @@ def profit(
         bag, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w, least_rate_per_s=least_rate_per_s
     )
     if plot is not None:
-        _plot(plot, front_answer(bag), answer, force=outputs.force)
+        _plot(plot, front_answer(bag), answer, outputs)
     warn(answer.notes)
     if outputs.write(answer.places(), answer.as_dict()):
         print_profit(console(), answer)
@@ -277,14 +277,15 @@ def profit(
         raise typer.Exit(1)
 
 
-def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *, force: bool) -> None:
+def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, outputs: Outputs) -> None:
     if plot is None:
         return
     from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
     from gridsched.systems.profit.answers import landscape
 
     title = answer.bag.describe()
-    draw_figure("front", "landscape", landscape(answer, profit), plot, title=title, force=force)
+    possible, force = landscape(answer, profit), outputs.force
+    draw_figure("front", "landscape", possible, plot, title=title, force=force, table=outputs.output)
 
 
 @optimize_app.command()
