@@ -38,7 +38,7 @@ SWAPPED_J = 2 * IDLE_W * 1200 + 4 * 4 * CORE_W * 600
 
 @pytest.fixture
 def beside(gridsched, write):
-    """Call the command for lines of a log, and return the log's row, those of the schedulers, and what is said."""
+    """Call the command for lines of a log, and return the log's row, those of the schedulers, and stderr."""
 
     def call(lines, *options, conf=CONF, columns=COLUMNS, schedulers="easy_backfilling"):
         log, machine = write("log.sacct", "\n".join([columns, *lines, ""])), write("slurm.conf", conf)
@@ -111,7 +111,7 @@ def test_what_happens_in_runs_is_not_in_the_log(beside, outage):
     ids=["named", "no room"],
 )
 def test_nothing_is_clipped(beside, lines):
-    """More cores in use than there are: energy and utilization are left out, and a line says where."""
+    """More cores in use than there are: energy and utilization are left out, and a line names the job."""
     log, _, said = beside(lines)
     assert log["energy_j"] is log["utilisation"] is None
     assert log["mean_wait_s"] is not None

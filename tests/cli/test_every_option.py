@@ -19,7 +19,7 @@ from gridsched.cli.app import _COMMANDS, load_command, main
 
 pytestmark = pytest.mark.systems
 
-#: What these do is seen in what is said.
+#: The effect of these shows on stderr.
 ON_STDERR = ("--log", "--trust")
 RUNNING = ("run", "compare", "beside", "validate")
 
