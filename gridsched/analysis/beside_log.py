@@ -10,19 +10,26 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
-from gridsched.errors import InputError
+from gridsched.analysis.log_layout import Layout, layout_of
+from gridsched.arrays import Floats
+from gridsched.errors import InputError, counted
+from gridsched.metrics.places import TABLES
 from gridsched.metrics.run_metrics import waiting_time_s
 from gridsched.model.calendar import time_zone
 from gridsched.model.run_times import LoggedRunTimes
-from gridsched.model.trace import EXECUTION, ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd, TaskState, Trace
 from gridsched.platform_io.hostlists import expand_hostlist
+from gridsched.runs.checks import check_tables
+from gridsched.runs.preparation import prepare
 from gridsched.runs.run import RunResult
 from gridsched.sim.scenario import LoadedScenario
 from gridsched.workloads.traces.sacct import moment, read_sacct
+from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: What the machine's own schedule is called.
 LOG = "the log"
+#: A log that needs no options.
+_DEFAULTS = TraceOptions()
 
 
 @dataclass(frozen=True)
@@ -32,46 +39,57 @@ class LoggedSchedule:
     Attributes
     ----------
     start_s : dict of str to float
-        By the ids of jobs, since the begin of the log [s].
+        By the ids of jobs, since the begin of the log [s]; no job starts before its submission.
     hosts : dict of str to tuple of str
         Names of nodes; empty if the log has none.
     submit_s : dict of str to float
         Likewise as the starts.
+    cores : dict of str to int
+        How many each job had on all its nodes; 0 where the log does not state this.
     """
 
     start_s: Mapping[str, float]
     hosts: Mapping[str, tuple[str, ...]]
     submit_s: Mapping[str, float]
+    cores: Mapping[str, int]
 
 
-def read_schedule(path: str | Path, zone: str | None = None, cluster: str | None = None) -> LoggedSchedule:
+def read_schedule(path: str | Path, options: TraceOptions = _DEFAULTS) -> LoggedSchedule:
     """Read when and where jobs ran, of the output of ``sacct -P``.
 
     Parameters
     ----------
     path : path
-    zone : str, optional
-        Time zone of dates that have none, as for the run (`gridsched.workloads.traces.sacct.read_sacct`).
-    cluster : str, optional
-        The cluster whose jobs are read, as for the run.
+    options : TraceOptions, optional
+        How the log is read, as for the run.
 
     Raises
     ------
     InputError
         If it cannot be read, or has no column Start.
     """
-    jobs = read_sacct(path, tells_schedule=True, zone=zone, cluster=cluster)
+    zone, nodes_from = options.log_zone, options.nodes_from
+    jobs = read_sacct(
+        path,
+        nodes_from=None if nodes_from is None else str(nodes_from),
+        tells_resources=True,
+        tells_schedule=True,
+        zone=zone,
+        cluster=options.cluster,
+    ).distinct()
     if "start" not in jobs.attributes:
         raise InputError(f"{path}: no column Start; add it to sacct's --format to see what the machine did.")
     ids = [str(each) for each in jobs.ids.tolist()]
     clock = None if zone is None else time_zone(zone, "--log-zone")
-    starts = [_moment(text, clock) for text in jobs.attributes["start"].tolist()]
-    lists = jobs.attributes.get("hosts", np.array([""] * len(jobs), dtype=object)).tolist()
+    start_s = np.array([_moment(text, clock) for text in jobs.attributes["start"].tolist()])
+    nothing = np.array([""] * len(jobs), dtype=object)
+    lists, cpus, *tres = (jobs.attributes.get(name, nothing).tolist() for name in ("hosts", "cpus", "tres"))
     names = {text: _names(text) for text in set(lists)}
     return LoggedSchedule(
-        dict(zip(ids, starts, strict=True)),
+        dict(zip(ids, start_s.tolist(), strict=True)),
         dict(zip(ids, (names[text] for text in lists), strict=True)),
         dict(zip(ids, jobs.submit_time_s.tolist(), strict=True)),
+        dict(zip(ids, map(_cores, cpus, *tres), strict=True)),
     )
 
 
@@ -89,69 +107,89 @@ def _names(text: str) -> tuple[str, ...]:
         return ()
 
 
-def trace_of_log(trace: Trace, logged: LoggedSchedule, run_s: Floats | None = None) -> Trace:
-    """Return what happened by a log, as a run of the same jobs would have left it.
+def _cores(cpus: str, tres: str) -> int:
+    """Return the cores that a job had in all, 0 if that is not known."""
+    listed = dict(item.split("=", 1) for item in tres.split(",") if "=" in item)
+    text = listed.get("cpu", cpus)
+    return int(text) if text.isdecimal() and len(text) < 10 else 0
+
+
+def scenario_of_log(base: LoadedScenario) -> LoadedScenario:
+    """Return what is known of a log's jobs and its machine, prepared as for a run, without failures and maintenance.
 
     Parameters
     ----------
-    trace : Trace
-        Of a run of the log's jobs.
+    base : LoadedScenario
+        Of runs of the jobs.
+
+    Raises
+    ------
+    InputError
+        As `gridsched.runs.preparation.prepare`.
+    """
+    return prepare(replace(base, driver="reference", failures=None, maintenance=(), cfg=(), log=()))
+
+
+def trace_of_log(scenario: LoadedScenario, logged: LoggedSchedule) -> tuple[Trace, Layout]:
+    """Return what happened by a log, as a run of the same jobs would have left it; nothing of it is simulated.
+
+    Parameters
+    ----------
+    scenario : LoadedScenario
+        That of `scenario_of_log`.
     logged : LoggedSchedule
-    run_s : ndarray of float64, shape (tasks,), optional
-        How long each took by the log [s]; by default as long as in the run.
 
     Returns
     -------
-    Trace
-        Jobs lie on the nodes that the log names, with equal parts on each; where it names none, or others,
-        on those of the run.
+    trace : Trace
+        Each job ran once. Jobs lie on the nodes that the log names; where it names none, or others, on free ones.
+        Nodes are on all the time, but for those that are off from the start and have no job.
+    layout : Layout
 
     Raises
     ------
     InputError
         If the log does not contain when a job started.
     """
-    labels = [str(each) for each in trace.tasks.labels]
-    begin = min(logged.submit_s[each] for each in labels)
-    id_of = {host.name: h for h, host in enumerate(trace.platform.hosts)}
-    order = np.argsort([logged.start_s[labels[task]] for task in trace.executions["task"].tolist()], kind="stable")
+    platform, tasks = scenario.platform, scenario.tasks
+    labels = [str(each) for each in tasks.labels]
+    start_s = np.array([logged.start_s[each] for each in labels]) - min(logged.submit_s[each] for each in labels)
+    if np.isnan(start_s).any():
+        label = labels[int(np.argmax(np.isnan(start_s)))]
+        raise InputError(f"{tasks.name}: job {label} has no Start; only jobs that ran can be compared.")
+    assert isinstance(scenario.run_times, LoggedRunTimes)
+    end_s = start_s + scenario.run_times.logged_s
+    known = np.array([logged.cores[each] for each in labels]) if tasks.share_nodes else np.zeros(len(tasks), np.int64)
+    n_cores = np.where(known > 0, known, tasks.size)
+    pstates = scenario.system.pstates
+    layout = layout_of(platform, pstates, tasks, start_s, end_s, n_cores, [logged.hosts[each] for each in labels])
+    order = np.lexsort((np.arange(len(tasks)), start_s))
+    hosts, cores = ([each[k] for k in order.tolist()] for each in (layout.hosts, layout.cores))
+    first = np.array([each[0] for each in hosts])
     runs = np.zeros(len(order), dtype=EXECUTION)
-    hosts: list[Integers] = []
-    cores: list[Integers] = []
-    n_cores = trace.n_cores
-    for place, k in enumerate(order.tolist()):
-        task, start, end, _ = (trace.executions[name][k] for name in ("task", "start", "end", "outcome"))
-        began = logged.start_s[labels[task]] - begin
-        if np.isnan(began):
-            raise InputError(
-                f"{trace.tasks.name}: job {labels[task]} has no Start; only jobs that ran can be compared."
-            )
-        named = [id_of.get(name, -1) for name in logged.hosts[labels[task]]]
-        if named and min(named) >= 0:
-            here = np.sort(np.array(named, dtype=np.int64))
-            total = int(n_cores[k])
-            each = np.full(len(here), total // len(here), dtype=np.int64)
-            each[: total % len(here)] += 1
-        else:
-            span = slice(trace.host_offsets[k], trace.host_offsets[k + 1])
-            here = trace.host_ids[span]
-            each = trace.host_cores[span] if len(trace.host_cores) else np.ones(len(here), dtype=np.int64)
-        pstate = int(trace.executions["pstate"][k])
-        took = (end - start) if run_s is None else run_s[task]
-        runs[place] = task, here[0], pstate, began, began + took, ExecutionEnd.FINISHED
-        hosts.append(here)
-        cores.append(each)
-    empty = np.zeros(0, dtype=np.int64)
-    return replace(
-        trace,
+    runs["task"], runs["host"], runs["pstate"] = order, first, pstates[first]
+    runs["start"], runs["end"], runs["outcome"] = start_s[order], end_s[order], ExecutionEnd.FINISHED
+    changes = np.zeros(len(platform), dtype=HOST_CHANGE)
+    changes["host"], changes["pstate"], changes["is_on"] = np.arange(len(platform)), pstates, True
+    idle = np.setdiff1d(np.array(scenario.ids_off, dtype=np.int64), np.concatenate(hosts))
+    changes["is_on"][idle] = False
+    trace = Trace(
+        platform,
+        tasks,
         executions=runs,
-        host_changes=trace.host_changes[trace.host_changes["time"] <= 0],
-        final_state=np.where(trace.final_state == TaskState.FINISHED, trace.final_state, TaskState.FINISHED),
-        horizon_s=float(runs["end"].max(initial=0.0)),
+        host_changes=changes,
+        final_state=np.full(len(tasks), TaskState.FINISHED, dtype=np.int64),
+        horizon_s=float(end_s.max()),
+        mapping_events=0,
+        as_estimated=False,
         host_offsets=np.cumsum([0, *map(len, hosts)]),
-        host_ids=np.concatenate([empty, *hosts]),
-        host_cores=np.concatenate([empty, *cores]) if len(trace.host_cores) else empty,
+        host_ids=np.concatenate(hosts),
+        host_cores=np.concatenate(cores) if tasks.share_nodes else np.zeros(0, dtype=np.int64),
+        load=scenario.run_times.load,
+        carbon=scenario.system.carbon,
     )
+    check_tables(scenario, trace.horizon_s)
+    return trace, layout
 
 
 #: The shortest time that a drawn job runs [s].
@@ -191,19 +229,27 @@ class Beside:
     ----------
     name : str
     wait_s : ndarray of float64, shape (jobs,)
-        How long each job waited [s], the mean of all draws.
+        How long each job waited [s], the mean of the draws in which it started; nan if it started in none.
     row : dict
         ``schedule``, ``makespan_s``, ``utilisation``, ``mean_wait_s``, ``median_wait_s``,
-        ``longest_wait_s``, ``rank_correlation`` of waits with the log's, ``energy_j``: means of all
-        draws but for the correlation, which is that of the mean waits.
+        ``longest_wait_s``, ``rank_correlation`` of waits with the log's, ``energy_j``, and those of `EXTRAS` that
+        the run has: means of all draws but for the correlation, which is that of the mean waits. None where
+        something is not known. Waits are those of jobs that started.
     trace : Trace
         Of the first draw.
+    notes : tuple of str
+        What must be known to read the row.
     """
 
     name: str
     wait_s: Floats
     row: dict[str, Any]
     trace: Trace
+    notes: tuple[str, ...] = ()
+
+
+#: Metrics beside those of every row, which exist with carbon, a tariff, or units that have power.
+EXTRAS = TABLES["beside"]
 
 
 def beside_log(name: str, results: Sequence[RunResult], log_wait_s: Floats | None = None) -> Beside:
@@ -218,35 +264,70 @@ def beside_log(name: str, results: Sequence[RunResult], log_wait_s: Floats | Non
         The log's; None for the log itself.
     """
     waits = np.array([waiting_time_s(each.trace) for each in results])
-    wait_s = waits.mean(axis=0)
-    summaries = [each.summary() for each in results]
+    started = ~np.isnan(waits)
+    times = started.sum(axis=0)
+    wait_s = np.where(times > 0, np.where(started, waits, 0.0).sum(axis=0) / np.maximum(times, 1), np.nan)
+    summaries = [_summary(each) for each in results]
     row: dict[str, Any] = {"schedule": name}
-    row |= {key: float(np.mean([each[key] for each in summaries])) for key in ("makespan_s", "utilisation")}
+    row |= {key: _mean([each[key] for each in summaries]) for key in ("makespan_s", "utilisation")}
+    of_draws = [each[there] for each, there in zip(waits, started, strict=True) if there.any()]
+    both = times > 0
     row |= {
-        "mean_wait_s": float(waits.mean()),
-        "median_wait_s": float(np.median(waits, axis=1).mean()),
-        "longest_wait_s": float(waits.max(axis=1).mean()),
-        "rank_correlation": 1.0 if log_wait_s is None else rank_correlation(wait_s, log_wait_s),
-        "energy_j": float(np.mean([each["energy_model_j"] for each in summaries])),
+        "mean_wait_s": _mean([float(each.mean()) for each in of_draws]),
+        "median_wait_s": _mean([float(np.median(each)) for each in of_draws]),
+        "longest_wait_s": _mean([float(each.max()) for each in of_draws]),
+        "rank_correlation": 1.0 if log_wait_s is None else rank_correlation(wait_s[both], log_wait_s[both]),
+        "energy_j": _mean([each["energy_model_j"] for each in summaries]),
     }
-    return Beside(name, wait_s, row, results[0].trace)
+    row |= {key: _mean([each[key] for each in summaries]) for key in EXTRAS if all(key in each for each in summaries)}
+    return Beside(name, wait_s, row, results[0].trace, _not_started(name, results))
 
 
-def beside_itself(result: RunResult, base: LoadedScenario, logged: LoggedSchedule) -> Beside:
-    """Return the log's own schedule, with the joules that the model gives for it.
+def _summary(result: RunResult) -> dict[str, Any]:
+    """Return the metrics of a run, and what its energy costs, if that is known."""
+    summary: dict[str, Any] = result.summary()
+    return summary if result.scenario.tariff is None else summary | {"energy_cost": result.facts.energy_cost}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    """Return the mean; None of nothing."""
+    return float(np.mean(values)) if values else None
+
+
+def _not_started(name: str, results: Sequence[RunResult]) -> tuple[str, ...]:
+    """Say how many jobs did not start."""
+    never = np.isnan(results[0].trace.start_time_s)
+    if not never.any():
+        return ()
+    states = [TaskState(each).name.lower() for each in np.unique(results[0].trace.final_state[never]).tolist()]
+    job = counted(int(never.sum()), "job does", "jobs do")
+    first = f"the first is job {results[0].trace.tasks.labels[never][0]}"
+    return (f"{name}: {job} not start ({', '.join(states)}; {first}); the waits are those of the others",)
+
+
+def beside_itself(base: LoadedScenario, logged: LoggedSchedule) -> Beside:
+    """Return the log's own schedule, with the joules that the model gives for it; no run takes part in it.
 
     Parameters
     ----------
-    result : RunResult
-        A run of its jobs on its platform.
     base : LoadedScenario
-        With the times that the log prints.
+        Its jobs on its platform, with the times that the log prints.
     logged : LoggedSchedule
     """
-    run_s = base.run_times.logged_s if isinstance(base.run_times, LoggedRunTimes) else None
-    trace = trace_of_log(replace(result.trace, tasks=base.tasks), logged, run_s)
-    own = replace(result, trace=trace, plugin_j=None, scenario=replace(base, driver="reference"))
-    return beside_log(LOG, [own])
+    scenario = scenario_of_log(base)
+    trace, layout = trace_of_log(scenario, logged)
+    own = beside_log(LOG, [RunResult(scenario, trace, None, {})])
+    notes = [*layout.notes]
+    if layout.is_overfull:
+        own.row["utilisation"] = None
+    if layout.no_energy:
+        left_out = [key for key in ("energy_j", *EXTRAS) if key in own.row]
+        own.row.update(dict.fromkeys(left_out))
+        what = "utilization and energy" if layout.is_overfull else "energy"
+        notes.append(f"{what} of the log (and what follows from it) is left out: {layout.no_energy}")
+    if base.maintenance or base.failures is not None or scenario.platform.profiles.states:
+        notes.append("in the log's row nodes are on all the time: by the log alone it is not known when they were down")
+    return replace(own, notes=tuple(notes))
 
 
 def rank_correlation(one: Floats, other: Floats) -> float:

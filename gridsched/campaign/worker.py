@@ -68,11 +68,15 @@ class FairStarts:
         return self._start_s
 
 
+def _unwatched(limit_s: float | None) -> None:
+    """Note no time: no other process ends this one."""
+
+
 def perform(
     maker: ScenarioMaker,
     job: Job,
     timeout_s: float | None,
-    begin: Callable[[float | None], None] = lambda limit_s: None,
+    begin: Callable[[float | None], None] = _unwatched,
     fair_starts: FairStarts | None = None,
 ) -> tuple[RunRow, RunResult | None]:
     """Do one run; any error in it becomes a failed row.
@@ -85,7 +89,7 @@ def perform(
         Wall time after which SimGrid is ended [s].
     begin : callable, optional
         Called with the additional wall time [s] after which the caller has to end this process: a policy that
-        decides in this process may not give in otherwise.
+        decides in this process may not give in otherwise. Without it a run with a time-out has a process of its own.
     fair_starts : FairStarts, optional
         Those of the runs before, which are not computed again.
 
@@ -132,7 +136,7 @@ def _executed(
     by = spec.settings.group_by
     check_groups(scenario, by)
     is_apart = scenario.driver == "simgrid" or needs_own_process(scenario.make_scheduler())
-    if timeout_s is not None and not is_apart:  # the leading process ends this one
+    if timeout_s is not None and not is_apart and begin is not _unwatched:  # the leading process ends this one
         scenario = replace(scenario, timeout_s=None)
     limit_s = None
     if timeout_s is not None:

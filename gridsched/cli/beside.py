@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from gridsched.analysis.beside_log import Beside, beside_itself, beside_log, read_schedule, sampled_within_seconds
-from gridsched.cli.compare import report_failures
+from gridsched.analysis.beside_log import (
+    EXTRAS,
+    Beside,
+    beside_itself,
+    beside_log,
+    read_schedule,
+    sampled_within_seconds,
+)
+from gridsched.cli.compare import report_failures, show_log
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, warn
-from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
+from gridsched.cli.scenario_options import (
+    SchedulerParameters,
+    loaded,
+    paths_read,
+    refuse_without_effect,
+    split_ids,
+    with_scenario_options,
+)
 from gridsched.cli.tables import console, print_notes, print_table
 from gridsched.errors import InputError, counted
 from gridsched.metrics.columns import Column
+from gridsched.metrics.table import METRICS
 from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import RunSpec
@@ -34,6 +50,11 @@ _COLUMNS = (
     Column("rank_correlation", "waits' rank\ncorrelation", "number"),
     Column("energy_j", "energy\n[{unit}]", "number", "J"),
 )
+#: What changes nothing of parallel jobs, or of what is shown of them, and why.
+_WITHOUT_EFFECT = {
+    "idle_attribution": "it divides the energy among jobs, and only that of all nodes is shown",
+    "pending_slots": "jobs of a log wait for sets of nodes, and no host fixes any behind the one that runs",
+}
 
 
 @with_scenario_options
@@ -71,6 +92,7 @@ def beside(
     """
     from gridsched.runs.run_many import run_many  # its bars are slow to load
 
+    refuse_without_effect(asked, "beside", _WITHOUT_EFFECT)
     base, file = loaded(asked), Path(getattr(asked.workload, "file", ""))
     if format_of(file) != "sacct":
         raise InputError(f"{file}: only the output of sacct contains when jobs started.")
@@ -79,33 +101,41 @@ def beside(
     outputs.check(paths_read(asked), plot)
     ids = split_ids(schedulers, asked.timeout_s)
     of_each = parameters.of(ids)
-    logged = read_schedule(file, base.trace.log_zone, base.trace.cluster)
-    warn(base.warnings)
+    log = beside_itself(base, read_schedule(file, base.trace))
+    warn([*base.warnings, *log.notes])
     each_id = [replace(base, scheduler=id, parameters=of_each[id]) for id in ids]
     n = max(draws, 1)
     scenarios = [sampled_within_seconds(each, asked.seed + k) if draws else each for each in each_id for k in range(n)]
     outcomes = run_many(scenarios, progress=False, keep_errors=True, accept=check_energy_agreement)
     failures = [f"{each.scheduler_name}: {one_line(str(e))}" for each, e in zip(scenarios, outcomes, strict=True)
                 if not isinstance(e, RunResult)]  # fmt: skip
-    found: list[Beside] = []
+    for each in outcomes:
+        if isinstance(each, RunResult):
+            show_log(each)
+    found: list[Beside] = [log]
     for k, id in enumerate(ids):
         results = [each for each in outcomes[k * n : (k + 1) * n] if isinstance(each, RunResult)]
         if len(results) == n:
-            found = found or [beside_itself(results[0], base, logged)]
-            found.append(beside_log(id, results, found[0].wait_s))
+            found.append(beside_log(id, results, log.wait_s))
+    warn(note for each in found[1:] for note in each.notes)
     rows: list[dict[str, Any]] = [each.row for each in found]
-    if plot is not None and found:
+    if plot is not None:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
         traces = {each.name: each.trace for each in found}
-        draw_figure("waits_and_use", "schedules", traces, plot, force=outputs.force)
-    if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}) and rows:
+        draw_figure("waits_and_use", "schedules", traces, plot, force=outputs.force, table=outputs.output)
+    if outputs.write(rows, {"schedules": rows, "draws": draws, "failures": failures}):
         out = console()
-        print_table(out, _COLUMNS, rows, f"{file} on {base.platform.name}")
-        notes = [f"{counted(len(base.tasks), 'job')}; energy of the log by the model, for its starts on its nodes."]
+        print_table(out, _columns(rows), rows, f"{file} on {base.platform.name}")
+        notes = [f"{counted(len(base.tasks), 'job')}; the log's row by the model, for its starts on its nodes."]
         if draws:
             notes.append(f"Means of {draws} draws of submissions and run times within the seconds that the log prints.")
         if plot is not None:
             notes.append(f"Figure: {plot}")
         print_notes(out, notes)
     report_failures(failures)
+
+
+def _columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Return the columns of every comparison, and those of carbon, money and units that some row has."""
+    return [*_COLUMNS, *(METRICS[id].column for id in EXTRAS if any(id in row for row in rows))]

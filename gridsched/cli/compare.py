@@ -84,9 +84,16 @@ def run_each(
     for id, each in zip(scenarios, outcomes, strict=True):
         if isinstance(each, RunResult):
             results[id] = each
+            show_log(each)
         else:
             failures.append(f"{id}: {one_line(str(each))}")
     return results, failures
+
+
+def show_log(result: RunResult) -> None:
+    """Write what SimGrid logged of a run to stderr, if ``--log`` asks for anything."""
+    if result.scenario.log and result.log:
+        typer.echo(result.log, err=True)
 
 
 def say_whom_runs_await(scenarios: Sequence[Scenario]) -> None:
@@ -280,7 +287,7 @@ def compare(
     if plot is not None and rows:
         from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
 
-        draw_figure("bars", "comparison", rows, plot, force=outputs.force)
+        draw_figure("bars", "comparison", rows, plot, force=outputs.force, table=outputs.output)
     nested = ("provenance", "timing")
     flat = [{key: each for key, each in row.items() if key not in nested} for row in rows]
     in_order = {row["scheduler"]: by_id[row["scheduler"]] for row in rows}

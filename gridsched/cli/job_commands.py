@@ -46,6 +46,9 @@ from gridsched.workloads.traces.job_table import JobTable, reasons
 from gridsched.workloads.traces.trace_options import NODE_POWER_W, OF_MACHINE, TraceOptions
 from gridsched.workloads.traces.trace_system import serial_tasks
 
+#: Options about who may run where and when, which mean nothing where nothing runs.
+_OF_RUNS = {"partitions", "slurm_conf", "requests"}
+
 
 @dataclass
 class LogOptions:
@@ -76,7 +79,7 @@ class LogConversion:
         targets: dict[str, Sequence[Path]] = {"-o": [output], "--report": [self.report] if self.report else []}
         check_targets(targets, [self.log], force=self.force)
         how = TraceOptions(**trace)
-        how.refuse(OF_MACHINE, self.log, "nothing runs here")
+        how.refuse(OF_MACHINE | _OF_RUNS, self.log, "nothing runs here")
         return read_jobs(self.log, how, speed=speed)
 
     def state(self, output: Path, what: str, jobs: JobTable) -> None:
@@ -106,7 +109,7 @@ def described_jobs(workload: Path, given: Mapping[str, Any]) -> JobTable | None:
     """
     options = TraceOptions(**given)
     if is_trace(workload):
-        options.refuse(OF_MACHINE - {"nodes"}, workload, "nothing runs here")
+        options.refuse(OF_MACHINE - {"nodes"} | _OF_RUNS, workload, "nothing runs here")
         jobs = read_jobs(workload, options)
         n_nodes = options.nodes or jobs.nodes_of_header
         jobs = jobs if n_nodes is None else jobs.that_fit(n_nodes)

@@ -53,7 +53,7 @@ class Outputs:
 
     def check(self, inputs: Sequence[Path | None], plot: Path | None = None, tables: Sequence[str] = ()) -> None:
         """Raise `InputError` early where a file, a figure at `plot` or one of further `tables` could not be written."""
-        targets = {"--plot": figure_files(plot), "-o": table_file(self.output)}
+        targets = {"--plot": figure_files(plot, self.output), "-o": table_file(self.output)}
         targets |= {f"-o (its {name})": _further_file(self.output, name) for name in tables}
         check_targets(targets, inputs, force=self.force)
 
@@ -139,8 +139,8 @@ def _further_file(path: Path | None, name: str) -> tuple[Path, ...]:
     return tuple(each.with_suffix(f".{name}{each.suffix}") for each in table_file(path) if each.suffix != ".json")
 
 
-def figure_files(path: Path | None) -> tuple[Path, ...]:
-    """Return the files that ``--plot`` writes: the figure, and its data beside it.
+def figure_files(path: Path | None, table: Path | None = None) -> tuple[Path, ...]:
+    """Return the files that ``--plot`` writes: the figure, and its data beside it, not over a `table` of ``-o``.
 
     Raises
     ------
@@ -151,7 +151,7 @@ def figure_files(path: Path | None) -> tuple[Path, ...]:
         return ()
     from gridsched.figures.figure_file import check_target
 
-    return check_target(path, force=True)
+    return check_target(path, force=True, table=table)
 
 
 def check_targets(targets: Mapping[str, Sequence[Path]], inputs: Sequence[Path | None] = (), *, force: bool) -> None:

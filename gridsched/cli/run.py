@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from gridsched.cli.compare import EXCESSES, NO_ENERGY, excess, free_boots, mapping_event_s, say_whom_runs_await
+from gridsched.cli.compare import (
+    EXCESSES,
+    NO_ENERGY,
+    excess,
+    free_boots,
+    mapping_event_s,
+    say_whom_runs_await,
+    show_log,
+)
 from gridsched.cli.groups import TABLE, GroupByOption, print_groups, written_groups
 from gridsched.cli.output import PRINTED, Outputs, listed_with_outputs, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, resolve_apart, with_scenario_options
@@ -73,8 +81,7 @@ def run_command(
         whole["groups"] = groups
     if export is not None:
         export_run(result, export, force=outputs.force)
-    if result.scenario.log and result.log:
-        typer.echo(result.log, err=True)
+    show_log(result)
     if outputs.write([summary], whole, written_groups(groups)):
         _show(result, summary, export)
         print_groups(console(), groups)

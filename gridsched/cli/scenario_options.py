@@ -19,7 +19,7 @@ from gridsched.model.records import keys_of
 from gridsched.model.rules import SCHEDULING
 from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import scheduler_class
-from gridsched.runs.run_spec import NoPlatform, RunSpec
+from gridsched.runs.run_spec import NoPlatform, RunSpec, Settings
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.sim.client import check_policies
 from gridsched.sim.scenario import MAX_TIMEOUT_S, LoadedScenario, Scenario
@@ -62,6 +62,21 @@ with_scenario_options = with_options(
 def paths_read(asked: RunSpec) -> list[Path]:
     """Return the files that are asked for, which no output may replace."""
     return [Path(file) for _, file in asked.files() if isinstance(file, str)]
+
+
+def refuse_without_effect(asked: RunSpec, command: str, why: Mapping[str, str]) -> None:
+    """Raise `InputError` if a setting has another value than by default, and that changes nothing of what is shown.
+
+    Parameters
+    ----------
+    asked : RunSpec
+    command : str
+    why : mapping of str to str
+        Setting -> why it has no effect there.
+    """
+    for name, reason in why.items():
+        if getattr(asked.settings, name) != Settings.model_fields[name].default:
+            raise InputError(f"{option_name(name)} has no effect on 'gridsched {command}': {reason}. Leave it out.")
 
 
 def loaded(asked: RunSpec) -> LoadedScenario:

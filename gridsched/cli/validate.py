@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 
 from gridsched.cli.compare import SchedulersOption, report_failures, run_each, scenarios_of
 from gridsched.cli.output import PRINTED, Outputs, say, warn
-from gridsched.cli.scenario_options import SchedulerParameters, paths_read, with_scenario_options
+from gridsched.cli.scenario_options import SchedulerParameters, paths_read, refuse_without_effect, with_scenario_options
 from gridsched.cli.tables import console, print_table
 from gridsched.energy import ENERGY_TOLERANCE, HostEnergy, compare_energy, trace_energy
 from gridsched.errors import InputError
@@ -46,11 +47,17 @@ _LAW_COLUMNS = (
     Column("relative_difference", "relative\ndifference", "exponent"),
     Column("why_not", "not held, since"),
 )
+#: What changes no energy of a host, and why.
+_WITHOUT_EFFECT = {
+    "idle_attribution": "it divides the energy among jobs, and that of hosts is compared",
+    "depreciation_per_s": "hosts lose as much whatever runs on them, and no energy depends on it",
+}
 
 
 @with_scenario_options
 def validate(
     asked: RunSpec,
+    context: typer.Context,
     parameters: SchedulerParameters,
     export: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Folder of 'gridsched run --export'.", show_default=False)
@@ -81,12 +88,12 @@ def validate(
     outputs.check(inputs)
     failures: list[str] = []
     if export is not None:
-        if inputs:
-            raise InputError("Give either DIR or --platform and --workload, not both.")
+        _refuse_beside(export, context)
         rows, laws = _rows_of_export(export)
     else:
         if asked.settings.driver == "reference":
             raise InputError("The reference driver has no energy plugin; use --driver simgrid.")
+        refuse_without_effect(asked, "validate", _WITHOUT_EFFECT)
         scenarios = scenarios_of(schedulers, asked, parameters, meters_carbon=True)
         rows, laws, failures = _rows_of_runs(scenarios, quiet=outputs.quiet or outputs.json)
     bad = [row for row in rows if not _agrees(row)]
@@ -120,6 +127,15 @@ def validate(
     report_failures(failures)
     if bad or broken:
         raise typer.Exit(1)
+
+
+def _refuse_beside(export: Path, context: typer.Context) -> None:
+    """Refuse options of runs beside an export, whose run is over."""
+    outputs = {each.name for each in fields(Outputs)}
+    for each in context.command.params:
+        source = context.get_parameter_source(each.name or "")
+        if each.name not in {"export", *outputs} and source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"{export}: its run is over, so {each.opts[0]} has no effect beside DIR. Leave it out.")
 
 
 def _agrees(row: Mapping[str, Any]) -> bool:

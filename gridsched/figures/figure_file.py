@@ -9,6 +9,7 @@ study's report.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +33,15 @@ FORMATS = {
 }
 
 
-def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
-    """Return the paths of a figure and of its data.
+def check_target(path: str | Path, *, force: bool = False, table: Path | None = None) -> tuple[Path, Path]:
+    """Return the paths of a figure and of its data, which end with ``.plot.csv`` where `table` is called ``.csv``.
+
+    Parameters
+    ----------
+    path : str or Path
+    force : bool
+    table : Path, optional
+        What else is written.
 
     Raises
     ------
@@ -48,6 +56,8 @@ def check_target(path: str | Path, *, force: bool = False) -> tuple[Path, Path]:
         ending = f"not as {suffix}" if suffix else "by the ending of the file's name"
         raise InputError(f"{path}: figures are saved as {', '.join(FORMATS)}, {ending}. {hint}".rstrip())
     data = image.with_suffix(".csv")
+    if table is not None and os.path.realpath(table) == os.path.realpath(data):
+        data = image.with_suffix(".plot.csv")
     for target in (image, data):
         check_writable(target, force=force)
     return image, data
@@ -149,7 +159,15 @@ def kind_of(kind: str, of: Subject) -> FigureKind:
 
 
 def draw_figure(
-    kind: str, of: Subject, subject: Any, path: str | Path, *, title: str = "", force: bool = False, **options: Any
+    kind: str,
+    of: Subject,
+    subject: Any,
+    path: str | Path,
+    *,
+    title: str = "",
+    force: bool = False,
+    table: Path | None = None,
+    **options: Any,
 ) -> None:
     """Draw a figure of the table and save it with its data beside it; both or neither.
 
@@ -167,6 +185,8 @@ def draw_figure(
         A line above.
     force : bool
         Replace existing files.
+    table : Path, optional
+        Another file that is written, as `check_target` takes it.
     **options
         For the figure's function, for example ``step_s``.
 
@@ -176,12 +196,12 @@ def draw_figure(
         If there is no such figure, the function refuses what it is given, or the files cannot be
         written.
     """
-    image, table = check_target(path, force=force)
+    image, data = check_target(path, force=force, table=table)
     function = kind_of(kind, of).draw
     suffix = image.suffix.lower()
     with style():
         plotted = function(subject, **options)
         set_title(plotted.figure, title)
         contents = file_contents(plotted, [suffix])
-    write_whole(table, contents[".csv"], force=force)
+    write_whole(data, contents[".csv"], force=force)
     write_whole(image, contents[suffix], force=force)

@@ -34,11 +34,11 @@ def waits_and_use(schedules: Mapping[str, Trace]) -> PlottedFigure:
     left, right = figure.subplots(1, 2)
     rows: list[tuple[str, str, float, float]] = []
     end_s = max(trace.horizon_s for trace in schedules.values())
-    longest_s = max(float(waiting_time_s(trace).max(initial=0.0)) for trace in schedules.values())
+    longest_s = max(float(_waits_s(trace).max(initial=0.0)) for trace in schedules.values())
     edges = np.linspace(0.0, end_s, _STRETCHES + 1)
     handles = []
     for (name, trace), (color, line, width) in zip(schedules.items(), itertools.cycle(_STYLES)):
-        wait_s = np.sort(waiting_time_s(trace))
+        wait_s = _waits_s(trace)
         share = np.arange(1, len(wait_s) + 1) / max(len(wait_s), 1)
         series_style = {"color": color, "linestyle": line, "linewidth": width, "label": name}
         handles += left.step(np.r_[0.0, wait_s], np.r_[0.0, share], where="post", **series_style)
@@ -55,6 +55,12 @@ def waits_and_use(schedules: Mapping[str, Trace]) -> PlottedFigure:
     legend_below(figure, handles)
     columns = ("panel", "schedule", "time_s", "share")
     return PlottedFigure(figure, {name: [row[k] for row in rows] for k, name in enumerate(columns)})
+
+
+def _waits_s(trace: Trace) -> Floats:
+    """Return how long the jobs waited that started [s], ascending."""
+    wait_s = waiting_time_s(trace)
+    return np.sort(wait_s[~np.isnan(wait_s)])
 
 
 def _use(trace: Trace, edges: Floats) -> Floats:

@@ -183,8 +183,10 @@ class RunFacts:
 
     @cached_property
     def energy_cost(self) -> float:
-        """What the energy of a run costs by prices that vary [money]."""
+        """What the energy of a run costs, PUE included [money]: by prices that vary, where there are any."""
         assert self.tariff is not None
+        if self.tariff.prices is None:
+            return self.tariff.cost_of(self.energy_j)
         return energy_cost(self.trace, self.tariff, self.whole_power)
 
     @cached_property

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 #: Table -> ids of its metrics, in order: of one run; of comparisons of bags of tasks, of tasks with utility and of
-#: parallel tasks; of a comparison in a notebook. What a run does not have is left out, and a metric of a user's own
-#: comes last in each.
+#: parallel tasks; of schedules beside that of a log, behind the columns that all have; of a comparison in a notebook.
+#: What a run does not have is left out, and a metric of a user's own comes last in each but that of a log.
 TABLES: dict[str, tuple[str, ...]] = {
     "run": (
         "utility",
@@ -147,6 +147,17 @@ TABLES: dict[str, tuple[str, ...]] = {
         "tasks_finished",
         "tasks_late",
         "tasks_missed",
+        "money_spent",
+    ),
+    "beside": (
+        "energy_resources_j",
+        "carbon_g",
+        "carbon_resources_g",
+        "carbon_embodied_g",
+        "carbon_total_g",
+        "energy_cost",
+        "profit",
+        "profit_rate",
         "money_spent",
     ),
     "notebook": (

@@ -93,13 +93,17 @@ def in_seconds(texts: Sequence[str], calendar: Calendar | None) -> tuple[str, ..
 
 
 def with_maintenance(platform: Platform, texts: Sequence[str]) -> Platform:
-    """Return a platform whose hosts are down at the times of their maintenance.
+    """Return a platform whose hosts are down at the times of their maintenance, and at no others that were planned.
+
+    A scenario that was run has such a platform already; it can be run again.
 
     Raises
     ------
     InputError
         If a text specifies something else, a host has a state profile already, or two windows of one host overlap.
     """
+    kept = tuple(each for each in platform.profiles.states if not isinstance(each[1], PlannedOutages))
+    goes_down_itself = dict(kept)
     windows: dict[int, list[tuple[float, float]]] = {}
     for each in map(Maintenance.read, texts):
         for h in each.hosts(platform).tolist():
@@ -107,7 +111,7 @@ def with_maintenance(platform: Platform, texts: Sequence[str]) -> Platform:
     states: list[tuple[str, StateProfile]] = []
     for h, times in windows.items():
         name = platform.hosts[h].name
-        if name in platform.profiles.state_of:
+        if name in goes_down_itself:
             raise InputError(
                 f"{platform.name}: host {name!r} goes down by itself, too (a state profile, or --failures)."
             )
@@ -118,4 +122,4 @@ def with_maintenance(platform: Platform, texts: Sequence[str]) -> Platform:
                     f"{platform.name}: host {name!r} has maintenance until {end_s:g} s and from {begin_s:g} s."
                 )
         states.append((name, PlannedOutages(tuple(times))))
-    return replace(platform, profiles=replace(platform.profiles, states=(*platform.profiles.states, *states)))
+    return replace(platform, profiles=replace(platform.profiles, states=(*kept, *states)))

@@ -235,6 +235,10 @@ class Tariff:
         """Return what one machine of each type loses in value [money/s]."""
         return _by_type("depreciation_per_s", self.depreciation_per_s, machine_types)
 
+    def cost_of(self, energy_j: float) -> float:
+        """Return what an energy of the machines costs where prices do not vary, PUE included [money]."""
+        return self.energy_cost_per_j * self.pue * energy_j
+
     def profit(self, energy_j: float, busy_s: ArrayLike, length_s: float, machines: ArrayLike) -> float:
         """Return what one bag earns [money].
 
@@ -249,7 +253,7 @@ class Tariff:
         machines : array_like, shape (machine types,)
         """
         busy = np.asarray(busy_s)
-        running = self.energy_cost_per_j * self.pue * energy_j + float(busy @ self.wear(len(busy)))
+        running = self.cost_of(energy_j) + float(busy @ self.wear(len(busy)))
         return self.price - self.overhead - running - length_s * self.depreciation(machines)
 
 

@@ -24,13 +24,23 @@ def ranking_words(ranking: Ranking) -> tuple[str, str, str]:
     most = "most" if entry.better == "more" else "least"
     if winner.best_in == winner.settings:
         where = f" in all {winner.settings} settings" if winner.settings > 1 else ""
-        who = f"{winner.label} has the {most}{where}."
+        who = f"{winner.label} has the {most}{where}{_shared(ranking)}."
     else:
         who = (
             f"{winner.label} has the best mean rank ({winner.mean_rank:.3g}), and the {most} in "
             f"{winner.best_in} of {winner.settings} settings."
         )
     return entry.name, who, _of_second(ranking, second)
+
+
+def _shared(ranking: Ranking) -> str:
+    """Say in how many settings another scheduler is as good as the one that is the best in all."""
+    equal = [each for each in ranking.schedulers[1:] if each.best_in]
+    if not equal:
+        return ""
+    settings = ranking.winner.settings
+    share = [f"{each.label}{f' in {each.best_in} of them' * (settings > 1)}" for each in equal]
+    return f", shared with {', '.join(share)}"
 
 
 def _of_second(ranking: Ranking, second: RankedScheduler) -> str:

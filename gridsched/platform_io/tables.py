@@ -147,7 +147,7 @@ def read_machine_table(
         raise InputError(f"--trust is {trust!r}; {' or '.join(TRUSTED)} is allowed.")
     raw = read_raw_table(path)
     if is_own_format(raw.headers):
-        for option, value in (("--join", join), ("--trust", trust)):
+        for option, value in (("--join", join), ("--year", year), ("--trust", trust)):
             if value is not None:
                 raise InputError(f"{path}: is a table in gridsched's own format; it needs no {option}.")
         frame = read_own_format(path, raw)

@@ -48,3 +48,12 @@ def test_what_is_refused(gridsched, options, words):
     assert result.status == 2
     assert words in result.err
     assert result.err.count("\n") == 1
+
+
+def test_a_table_called_as_the_figure(gridsched, tmp_path):
+    """Both are written, the data of the figure under a name of their own."""
+    result = gridsched(*OWN, "--quiet", "--plot", str(tmp_path / "b.png"), "-o", str(tmp_path / "b.csv"))
+    assert result.status == 0, result.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b.csv", "b.plot.csv", "b.png"]
+    assert (tmp_path / "b.csv").read_text().startswith("schedule,")
+    assert (tmp_path / "b.plot.csv").read_text().startswith("panel,")

@@ -144,3 +144,18 @@ def test_groups_of_a_comparison_in_python(write):
     }
     with pytest.raises(InputError, match="'qos'"):
         found.groups("qos")
+
+
+@DRIVERS
+@pytest.mark.parametrize(
+    ("outage", "waits"),
+    [(("--maintenance", "200:300"), [150.0, 100.0]), (("--failures", "mtbf=1e12,mttr=1"), [75.0, 100.0])],
+    ids=["maintenance", "failures"],
+)
+def test_groups_of_hosts_that_go_down(gridsched, on_two_nodes, driver, outage, waits):
+    """Job 3 would run from 150 s until 210 s under FCFS, whose starts are the fair ones: it waits until 300 s."""
+    outcome = gridsched("compare", *on_two_nodes, *outage, "--group-by", "user", "--driver", driver, "--json")
+    assert outcome.status == 0, outcome.err
+    users = outcome.json["groups"]["user"]
+    assert by_scheduler(users, "mean_waiting_s")["fcfs"] == waits
+    assert by_scheduler(users, "unfairness_s") == LATER

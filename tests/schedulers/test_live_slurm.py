@@ -54,7 +54,7 @@ def test_a_fresh_mix_beside_a_live_slurm(tmp_path: Path, kind: str):
         )
     )
     results = [run(sampled_within_seconds(scenario, seed)) for seed in range(20)]
-    own = beside_itself(results[0], scenario, read_schedule(log))
+    own = beside_itself(scenario, read_schedule(log))
     found = beside_log("slurm", results, own.wait_s).row
     makespan, wait, ranks = AIMS
     both = f"{kind}: {found} beside {own.row}"

@@ -317,7 +317,7 @@ def test_a_live_slurm_is_met():
         )
     )
     results = [run(sampled_within_seconds(scenario, seed)) for seed in range(20)]
-    own = beside_itself(results[0], scenario, read_schedule(LOG))
+    own = beside_itself(scenario, read_schedule(LOG))
     found = beside_log("slurm", results, own.wait_s).row
     assert own.row["makespan_s"] == 390
     assert own.row["utilisation"] == pytest.approx(0.8126, abs=1e-4)
@@ -331,7 +331,7 @@ def test_a_live_slurm_is_met():
 def test_joules_of_the_log():
     """Idle power of 8 nodes for 390 s, and a twelfth of the rest for each core-second, as the log counts them."""
     scenario = load(Scenario(None, LOG, "fcfs", driver="reference", trace=TraceOptions(slurm_conf=CONF)))
-    own = beside_itself(run(scenario), scenario, read_schedule(LOG))
+    own = beside_itself(scenario, read_schedule(LOG))
     with LOG.open() as file:
         rows = list(csv.DictReader(file, delimiter="|"))
     busy = sum(int(row["AllocCPUS"]) * int(row["ElapsedRaw"]) for row in rows)

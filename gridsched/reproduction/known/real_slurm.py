@@ -134,7 +134,7 @@ def _case(id: str, words: str, draws: int, why: str) -> Case:
         scenario, logged = _loaded(paths)
         sampled = [sampled_within_seconds(scenario, seed) for seed in range(draws)] or [scenario]
         results = [run(each) for each in sampled]
-        own = beside_itself(results[0], scenario, logged)
+        own = beside_itself(scenario, logged)
         row = beside_log("slurm", results, own.wait_s).row
         return {key: float(row[key]) for key, *_ in _GOALS}
 

@@ -123,8 +123,9 @@ class OptimizeOptions:
         InputError
             If an option is out of range, or has no effect.
         """
-        if "prices" in self.settings:
-            raise InputError("The linear programs know no time of day; leave out --prices.")
+        for name in ("prices", "prices_period_s"):
+            if name in self.settings:
+                raise InputError(f"The linear programs know no time of day; leave out {option_name(name)}.")
         if self.gamma is not None and "price" in self.settings:
             raise InputError("--gamma sets the price, and so does --price; give one of them.")
         if self.gamma is not None and not 0 <= self.gamma <= 1e9:
@@ -165,7 +166,8 @@ class CarbonOptions:
         if "carbon_forecast" in self.settings:
             raise InputError("The linear program knows the true intensity; leave out --carbon-forecast.")
         platform, tasks = read_platform(self.platform), read_workload(self.workload)
-        settings = with_keys(Scenario(self.platform, self.workload), self.settings, format_key=option_name)
+        given = {key: str(each) if isinstance(each, Path) else each for key, each in self.settings.items()}
+        settings = with_keys(Scenario(self.platform, self.workload), given, format_key=option_name)
         signal = carbon_signal(with_carbon_read(settings.carbon), platform)
         if signal is None:
             raise InputError("Missing option '--carbon': the emissions of a joule are unknown (docs/carbon.md).")
@@ -205,7 +207,7 @@ def pareto(
     bag = options.bag()
     answer = front_answer(bag, options.tariff(bag), most_points=points)
     warn(bag.notes)
-    _plot(plot, answer, None, force=outputs.force)
+    _plot(plot, answer, None, outputs)
     if outputs.write(answer.rows(), answer.as_dict()):
         print_front(console(), answer)
         print_written(console(), outputs.output, plot)
@@ -266,7 +268,7 @@ def profit(
         bag, tariff, power_cap_w=math.inf if power_cap_w is None else power_cap_w, least_rate_per_s=least_rate_per_s
     )
     if plot is not None:
-        _plot(plot, front_answer(bag), answer, force=outputs.force)
+        _plot(plot, front_answer(bag), answer, outputs)
     warn(answer.notes)
     if outputs.write(answer.places(), answer.as_dict()):
         print_profit(console(), answer)
@@ -275,14 +277,15 @@ def profit(
         raise typer.Exit(1)
 
 
-def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, *, force: bool) -> None:
+def _plot(plot: Path | None, answer: FrontAnswer, profit: ProfitAnswer | None, outputs: Outputs) -> None:
     if plot is None:
         return
     from gridsched.figures.figure_file import draw_figure  # matplotlib is slow to load
     from gridsched.systems.profit.answers import landscape
 
     title = answer.bag.describe()
-    draw_figure("front", "landscape", landscape(answer, profit), plot, title=title, force=force)
+    possible, force = landscape(answer, profit), outputs.force
+    draw_figure("front", "landscape", possible, plot, title=title, force=force, table=outputs.output)
 
 
 @optimize_app.command()
