@@ -29,7 +29,9 @@ _OTHERS: dict[str, str] = {
     "heeds_power_cap": "respects_power_cap",
     "usual": "default",
 }
-_ALL = _KEYS | _OTHERS
+#: Metrics and columns of groups of jobs.
+_METRICS: dict[str, str] = {"mean_waiting_s": "mean_waiting_time_s"}
+_ALL = _KEYS | _OTHERS | _METRICS
 _STORED = {new: old for old, new in _KEYS.items()}
 _UNKNOWN = re.compile(r"(?:unexpected keyword argument|has no attribute|cannot import name) '(\w+)'")
 
@@ -68,6 +70,11 @@ def with_new_names(value: Any, *, all_names: bool = False) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(with_new_names(each, all_names=all_names) for each in value)
     return value
+
+
+def metrics_now(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored metrics, of a run or of a group of its jobs, under their present names."""
+    return {_METRICS.get(name, name): value for name, value in metrics.items()}
 
 
 def as_stored(keys: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from gridsched.files.output_files import as_text
 from gridsched.metrics import METRICS, described
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import shown_value
+from gridsched.renamed import metrics_now
 from gridsched.runs.study_inputs import file_digest
 
 if TYPE_CHECKING:
@@ -235,7 +236,9 @@ def read_groups(text: str) -> list[dict[str, Any]]:
         rows = json.loads(text)
     if not are_groups(rows):
         raise InputError(f"the groups of jobs are {shown_value(text)}; a table of metrics by name is expected.")
-    return [{key: value if key in GROUP else _number(value) for key, value in row.items()} for row in rows]
+    return [
+        metrics_now({key: value if key in GROUP else _number(value) for key, value in row.items()}) for row in rows
+    ]
 
 
 def are_groups(rows: Any) -> TypeGuard[list[dict[str, Any]]]:

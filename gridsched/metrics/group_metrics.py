@@ -25,7 +25,7 @@ JOBS = Column("jobs", "jobs", "number")
 COLUMNS = (
     JOBS,
     Column("core_hours", "core\nhours", "rounded"),
-    Column("mean_waiting_s", "mean\nwait [{unit}]", "rounded", "s"),
+    Column("mean_waiting_time_s", "mean\nwait [{unit}]", "rounded", "s"),
     Column("mean_bounded_slowdown", "mean bounded\nslowdown", "rounded"),
     Column("unfairness_s", "later than\nFCFS [{unit}]", "rounded", "s"),
     Column("energy_j", "energy\n[{unit}]", "rounded", "J"),
@@ -103,7 +103,7 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, idle_attribution: st
     -------
     list of dict
         ``group``, ``jobs``, ``finished``, ``core_hours`` (of whole nodes: node hours),
-        ``mean_waiting_s``, ``mean_bounded_slowdown``, ``unfairness_s`` (the mean time that jobs
+        ``mean_waiting_time_s``, ``mean_bounded_slowdown``, ``unfairness_s`` (the mean time that jobs
         start later than under FCFS), ``energy_j``; of partitions ``utilisation_NAME`` of each
         resource: what jobs took of it over what there is, until the makespan's end.
     """
@@ -124,7 +124,7 @@ def group_rows(trace: Trace, by: str, fair_start_s: Floats, idle_attribution: st
             "jobs": int(own.sum()),
             "finished": int((own & (trace.final_state == TaskState.FINISHED)).sum()),
             "core_hours": float(spent[ran].sum() / HOUR_S),
-            "mean_waiting_s": mean_of_finished(wait[own]),
+            "mean_waiting_time_s": mean_of_finished(wait[own]),
             "mean_bounded_slowdown": mean_of_finished(slow[own]),
             "unfairness_s": mean_of_finished(late[own]),
             "energy_j": float(energy[ran].sum()),

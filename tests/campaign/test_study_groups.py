@@ -62,7 +62,7 @@ def of_users(results: StudyResults, driver: str, column: str) -> dict[str, list[
 def test_each_user_has_its_own_metrics(stored: Path, driver: str):
     """Waits, lateness after FCFS, node hours and joules of two users under three schedulers."""
     results = read_results(str(stored))
-    assert of_users(results, driver, "mean_waiting_s") == WAITS
+    assert of_users(results, driver, "mean_waiting_time_s") == WAITS
     assert of_users(results, driver, "unfairness_s") == LATER
     assert of_users(results, driver, "jobs") == {name: [2, 1] for name in WAITS}
     for values in of_users(results, driver, "energy_j").values():
@@ -89,11 +89,36 @@ def test_a_row_has_its_groups_wherever_it_is_stored(stored: Path):
 def test_the_report_shows_groups(stored: Path, tmp_path: Path):
     """A table for each metric, and the rows of all groups in one file."""
     assert main(["study", "report", str(stored), "-o", str(tmp_path / "r.html")]) == 0
-    means = pd.read_csv(tmp_path / "r_files" / "groups-user-mean_waiting_s.csv", dtype={"group": str})
+    means = pd.read_csv(tmp_path / "r_files" / "groups-user-mean_waiting_time_s.csv", dtype={"group": str})
     means = means[means["driver"] == "simgrid"].set_index(["scheduler", "group"])["mean"]
     assert {name: [means[name, "1"], means[name, "2"]] for name in WAITS} == WAITS
     assert len(pd.read_csv(tmp_path / "r_files" / "groups.csv")) == 2 * 3 * (2 + 2)
     assert "Jobs by user: mean wait [s]" in (tmp_path / "r.html").read_text()
+
+
+def test_groups_stored_under_a_former_name_are_read_under_the_present_one(stored: Path, tmp_path: Path):
+    """A store of an earlier version: results, the row and its repetition have one name for the mean wait."""
+    store = Store.create(tmp_path / "store")
+    store.add(Store.open(stored).study())
+    (file,) = row_table.parquet_files(stored)
+    table = row_table.read_rows(file)
+    former = [each.replace("mean_waiting_time_s", "mean_waiting_s") for each in table.column("groups").to_pylist()]
+    assert all('"mean_waiting_s"' in each for each in former)
+    at = table.column_names.index("groups")
+    row_table.write_parquet(table.set_column(at, "groups", pa.array(former)), store.root)
+    results = read_results(store)
+    assert of_users(results, "reference", "mean_waiting_time_s") == WAITS
+    assert "mean_waiting_s" not in results.groups
+    repetition = rerun(store, table.column("run_id")[0].as_py())
+    assert (repetition.is_identical, repetition.not_stored) == (True, [])
+
+
+def test_a_study_that_names_the_former_metric_is_refused_with_the_present_one(tmp_path: Path):
+    (tmp_path / "log.swf").write_text(LOG)
+    with pytest.raises(InputError, match="'mean_waiting_time_s'") as raised:
+        Study.from_text(STUDY.replace('"energy_j"', '"mean_waiting_s"'), tmp_path / "s.toml")
+    assert "\n" not in str(raised.value)
+    assert "It is now" in str(raised.value)
 
 
 def test_what_is_no_group_is_named_and_left_out(stored: Path, tmp_path: Path):

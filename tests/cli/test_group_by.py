@@ -57,7 +57,7 @@ def test_groups_of_each_scheduler(gridsched, on_two_nodes, driver):
     assert list(groups) == list(GROUPS)
     for by, rows in groups.items():
         assert by_scheduler(rows, "group") == dict.fromkeys(WAITS, GROUPS[by])
-        assert by_scheduler(rows, "mean_waiting_s") == {id: each[by] for id, each in WAITS.items()}
+        assert by_scheduler(rows, "mean_waiting_time_s") == {id: each[by] for id, each in WAITS.items()}
     users = groups["user"]
     for id, slowdowns in SLOWDOWNS.items():
         assert by_scheduler(users, "mean_bounded_slowdown")[id] == pytest.approx(slowdowns)
@@ -85,8 +85,14 @@ def test_groups_of_partitions(gridsched, write, driver):
     outcome = gridsched("compare", *machine, *words)
     assert outcome.status == 0, outcome.err
     expected = [
-        {"group": "as", "jobs": 2, "mean_waiting_s": 59 / 2, "core_hours": 180 / 3600, "energy_j": 40 * 60 + 30 * 60},
-        {"group": "bs", "jobs": 1, "mean_waiting_s": 0.0, "core_hours": 60 / 3600, "energy_j": 30 * 60},
+        {
+            "group": "as",
+            "jobs": 2,
+            "mean_waiting_time_s": 59 / 2,
+            "core_hours": 180 / 3600,
+            "energy_j": 40 * 60 + 30 * 60,
+        },
+        {"group": "bs", "jobs": 1, "mean_waiting_time_s": 0.0, "core_hours": 60 / 3600, "energy_j": 30 * 60},
     ]
     used = [180 / (2 * 120), 60 / (2 * 120)]  # 120 s from the first submission to the last end
     for id in ("fcfs", "easy_backfilling"):
@@ -106,7 +112,7 @@ def test_groups_are_printed_and_written(gridsched, on_two_nodes, tmp_path):
     assert [row["group_by"] for row in rows] == [by for by in GROUPS for _ in range(6)]
     order = ["easy_backfilling", "conservative_backfilling", "fcfs"]  # waits of 100 s (twice) and 250 s in all
     assert [row["scheduler"] for row in rows[:6]] == order * 2
-    found = {(row["scheduler"], row["group"]): float(row["mean_waiting_s"]) for row in rows[:6]}
+    found = {(row["scheduler"], row["group"]): float(row["mean_waiting_time_s"]) for row in rows[:6]}
     assert found["fcfs", "1"] == 75.0
     gridsched("compare", *words, tmp_path / "all.parquet")
     assert pq.read_table(tmp_path / "all.groups.parquet").column("group").to_pylist() == [row["group"] for row in rows]
@@ -114,7 +120,7 @@ def test_groups_are_printed_and_written(gridsched, on_two_nodes, tmp_path):
     log = [on_two_nodes[0], on_two_nodes[1], "--driver", "reference"]
     assert gridsched("run", *log, *one).status == 0
     with open(tmp_path / "one.groups.csv", newline="") as stream:
-        assert [float(row["mean_waiting_s"]) for row in csv.DictReader(stream)] == [75.0, 100.0]
+        assert [float(row["mean_waiting_time_s"]) for row in csv.DictReader(stream)] == [75.0, 100.0]
 
 
 def test_no_file_of_groups_is_replaced(gridsched, refused, on_two_nodes, tmp_path, write):
@@ -139,7 +145,7 @@ def test_what_jobs_are_not_grouped_by(refused, write, ex_a, command):
 def test_groups_of_a_comparison_in_python(write):
     """The same rows as those of the command."""
     found = compare(None, write("log.swf", LOG), ["fcfs", "easy_backfilling"], driver="reference")
-    assert by_scheduler(found.groups("user"), "mean_waiting_s") == {
+    assert by_scheduler(found.groups("user"), "mean_waiting_time_s") == {
         id: WAITS[id]["user"] for id in ("fcfs", "easy_backfilling")
     }
     with pytest.raises(InputError, match="'qos'"):
@@ -157,5 +163,5 @@ def test_groups_of_hosts_that_go_down(gridsched, on_two_nodes, driver, outage, w
     outcome = gridsched("compare", *on_two_nodes, *outage, "--group-by", "user", "--driver", driver, "--json")
     assert outcome.status == 0, outcome.err
     users = outcome.json["groups"]["user"]
-    assert by_scheduler(users, "mean_waiting_s")["fcfs"] == waits
+    assert by_scheduler(users, "mean_waiting_time_s")["fcfs"] == waits
     assert by_scheduler(users, "unfairness_s") == LATER

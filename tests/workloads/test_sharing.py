@@ -589,8 +589,8 @@ def test_groups_of_a_run_by_hand(tmp_path):
     assert one["utilisation_cores"] == pytest.approx(1.0)
     assert one["unfairness_s"] == 0.0
     by_user = {row["group"]: row for row in result.groups("user")}
-    assert by_user["u1"]["mean_waiting_s"] == 0.0
-    assert by_user["u0"]["mean_waiting_s"] == pytest.approx(59.0)
+    assert by_user["u1"]["mean_waiting_time_s"] == 0.0
+    assert by_user["u0"]["mean_waiting_time_s"] == pytest.approx(59.0)
     slow = 119 / 60
     assert result.metrics()["user_fairness"] == pytest.approx((1 + slow) ** 2 / (2 * (1 + slow**2)))
     with pytest.raises(InputError, match="colour"):
