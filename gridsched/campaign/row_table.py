@@ -236,9 +236,7 @@ def read_groups(text: str) -> list[dict[str, Any]]:
         rows = json.loads(text)
     if not are_groups(rows):
         raise InputError(f"the groups of jobs are {shown_value(text)}; a table of metrics by name is expected.")
-    return [
-        metrics_now({key: value if key in GROUP else _number(value) for key, value in row.items()}) for row in rows
-    ]
+    return [metrics_now({key: value if key in GROUP else _number(value) for key, value in row.items()}) for row in rows]
 
 
 def are_groups(rows: Any) -> TypeGuard[list[dict[str, Any]]]:

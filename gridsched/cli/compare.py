@@ -16,7 +16,7 @@ from gridsched.cli.groups import TABLE, GroupByOption, print_groups, written_gro
 from gridsched.cli.output import PRINTED, Outputs, one_line, plot_option, say, warn
 from gridsched.cli.scenario_options import SchedulerParameters, loaded, paths_read, split_ids, with_scenario_options
 from gridsched.cli.tables import console, print_notes, print_table
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, did_you_mean, shorten
 from gridsched.long_work import report
 from gridsched.metrics import METRICS, Metric, compared_metrics
 from gridsched.metrics.columns import Column, amount
@@ -325,6 +325,16 @@ def free_boots(rows: Iterable[Mapping[str, Any]]) -> str | None:
     )
 
 
+def remarks(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what schedulers remark on their decisions, a line for those of one remark."""
+    ids: dict[str, list[str]] = {}
+    for row in rows:
+        if remark := row["provenance"].get("remark"):
+            ids.setdefault(remark, []).append(row["scheduler"])
+    for remark, each in ids.items():
+        yield f"{', '.join(each)}: {shorten(' '.join(remark.split()))}."
+
+
 def mapping_event_s(row: Mapping[str, Any]) -> float | None:
     """Mean wall time of a mapping event [s], None if there was none."""
     events = row["mapping_events"]
@@ -363,6 +373,7 @@ def _notes(rows: Sequence[Mapping[str, Any]], scenario: LoadedScenario, bounds: 
             yield f"{row['scheduler']} followed {row['provenance']['delegated_to']}."
     if (line := free_boots(rows)) is not None:
         yield line
+    yield from remarks(rows)
 
 
 def _amount(unit: Unit, value: float) -> str:

@@ -14,6 +14,7 @@ from gridsched.cli.compare import (
     excess,
     free_boots,
     mapping_event_s,
+    remarks,
     say_whom_runs_await,
     show_log,
 )
@@ -103,8 +104,10 @@ def _show(result: RunResult, summary: dict[str, Any], export: Path | None) -> No
     print_values(out, rows, result.title)
     if np.isnan(summary["energy_j"]):
         out.print(NO_ENERGY)
-    if (line := free_boots([{**summary, "provenance": result.provenance}])) is not None:
-        out.print(line, soft_wrap=True)
+    ran = [{**summary, "provenance": result.provenance}]
+    for line in (free_boots(ran), *remarks(ran)):
+        if line is not None:
+            out.print(line, soft_wrap=True)
     if export is not None:
         out.print(f"Records: {export}")
 

@@ -194,6 +194,14 @@ class Scheduler(ABC):
         """
         return True
 
+    def remark_on(self, system: System) -> str:
+        """Return what users should know of its decisions on a system, as words behind its id; empty: nothing.
+
+        Where it decides as another scheduler does, for example. `run` and `compare` print it, and the provenance has it
+        as ``remark``.
+        """
+        return ""
+
     def awaited(self) -> str:
         """Return in words for whom a run would wait; empty: for no one. Asked of `Traits.external` alone.
 

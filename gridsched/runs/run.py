@@ -267,6 +267,9 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
         provenance["delegated_to"] = trace.delegated_to
     with policy_at_work():
         powers_hosts = scheduler.traits.powers_hosts
+        remark = scheduler.remark_on(prepared.system)
+    if remark:
+        provenance["remark"] = str(remark)
     if powers_hosts and _boots_for_nothing(trace):
         provenance["free_boots"] = True
     timing = {**trace.timing, "run_s": time.perf_counter() - began}

@@ -156,6 +156,13 @@ class SlackList(PStateList):
     time. So where a plan is what happens, on hosts of one core, the run draws no more than under HEFT.
     """
 
+    def remark_on(self, system: System) -> str:
+        """Return that it decides as HEFT on hosts of which none has P-states to choose from."""
+        has_choice = (system.estimates.n_pstates(system.platform) > 1) & (system.platform.cores == 1)
+        if has_choice.any():
+            return ""
+        return "decides as heft here: no host of one core has several P-states"
+
     def _place_all(self, graph: TaskGraph, now: float) -> None:
         self._place_by_rank(graph, now)
         tasks = [task for task in graph.tasks if task in self.table_.host]

@@ -15,8 +15,21 @@ from gridsched.energy import grid_energy_between
 from gridsched.model.network import Network
 from gridsched.model.rules import EnergyBudget
 from gridsched.policy.registry import make_scheduler
+from gridsched.runs.run import run as run_scenario
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.scenario import LoadedScenario
+
+PLATFORM = """<?xml version="1.0"?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">
+  <zone id="z" routing="Full">
+    <host id="a" speed="10f"><prop id="wattage_per_state" value="1:2:2"/></host>
+    <host id="b" speed="20f"><prop id="wattage_per_state" value="1:3:3"/></host>
+    <link id="l" bandwidth="100Bps" latency="0s"/>
+    <route src="a" dst="b"><link_ctn id="l"/></route>
+  </zone>
+</platform>
+"""
 
 
 def joules(trace) -> float:
@@ -194,6 +207,46 @@ def test_a_plan_and_its_gaps_share_no_time(seed):
             core = table.cores[host][table.core[task]]
             for start, end in zip(core.starts, core.ends, strict=True):
                 assert end <= table.start_s[task] or start >= table.end_s[task]
+
+
+def several_cores(seed: int, id: str) -> LoadedScenario:
+    """Return a random scenario on hosts of two cores and two P-states."""
+    scenario = random_scenario(seed, id)
+    hosts = tuple(
+        replace(h, cores=2, pstates=(*h.pstates, PState(h.pstates[0].speed / 2, 0.5, 0.7, 0.9)))
+        for h in scenario.platform.hosts
+    )
+    return replace(scenario, platform=Platform(hosts))
+
+
+@pytest.mark.parametrize("scenario", [random_scenario, several_cores])
+@pytest.mark.parametrize(("id", "is_heft"), [("heft_slack", True), ("ees", True), ("ecs", False)])
+def test_which_lists_decide_as_heft_without_a_choice_of_pstates_and_say_so(scenario, id, is_heft):
+    """One P-state, or cores that share one: slack serves nothing; ECS weighs energy against time all the same."""
+    heft = [run_scenario(scenario(seed, "heft")).trace.executions.tolist() for seed in range(3)]
+    results = [run_scenario(scenario(seed, id)) for seed in range(3)]
+    assert ([each.trace.executions.tolist() for each in results] == heft) is is_heft
+    assert all(("as heft" in each.provenance.get("remark", "")) is is_heft for each in results)
+
+
+def test_lists_with_a_choice_of_pstates_remark_nothing():
+    platform, tasks, network = fork()
+    whole = LoadedScenario(platform, tasks, "ees", driver="reference", between_hosts=network)
+    assert "remark" not in run_scenario(whole).provenance
+
+
+def test_a_run_and_a_comparison_name_the_lists_that_decide_as_heft(gridsched, tmp_path):
+    """On SimGrid; one line for both."""
+    (tmp_path / "p.xml").write_text(PLATFORM)
+    (tmp_path / "w.csv").write_text("id,flops,after\n0,100,\n1,200,0\n2,300,0\n")
+    words = ["--platform", str(tmp_path / "p.xml"), "--workload", str(tmp_path / "w.csv")]
+    alone = gridsched("run", *words, "--scheduler", "ees")
+    beside = gridsched("compare", *words, "--schedulers", "heft,heft_slack,ecs,ees")
+    assert (alone.status, beside.status) == (0, 0), alone.err + beside.err
+    (line,) = [each for each in alone.out.splitlines() if "as heft" in each]
+    assert line.startswith("ees:")
+    (line,) = [each for each in beside.out.splitlines() if "as heft" in each]
+    assert line.startswith("heft_slack, ees:")
 
 
 @pytest.mark.parametrize("id", ["heft", "ecs", "heft_slack", "ees", "ready_min_min"])
