@@ -201,6 +201,30 @@ def test_the_next_by_rank_and_the_nearest_on_average_are_told_apart(small_store:
     assert "wq is better than the first: 13.33" in ranking_words(ranking)[2]
 
 
+@pytest.mark.parametrize(
+    ("sixth", "best", "shared"),
+    [
+        ({"lecsa": 11.0}, "mct", {"lecsa": 5}),
+        ({"mct": 9.0, "wq": 9.0}, "mct", {"lecsa": 5, "wq": 1}),
+        ({"mct": 11.0}, "lecsa", {"mct": 5}),
+        ({}, "mct", {"lecsa": 6}),
+    ],
+)
+def test_who_is_best_in_all_settings_names_those_that_are_as_good(
+    small_store: Path, sixth: dict[str, float], best: str, shared: dict[str, int]
+):
+    """Makespans of 10 s of mct and lecsa and 12 s of wq in five settings, and those of the sixth."""
+    who = ranking_words(_with_sixth(small_store, {"mct": 10.0, "lecsa": 10.0, "wq": 12.0}, sixth))[1]
+    first, _, others = who.partition("in all 6 settings")
+    assert first.split()[0] == best
+    assert {label: int(times) for label, times in re.findall(r"(\w+) in (\d) of", others)} == shared
+
+
+def test_who_is_best_alone_shares_with_none(small_store: Path):
+    who = ranking_words(_with_sixth(small_store, {"mct": 10.0, "lecsa": 11.0, "wq": 12.0}, {}))[1]
+    assert who.endswith("in all 6 settings.")
+
+
 def _with_sixth(store: Path, makespans: dict[str, float], sixth: dict[str, float]) -> Ranking:
     """Return the ranking by makespans of schedulers, some of which have another one in the sixth setting."""
     results = read_results(str(store))
