@@ -117,6 +117,18 @@ def test_jobs_name_profiles(tmp_path: Path):
     assert (runs["end"] - runs["start"]).tolist() == pytest.approx([2.0, 7.0, 12.0])
 
 
+def test_a_table_with_profiles_needs_no_column_of_run_times(tmp_path: Path):
+    """Each part computes 2 Gflop at 1 Gflop/s, once, or twice with 4 s of sleep each; a job of none has no run time."""
+    options = TraceOptions(profiles=written(tmp_path, "profiles.toml", TABLE))
+    text = "id,submit_time_s,nodes,requested_time_s,energy_j,profile\n1,0,2,20,9,ring\n2,0,2,50,,both\n3,0,2,20,,\n"
+    jobs = read_jobs(written(tmp_path, "a.jobs.csv", text), options, speed=1e9)
+    assert (jobs.job.tolist(), jobs.run_time_s.tolist()) == ([1, 2], [2.0, 12.0])
+    (left_out,) = jobs.dropped
+    assert (left_out.count, left_out.reason) == (1, "no run time greater than 0 s")
+    with pytest.raises(InputError, match="run_time_s"):
+        read_jobs(written(tmp_path, "b.jobs.csv", text.replace("profile", "prof")), options)
+
+
 @pytest.mark.parametrize("profile", ["ring", "computes"])
 @pytest.mark.parametrize("nodes", ["0", "1e10", "1e15"])
 def test_numbers_of_nodes_that_no_machine_has(tmp_path: Path, profile: str, nodes: str):

@@ -113,7 +113,8 @@ def read_table(
     columns : str, optional
         See `read_columns`; columns that it does not name are passed over.
     profiles : path, optional
-        Table of the profiles that the column ``profile`` names; jobs that name one need no run time.
+        Table of the profiles that the column ``profile`` names; jobs that name one need no run time, and a table with
+        this column needs no ``run_time_s``.
     speed : float
         Of a node, which determines how long a profile computes [flop/s].
     zone : str, optional
@@ -127,7 +128,10 @@ def read_table(
     column_of = read_columns(columns, path)
     is_parquet = str(path).lower().endswith(".parquet")
     header, values = (_parquet_rows if is_parquet else _csv_rows)(Path(path), list(column_of.values()))
+    has_profiles = column_of.get("profile") in header
     for name in NEEDED:
+        if name == "run_time_s" and has_profiles:
+            continue
         if (theirs := column_of.get(name)) not in header:
             hint = did_you_mean(theirs or name, header)
             raise InputError(f"{path}: no column {theirs or name!r} ({name}). {hint}--columns names it.")
@@ -271,7 +275,7 @@ class _Profiles:
 
 
 def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles, zone: tzinfo | None) -> None:
-    job, run_time_s, nodes = _text(row["id"]), _number(row["run_time_s"]), _number(row["nodes"])
+    job, run_time_s, nodes = _text(row["id"]), _number(row.get("run_time_s")), _number(row["nodes"])
     requested = _number(row.get("requested_time_s"))
     if math.isnan(requested):
         requested = _MINUTE * _number(row.get("requested_time_min"))
@@ -295,7 +299,7 @@ def _add(rows: JobRows, number: int, row: Mapping[str, Any], profiles: _Profiles
 
 def _power(row: Mapping[str, Any]) -> float:
     """Return the mean power of all nodes of a job [W]; nan if it is unknown."""
-    run_time_s, nodes = _number(row["run_time_s"]), _number(row["nodes"])
+    run_time_s, nodes = _number(row.get("run_time_s")), _number(row["nodes"])
     if not math.isnan(watts := _number(row.get("power_w"))):
         return watts
     if not math.isnan(watts := _number(row.get("node_power_w"))):
