@@ -91,6 +91,26 @@ def _is_readable(path: str, asked: Any) -> bool:
 class Command(_PlainFlags, TyperCommand):
     """A command."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error about a file begins with the option or argument that names the file."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            if given_by := _parameter_of(text_of(error), ctx):
+                error.args = (f"{given_by} {text_of(error)}",)
+            raise
+
+
+def _parameter_of(text: str, context: Any) -> str:
+    """Return the option or argument whose value an error's text begins with; empty if there is not just one."""
+    found = []
+    for each in context.command.params:
+        value = context.params.get(each.name)
+        values = map(str, value) if isinstance(value, list | tuple) else (str(value),) if value else ()
+        if any(one and text.startswith((f"{one}: ", f"{one}, line ")) for one in values):
+            found.append(max(each.opts, key=len) if each.opts[0].startswith("-") else each.metavar.strip("[]."))
+    return found[0] if len(found) == 1 else ""
+
 
 class Group(_PlainFlags, TyperGroup):
     """A group of commands."""

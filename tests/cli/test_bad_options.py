@@ -342,3 +342,25 @@ def test_surplus_of_environment(gridsched, ex_a, monkeypatch):
         assert gridsched("run", *ex_a, "--driver", "reference").status == 0
         assert gridsched("run", "--help").status == 0
     assert os.environ["COLUMNS"] == "many"
+
+
+FILES_GIVEN = {
+    "argument of describe": (["workload", "describe", "x"], "WORKLOAD x: "),
+    "argument of check": (["platform", "check", "x.xml"], "PLATFORM x.xml: "),
+    "argument of another format": (["platform", "check", "w.swf"], "PLATFORM w.swf, line 1: "),
+    "argument of a study": (["study", "check", "x.toml"], "STUDY x.toml: "),
+    "option of a log": (["run", "--workload", "x.swf"], "--workload x.swf: "),
+    "option of a platform": (["run", "--platform", "w.swf", "--workload", "b.csv"], "--platform w.swf, line 1: "),
+    "option of prices": (["run", "--workload", "w.swf", "--carbon", "x.csv"], "--carbon x.csv: "),
+    "one of several": (["view", "w.swf", "-o", "p.html"], "DIR w.swf: "),
+    "two options": (["run", "--platform", "x.csv", "--workload", "x.csv"], "x.csv: "),
+}
+
+
+@pytest.mark.parametrize(("words", "begin"), FILES_GIVEN.values(), ids=FILES_GIVEN)
+def test_an_error_about_a_file_begins_with_what_names_it(refused, tmp_path, monkeypatch, words, begin):
+    """The option, or the argument as the help calls it; neither, if two have this file."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "w.swf").write_text("; MaxProcs: 2\n1 0 -1 100 1 -1 -1 1 100 -1 1 1 7 -1 -1 -1 -1 -1\n")
+    (tmp_path / "b.csv").write_text("id,flops\n1,100\n")
+    assert refused(*words).startswith(f"gridsched: {begin}")
