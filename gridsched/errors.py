@@ -10,7 +10,7 @@ import difflib
 import errno
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 from gridsched.renamed import named_now, now_called
@@ -134,6 +134,9 @@ def _place(error: BaseException) -> tuple[str, bool]:
     trace, place, is_ours = error.__traceback__, "", True
     while trace is not None:
         code = trace.tb_frame.f_code
+        if code.co_filename.startswith("<frozen "):  # Python's own, of an import
+            trace = trace.tb_next
+            continue
         place = f" ({os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name})"
         is_ours = code.co_filename.startswith(_PACKAGE)
         trace = trace.tb_next
@@ -160,6 +163,8 @@ def policy_at_work() -> Iterator[None]:
         raise ours from error
 
 
+#: More names are not listed in a message.
+_MOST_LISTED = 20
 #: Comparing takes the square of the length: longer words are not compared, nor more than so many.
 _LONGEST_WORD, _MOST_WORDS = 100, 10_000
 
@@ -200,3 +205,23 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(word.lower(), by_lower, n=1)
     near = near or [each for each in by_lower if word and each.startswith(word.lower())]
     return f"Did you mean {by_lower[near[0]]!r}? " if near else ""
+
+
+def which_instead(word: str, known: Collection[str], document: str = "", *, called: str = "Allowed") -> str:
+    """Return the sentences behind an unknown name: the nearest one, and all there are unless they are many.
+
+    Parameters
+    ----------
+    word : str
+    known : collection of str
+    document : str
+        Where they are listed, if there may be too many for a message.
+    called : str
+        What the list begins with.
+    """
+    hint = did_you_mean(word, known)
+    if len(known) <= _MOST_LISTED:
+        return f"{hint}{called}: {', '.join(known)}." if known else hint.rstrip()
+    if hint:
+        return hint.rstrip()
+    return f"{document} lists the allowed ones." if document else f"{called}: {len(known):,} names."

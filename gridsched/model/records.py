@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
+from datetime import date, time
 from functools import cache
 from math import inf
 from types import NoneType, UnionType
@@ -22,7 +23,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, did_you_mean, which_instead
 from gridsched.model.limits import SMALLEST
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ Record = TypeVar("Record")
 Model = TypeVar("Model", bound=BaseModel)
 #: Units by the end of a name.
 _UNITS = {"_s": " s", "_j": " J", "_w": " W"}
-#: Longer values are cut in messages; more keys are not listed where a document lists them.
-_MAX_SHOWN, _MAX_LISTED = 80, 20
+#: Longer values are cut in messages.
+_MAX_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -325,7 +326,7 @@ def key_name(path: Sequence[str | int]) -> str:
     """Return the path to a value as ``claims[2].paper``."""
     text = ""
     for part in path:
-        name = str(part) if str(part).isprintable() else repr(part)
+        name = str(part) if part != "" and str(part).isprintable() else repr(part)
         text += f"[{name}]" if isinstance(part, int) else f".{name}" if text else name
     return text or "the file"
 
@@ -345,6 +346,8 @@ def expression_tree(text: str) -> ast.expr:
 
 def shown_value(value: Any) -> str:
     """Return a value for a message, cut where it is long."""
+    if isinstance(value, date | time):  # of TOML
+        return str(value)
     text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
@@ -362,6 +365,35 @@ def by_gravity(error: ValidationError) -> list[ErrorDetails]:
     return list(of_key.values())
 
 
+def place_of(error: ErrorDetails, values: Any) -> tuple[str | int, ...]:
+    """Return the keys and indices that lead to a problem in the values; pydantic also has names of alternatives there.
+
+    Parameters
+    ----------
+    error : ErrorDetails
+    values : object
+        What was checked.
+    """
+    location, path = error["loc"], []
+    for k, part in enumerate(location):
+        is_there = (isinstance(values, Mapping) and part in values) or (
+            isinstance(values, list | tuple) and isinstance(part, int) and part < len(values)
+        )
+        if is_there:
+            values = values[part]
+        if is_there or (error["type"] == "missing" and k == len(location) - 1):
+            path.append(part)
+    return tuple(path) or location
+
+
+#: The form of names that are parts of files' names.
+NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
+#: What is allowed, by patterns of texts.
+_FORMS = {
+    NAME: "a letter, then letters, digits, - and _ are allowed",
+    r"\S": "a text that is not blank is allowed",
+    r"^\S+$": "a text without blanks is allowed",
+}
 _WHOLE, _NUMBER = "a whole number is allowed, without quotes", "a number is allowed, without quotes"
 #: What is allowed, by pydantic's names of errors whose own sentences say it in other words.
 _WANTED = {
@@ -376,6 +408,8 @@ _WANTED = {
     "list_type": "a list in brackets is allowed",
     "tuple_type": "a list in brackets is allowed",
     "dict_type": "a table is allowed",
+    "model_type": "a table is allowed",
+    "dataclass_type": "a table is allowed",
 }
 
 
@@ -394,12 +428,15 @@ def problem_of(error: ErrorDetails, legal: Collection[str] = (), document: str =
     if error["type"] == "missing":
         return "is missing."
     if error["type"] == "extra_forbidden":
-        legal_text = f"Allowed: {', '.join(legal)}." if legal else ""
-        if document and len(legal) > _MAX_LISTED:
-            legal_text = f"{document} lists the allowed ones."
-        return f"is not a known key. {did_you_mean(str(error['loc'][-1]), legal)}{legal_text}".rstrip()
-    reason = _WANTED.get(error["type"], "") or error["msg"].removeprefix("Value error, ").replace(
-        "Input should", "it should"
+        return f"is not a known key. {which_instead(str(error['loc'][-1]), legal, document)}".rstrip()
+    limits = error.get("ctx", {})
+    form = _FORMS.get(limits.get("pattern", ""), "")
+    if limits.get("ge") == SMALLEST:
+        form = "it should be greater than 0"
+    reason = (
+        form
+        or _WANTED.get(error["type"], "")
+        or error["msg"].removeprefix("Value error, ").replace("Input should", "it should")
     )
     return f"is {shown_value(error['input'])}; {reason}."
 

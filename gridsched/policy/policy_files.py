@@ -13,12 +13,16 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from gridsched.errors import InputError, did_you_mean, error_of_policy
+from gridsched.errors import InputError, did_you_mean, error_of_policy, text_of
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import entries, register
 
 #: How a file is named in the place of a scheduler's id.
 _FILE = re.compile(r"(?P<file>.+\.py)(?::(?P<name>\w+))?")
+#: What Python states of a module, or of a name of one, that is not there.
+_NOT_THERE = re.compile(
+    r"No module named '(?P<module>[\w.]+)'|cannot import name '(?P<name>\w+)' from '(?P<of>[\w.]+)'"
+)
 #: Attribute of the modules of such files: itself and the files beside it that it imports.
 _FILES = "__gridsched_policy__"
 SOURCE = "a file of the user's own"
@@ -206,7 +210,7 @@ def _import_file(path: Path, name: str) -> ModuleType:
         raise
     except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
         sys.modules.pop(name, None)
-        raise InputError(f"{path}: cannot be imported: {error_of_policy(error)}{_hint(path, error)}") from None
+        raise InputError(f"{path}: cannot be imported: {_reason(error)}{_hint(path, error)}") from None
     import cloudpickle  # only where there is such a file
 
     cloudpickle.register_pickle_by_value(module)
@@ -214,6 +218,21 @@ def _import_file(path: Path, name: str) -> ModuleType:
         getattr(module, _FILES).append(str(sibling.__file__))
         cloudpickle.register_pickle_by_value(sibling)
     return module
+
+
+def _reason(error: BaseException) -> str:
+    """Return why a file cannot be imported; what Python's import itself raises is in words of ours."""
+    if isinstance(error, SyntaxError) and error.filename:
+        line = "" if error.lineno is None else f", line {error.lineno}"
+        return f"{Path(error.filename).name}{line} is no valid Python: {error.msg}."
+    text = text_of(error_of_policy(error))
+    if isinstance(error, ImportError) and (found := _NOT_THERE.search(text)):
+        module, name, place = found["module"] or found["of"], found["name"], text[text.rfind(" (") :].rstrip(".")
+        if name is None:
+            return f"there is no module {module!r}{place}; install it, or put its file beside this one."
+        public = getattr(sys.modules.get(module), "__all__", ())
+        return f"{module} has no {name!r}{place}. {did_you_mean(name, public)}".rstrip()
+    return text
 
 
 def _hint(path: Path, error: BaseException) -> str:

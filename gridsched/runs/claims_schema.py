@@ -13,8 +13,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, I
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from gridsched.errors import InputError
+from gridsched.model.records import NAME
 from gridsched.runs.figure_kinds import figure_kinds
-from gridsched.runs.run_spec import NAME, Section
+from gridsched.runs.run_spec import Section
 
 Kind = Literal["number", "order", "shape", "theorem", "driver"]
 #: As a claim's scheduler `against`: in each cell the scheduler with the least mean besides the claim's.

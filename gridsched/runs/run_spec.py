@@ -51,9 +51,6 @@ RESULTS_VERSION = 5
 #: Parts of a run's description that are sections.
 SECTIONS = ("platform", "workload", "scheduler", "settings")
 
-#: Names of studies and figures.
-NAME = r"^[A-Za-z][A-Za-z0-9_-]*$"
-
 
 class Section(BaseModel):
     """A part of a study file; unknown keys and values of another type are refused."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, did_you_mean, which_instead
 from gridsched.metrics.table import RESERVED
 from gridsched.model.records import key_name, keys_of, shown_value, with_keys
 from gridsched.model.rules import Rules
@@ -28,7 +28,7 @@ from gridsched.runs.run_spec import (
     model_of,
     without_effect,
 )
-from gridsched.runs.study_document import KeyPath, StudyDocument
+from gridsched.runs.study_document import DOCUMENT, KeyPath, StudyDocument
 from gridsched.runs.study_inputs import StudyInputs
 from gridsched.sim.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS, brings_machines
@@ -242,9 +242,7 @@ def _level(document: StudyDocument, path: KeyPath, raw: dict[str, Any]) -> dict[
             change.update({(key, inner): each for inner, each in values.items()})
         else:
             legal = ("platform", "workload", *Settings.model_fields)
-            document.refuse(
-                (*path, key), f"cannot be set by a group. {did_you_mean(key, legal)}Allowed: {', '.join(legal)}."
-            )
+            document.refuse((*path, key), f"cannot be set by a group. {which_instead(key, legal, DOCUMENT)}")
     if not change:
         document.refuse(path, "sets nothing.")
     return change

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gridsched.errors import InputError, did_you_mean
+from gridsched.errors import InputError, did_you_mean, which_instead
 from gridsched.metrics import METRICS, known_metrics
 from gridsched.metrics.group_metrics import COLUMNS
 from gridsched.metrics.table import RESERVED
@@ -171,7 +171,7 @@ def no_metric(name: str, known: Sequence[str]) -> str:
     metric = METRICS.get(name)
     if metric is not None and metric.is_number:
         return f"is {name!r}, which exists only with {metric.condition.words or 'comparisons of schedulers'}."
-    return f"is {name!r}. {did_you_mean(name, known)}Metrics: {', '.join(known)}."
+    return f"is {name!r}. {which_instead(name, known, 'docs/nomenclature.md', called='Metrics')}"
 
 
 class _Checks:

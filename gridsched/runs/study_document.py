@@ -15,12 +15,12 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from gridsched.errors import InputError, did_you_mean
 from gridsched.files.input_files import parse_toml, read_text
 from gridsched.files.output_files import is_file_name
-from gridsched.model.records import by_gravity, gravest, key_name, keys_of, problem_of, shown_value
+from gridsched.model.records import NAME, by_gravity, gravest, key_name, keys_of, place_of, problem_of, shown_value
 from gridsched.plugins import Plugin, Table, source_of
 from gridsched.policy.policy_files import named_file
 from gridsched.renamed import with_new_names
 from gridsched.runs.claims_schema import DeclaredFigure, ExpressionOrText, Readings, Report
-from gridsched.runs.run_spec import NAME, Section, Settings, members_of, with_tuples
+from gridsched.runs.run_spec import Section, Settings, members_of, with_tuples
 from gridsched.sim.scenario import MAX_TIMEOUT_S
 from gridsched.workloads.traces.trace_options import TraceOptions
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound=BaseModel)
 #: Keys and indices that lead to a value.
 KeyPath = tuple[str | int, ...]
+#: Where the keys of studies are listed.
+DOCUMENT = "docs/campaigns.md"
 #: Of a paper's number, as sources of studies have it.
 _DIGITS = 3
 #: Complaints beside the first.
@@ -192,7 +194,7 @@ class StudyDocument:
             return model.model_validate(values)
         except ValidationError as error:
             first = gravest(error)
-            location = first["loc"] or ("",)
+            location = place_of(first, values) or ("",)
             path = (*source(str(location[0])), *location[1:])
             self.refuse(path, _problem(first, model))
 
@@ -253,9 +255,10 @@ def shipped_study_file(name: str) -> Path:
     """
     files = shipped_study_files()
     if name not in files:
+        if hint := _of_paper(name, files) or did_you_mean(name, files):
+            raise InputError(f"No study {name!r}. {hint}Or give a file.")
         raise InputError(
-            f"No study {name!r}. {_of_paper(name, files) or did_you_mean(name, files)}Give a file, or one that comes "
-            f"with gridsched or a plugin: {', '.join(files)}."
+            f"No study {name!r}. Give a file, or one that comes with gridsched or a plugin: {', '.join(files)}."
         )
     return files[name]
 
@@ -330,8 +333,8 @@ def _document(keys: dict[str, Any], text: str, path: str, parent: str | None = N
         content = Content.model_validate(keys)
     except ValidationError as error:
         first, *others = by_gravity(error)
-        told = [f"{key_name(first['loc'])} {_problem(first, Content, extra=tuple(Settings.model_fields))}"]
-        told += [f"{key_name(each['loc'])} {problem_of(each)}" for each in others[:_MOST_SHOWN]]
+        told = [f"{key_name(place_of(first, keys))} {_problem(first, Content, extra=tuple(Settings.model_fields))}"]
+        told += [f"{key_name(place_of(each, keys))} {problem_of(each)}" for each in others[:_MOST_SHOWN]]
         more = [f"{len(others) - _MOST_SHOWN} more."] if len(others) > _MOST_SHOWN else []
         raise InputError(f"{_label(path, parent)}: {' Then: '.join([*told, *more])}") from None
     policies = tuple(dict.fromkeys((*content.policies, *_scheduler_files(content.schedulers))))
@@ -355,7 +358,8 @@ def _scheduler_files(schedulers: Any) -> Iterator[str]:
 
 def _problem(error: ErrorDetails, model: type[BaseModel], extra: tuple[str, ...] = ()) -> str:
     fields = _model_at(model, error["loc"]).model_fields
-    return problem_of(error, (*fields, *(extra if fields is model.model_fields else ())))
+    known = (*fields, *(extra if fields is model.model_fields else ()))
+    return problem_of(error, known, DOCUMENT)
 
 
 def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[BaseModel]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 
 from gridsched.errors import InputError, did_you_mean
-from gridsched.model.records import gravest, key_name, problem_of
+from gridsched.model.records import gravest, key_name, place_of, problem_of
 from gridsched.plugins import Table, WorkloadKind, loaded
 
 if TYPE_CHECKING:
@@ -159,6 +159,6 @@ def _checked(
     except ValidationError as error:
         first = gravest(error)
         reason = problem_of(first, model.model_fields, generator.declared.document)
-        raise InputError(f"{owner}: {format_key(key_name(first['loc']))} {reason}") from None
+        raise InputError(f"{owner}: {format_key(key_name(place_of(first, values)))} {reason}") from None
     except InputError as error:  # keys that contradict each other
         raise InputError(f"{owner}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -204,6 +205,61 @@ def test_errors_name_file_and_key(small: str, tmp_path: Path, old: str, new: str
         study_of(small.replace(old, new), tmp_path)
     assert problem in str(raised.value)
     assert "s.toml" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ("sede = 3", "sede is not a known key. Did you mean 'seed'?"),
+        ("xyzzy = 3", "xyzzy is not a known key. docs/campaigns.md"),
+        ("'' = 3", "'' is not a known key."),
+        ("metrics = ['enrgy_j']", "metrics[0] is 'enrgy_j'. Did you mean 'energy_j'?"),
+        ("metrics = ['xyzzy']", "metrics[0] is 'xyzzy'. docs/nomenclature.md"),
+        ("group.g.a.pstat = 3", "group.g.a.pstat cannot be set by a group. Did you mean"),
+        ("report = 3", "report is 3; a table"),
+        ("figures = [3]", "figures[0] is 3; a table"),
+        ("expressions.a = 3", "expressions.a is 3; a table"),
+        ("deployment = 3", "deployment is 3; a text"),
+        ("pstate = 1.5", "pstate is 1.5; a whole number"),
+        ("title = 2024-01-01", "title is 2024-01-01; a text"),
+        ("energy_budget_j = -1", "energy_budget_j is -1; it should be greater than 0"),
+        ("extends = 'tinny'", "'tiny'"),
+    ],
+)
+def test_messages_are_short_and_in_words_of_ours(small: str, tmp_path: Path, keys: str, problem: str):
+    """Neither classes, branches of types and patterns of pydantic, nor all keys that there are."""
+    with pytest.raises(InputError) as raised:
+        study_of(f"{keys}\n{small}", tmp_path)
+    line = str(raised.value).replace(str(tmp_path), "")
+    assert problem in line
+    assert len(line) < 150
+    assert not any(each in line for each in ("instance of", "dictionary", "should match", "datetime"))
+
+
+def test_a_name_of_a_study_is_refused_with_its_form(small: str, tmp_path: Path):
+    with pytest.raises(InputError, match=r"name is 'a b'; a letter, then letters, digits, - and _ are allowed\."):
+        study_of(re.sub(r'name = "\w+"', 'name = "a b"', small, count=1), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("import no_such_module\n", r"no module 'no_such_module' \(troubled.py:1 in <module>\)"),
+        ("import json.no_such\n", r"no module 'json.no_such' \(troubled.py:1 in <module>\)"),
+        ("from gridsched import Nothing\n", r"gridsched has no 'Nothing' \(troubled.py:1 in <module>\)"),
+        ("from gridsched import Scenari\n", r"gridsched has no 'Scenari'.* Did you mean 'Scenario'"),
+        ("\nclass A(:\n", r"troubled.py, line 2 is no valid Python"),
+    ],
+)
+def test_what_a_policy_cannot_import_is_in_words_of_ours(tmp_path: Path, text: str, problem: str):
+    """No frames of Python's import, no classes of its errors, no folders of packages."""
+    path = write_troubled(tmp_path, '["wq"]')
+    (tmp_path / "troubled.py").write_text(text)
+    with pytest.raises(InputError, match=problem) as raised:
+        Study.from_file(path, trust=True)
+    line = str(raised.value)
+    assert "\n" not in line
+    assert not any(each in line for each in ("importlib", "Error:", "__init__"))
 
 
 @pytest.mark.parametrize(
