@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from gridsched.errors import InputError, did_you_mean, error_of_policy, text_of
+from gridsched.errors import InputError, did_you_mean, error_of_policy, shorten, text_of
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import entries, register
 
@@ -210,7 +211,7 @@ def _import_file(path: Path, name: str) -> ModuleType:
         raise
     except BaseException as error:  # noqa: BLE001 - a user's file may raise anything
         sys.modules.pop(name, None)
-        raise InputError(f"{path}: cannot be imported: {_reason(error)}{_hint(path, error)}") from None
+        raise InputError(f"{path}: cannot be imported: {_reason(path, error)}") from None
     import cloudpickle  # only where there is such a file
 
     cloudpickle.register_pickle_by_value(module)
@@ -220,26 +221,22 @@ def _import_file(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _reason(error: BaseException) -> str:
+def _reason(path: Path, error: BaseException) -> str:
     """Return why a file cannot be imported; what Python's import itself raises is in words of ours."""
-    if isinstance(error, SyntaxError) and error.filename:
+    if isinstance(error, SyntaxError) and isinstance(error.filename, str) and isinstance(error.msg, str):
         line = "" if error.lineno is None else f", line {error.lineno}"
-        return f"{Path(error.filename).name}{line} is no valid Python: {error.msg}."
+        return f"{os.path.basename(error.filename)}{line} is no valid Python: {shorten(error.msg)}."
     text = text_of(error_of_policy(error))
-    if isinstance(error, ImportError) and (found := _NOT_THERE.search(text)):
-        module, name, place = found["module"] or found["of"], found["name"], text[text.rfind(" (") :].rstrip(".")
-        if name is None:
-            return f"there is no module {module!r}{place}; install it, or put its file beside this one."
-        public = getattr(sys.modules.get(module), "__all__", ())
-        return f"{module} has no {name!r}{place}. {did_you_mean(name, public)}".rstrip()
-    return text
-
-
-def _hint(path: Path, error: BaseException) -> str:
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
-    if missing and (path.parent / f"{missing}.py").is_file():
-        return f" Name {missing}.py in 'policies', too, before {path.name}."
-    return ""
+    found = _NOT_THERE.search(text) if isinstance(error, ImportError) else None
+    if found is None:
+        return text
+    module, name, place = found["module"] or found["of"], found["name"], text[text.rfind(" (") :].rstrip(".")
+    if name is None:
+        is_beside = (path.parent / f"{module}.py").is_file()
+        what = f"Name {module}.py in 'policies', too, before {path.name}" if is_beside else "Install it"
+        return f"there is no module {module!r}{place}. {what}."
+    public = getattr(sys.modules.get(module), "__all__", ())
+    return f"{module} has no {name!r}{place}. {did_you_mean(name, public)}".rstrip()
 
 
 def _siblings(folder: Path, before: set[str]) -> Iterator[ModuleType]:
