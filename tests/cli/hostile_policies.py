@@ -308,7 +308,7 @@ IMPORTED = {
     "ends": ("import os; os._exit(0)", "exit status 0"),
     "kills": ("import os; os.kill(os.getpid(), 9)", "SIGKILL"),
     "loops": ("while True: pass", "time-out"),
-    "syntax": ("def", "SyntaxError"),
+    "syntax": ("def", "line 1 is no valid Python"),
     "zero_byte": ("\0", "null bytes"),
     "recursion": ("def f(): f()\nf()", "RecursionError"),
     "forgets_itself": ("import sys; del sys.modules[__name__]", ""),
