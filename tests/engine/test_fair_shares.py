@@ -35,6 +35,18 @@ def test_a_task_that_has_stopped_takes_its_last_step_once_more():
     assert rates == [1.0, 2.0, 4.5]
 
 
+def test_what_is_full_stops_those_on_it_alone():
+    """The second is held at 3 by link m; the first goes on, from its 5 of 10 byte/s to the 7 that are left."""
+    rates = fair_rates([{"l": 1.0}, {"l": 1.0, "m": 1.0}], [inf, inf], {"l": 10.0, "m": 3.0})
+    assert rates == [7.0, 3.0]
+
+
+@pytest.mark.parametrize(("bound", "second"), [(0.5 - 2**-17, 0.5), (0.5 - 2**-16, 0.5 + 2**-16)])
+def test_what_is_left_counts_from_a_hundred_thousandth_on(bound, second):
+    """Of 1 byte/s a bounded task leaves 2**-17 byte/s, which is nothing, or 2**-16, which the other gets."""
+    assert fair_rates([{"l": 1.0}, {"l": 1.0}], [bound, inf], {"l": 1.0}) == [bound, second]
+
+
 def test_a_link_that_is_not_shared_serves_each_whole():
     """Both go on at 10 byte/s."""
     assert fair_rates([{"l": 1.0}, {"l": 2.0}], [inf, inf], {"l": 10.0}, {"l"}) == [10.0, 5.0]

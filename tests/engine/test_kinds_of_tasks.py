@@ -89,6 +89,35 @@ def test_reservations_share_nodes_by_cores():
         played("shared", platform, tasks, at_times({0: running}))
 
 
+def test_a_reservation_that_ends_leaves_room_for_one_that_begins():
+    """Of 4 cores 3 are reserved from 5 to 10 s, and from 10 to 15 s: one of a core fits beside them all the time."""
+    tasks = make_tasks([50.0, 50.0, 200.0], width=1, demand=[[3], [3], [1]])
+    beside = [Allocate(0, [0], start=5.0), Allocate(1, [0], start=10.0), Allocate(2, [0])]
+    trace = played("shared", machine("shared", 1), tasks, at_times({0: beside}))
+    assert spans(trace) == {0: (5, 10), 1: (10, 15), 2: (0, 20)}
+
+
+def test_parts_that_need_nodes_of_their_own_are_not_allocated_together():
+    """Two parts of a core on a node of four are refused where each needs a node of its own, and else start."""
+    for anywhere in (True, False):
+        tasks = make_tasks([50.0], width=2, demand=[[1]], anywhere=anywhere)
+        answer = at_times({0: [Allocate(0, [0, 0])]})
+        if anywhere:
+            assert spans(played("shared", machine("shared"), tasks, answer)) == {0: (0, 5)}
+        else:
+            with pytest.raises(InvalidDecision, match="node of its own"):
+                played("shared", machine("shared"), tasks, answer)
+
+
+def test_what_shares_a_node_shares_its_p_state():
+    """While task 0 runs at 5 flop/s, in P-state 1, others on its node do so, too; another node is free to differ."""
+    tasks = make_tasks([50.0] * 3, [0.0, 2.0, 2.0], width=1, demand=[[1]] * 3)
+    answers = {0: [Allocate(0, [0], pstate=1)], 2: [Allocate(1, [0], pstate=1), Allocate(2, [1], pstate=0)]}
+    assert spans(played("shared", machine("shared"), tasks, at_times(answers))) == {0: (0, 10), 1: (2, 12), 2: (2, 7)}
+    with pytest.raises(InvalidDecision, match="P-state"):
+        played("shared", machine("shared"), tasks, at_times(answers | {2: [Allocate(1, [0], pstate=0)]}))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_place_holders_start_when_they_are_due(kind):
     """Tasks 1 and 2 are planned for 10 and 15 s on hosts 0 and 1; the policy is not asked in between."""
