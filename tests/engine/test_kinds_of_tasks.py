@@ -97,16 +97,18 @@ def test_a_reservation_that_ends_leaves_room_for_one_that_begins():
     assert spans(trace) == {0: (5, 10), 1: (10, 15), 2: (0, 20)}
 
 
-def test_parts_that_need_nodes_of_their_own_are_not_allocated_together():
+@pytest.mark.parametrize("pstates", [NODE, NODE[:1]])
+def test_parts_that_need_nodes_of_their_own_are_not_allocated_together(pstates):
     """Two parts of a core on a node of four are refused where each needs a node of its own, and else start."""
-    for anywhere in (True, False):
-        tasks = make_tasks([50.0], width=2, demand=[[1]], anywhere=anywhere)
-        answer = at_times({0: [Allocate(0, [0, 0])]})
-        if anywhere:
-            assert spans(played("shared", machine("shared"), tasks, answer)) == {0: (0, 5)}
-        else:
-            with pytest.raises(InvalidDecision, match="node of its own"):
-                played("shared", machine("shared"), tasks, answer)
+    platform, answer = machine("shared", pstates=pstates), at_times({0: [Allocate(0, [0, 0])]})
+    tasks = make_tasks([50.0], width=2, demand=[[1]], anywhere=True)
+    assert spans(played("shared", platform, tasks, answer)) == {0: (0, 5)}
+    tasks = make_tasks([50.0], width=2, demand=[[1]], anywhere=False)
+    with pytest.raises(InvalidDecision, match="node of its own"):
+        played("shared", platform, tasks, answer)
+    for hosts in ([0], [0, 1, 2]):
+        with pytest.raises(InvalidDecision, match="2 parts"):
+            played("shared", machine("shared", 3, pstates=pstates), tasks, at_times({0: [Allocate(0, hosts)]}))
 
 
 def test_what_shares_a_node_shares_its_p_state():
@@ -149,6 +151,18 @@ def test_the_common_queue_of_a_plan(kind):
     """Any host takes the next one: 9 and 2 s first, then 4 and 3 s on the second host."""
     trace = played(kind, machine(kind), bag(kind, [9, 2, 4, 3]), at_times({0: [Plan(np.arange(4), None)]}))
     assert spans(trace) == {0: (0, 9), 1: (0, 2), 2: (2, 6), 3: (6, 9)}
+
+
+def test_the_common_queue_keeps_to_partitions():
+    """Task 0 may run on host 1 alone, and waits there for its turn behind task 1, with host 0 free."""
+    hosts = machine("shared").hosts
+    pools = (Partition("second", (1,)), Partition("all", (0, 1)))
+    platform = Platform(hosts, (Cluster("c0", (0, 1)),), partitions=pools)
+    tasks = make_tasks([50.0, 50.0], width=1, demand=[[4]] * 2, partition=[0, 1])
+    answer = at_times({0: [Allocate(1, [1]), Plan(np.array([0]), None)]})
+    trace = played("shared", platform, tasks, answer)
+    assert spans(trace) == {0: (5, 10), 1: (0, 5)}
+    assert trace.host_ids.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
