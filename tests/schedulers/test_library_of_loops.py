@@ -64,6 +64,11 @@ def nothing(values, times):
 
 
 @kernel
+def tail(values, first, step):
+    return values[first::step] if step > 1 else values[first:]
+
+
+@kernel
 def either(left, nodes):
     if len(nodes) == 0:
         return float(left)
@@ -84,6 +89,7 @@ def call(group):
     counted(Pair(np.ones(1), np.ones(1, dtype=np.int64)), 1, True)
     ordered(np.ones((2, 2)), 0)
     nothing(np.ones(1), 1)
+    tail(shown, 1, 1)
     either(1, ())
     either(np.ones(1), (1.0,))
     ratio(1, 1)
@@ -143,6 +149,17 @@ def test_named_tuples_are_read_and_arguments_returned_as_they_are(loops):
     assert copied[0] == 1
 
 
+def test_a_part_of_an_argument_is_returned_as_a_copy(loops):
+    """Nothing that the caller does with it changes the argument."""
+    tail, values = loop(loops, "tail"), np.array([1.0, 2.0, 3.0])
+    for first, step, expected in ((1, 1, [2.0, 3.0]), (0, 2, [1.0, 3.0]), (3, 1, [])):
+        made = tail(values, first, step)
+        assert made.tolist() == expected
+        made[:] = 9.0
+        assert values.tolist() == [1.0, 2.0, 3.0]
+    assert tail(values, 0, 1) is values  # all of it
+
+
 def test_several_results_are_a_tuple(loops):
     row, total, first, is_large = loop(loops, "ordered")(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
     assert (row.tolist(), total, first, is_large) == ([4.0, 3.0], 7.0, 0, True)
@@ -169,6 +186,7 @@ def test_each_kind_of_arguments_has_its_version(loops):
         ("scaled", (np.ones(3, dtype=np.float32), 2.0)),
         ("scaled", (np.ones(3, dtype=">f8"), 2.0)),
         ("scaled", (np.ones((3, 1)), 2.0)),
+        ("scaled", (np.ones(25, dtype=np.uint8)[1:].view(np.float64), 2.0)),
         ("scaled", ([1.0, 2.0], 2.0)),
         ("scaled", (np.ones(3),)),
         ("scaled", (np.ones(3), 2.0, 1)),
@@ -181,13 +199,15 @@ def test_each_kind_of_arguments_has_its_version(loops):
     ],
 )
 def test_what_a_loop_was_not_compiled_for_is_left_alone(loops, name, arguments):
-    """Gaps, other types, numbers beyond 64 bits, what cannot be written: the caller finds another one."""
+    """Gaps, other types or places in memory, numbers beyond 64 bits, what cannot be written: another one is found."""
     assert loop(loops, name)(*arguments) is NotImplemented
 
 
 def test_numbers_of_numpy_are_numbers(loops):
     assert loop(loops, "scaled")(np.ones(3), np.float64(2.0)).tolist() == [3.0, 3.0]
     assert loop(loops, "ordered")(np.ones((2, 2)), np.int64(1))[1] == 2.0
+    for is_up, expected in ((np.True_, 3), (np.False_, 5)):  # from 4, by -1 or its opposite
+        assert loop(loops, "counted")((np.ones(1), np.array([4])), -1, is_up)[1].tolist() == [expected]
 
 
 def test_what_a_loop_raises_is_raised(loops):
@@ -202,11 +222,12 @@ def test_what_a_loop_raises_is_raised(loops):
 
 def test_memory_is_given_back(loops):
     """Of 20,000 results of 80 kB one is there at a time; so are arguments, of which none is kept."""
-    scaled, counted = loop(loops, "scaled"), loop(loops, "counted")
+    scaled, counted, tail = loop(loops, "scaled"), loop(loops, "counted"), loop(loops, "tail")
     values, count = np.ones(10_000), np.ones(1, dtype=np.int64)
     before, held = resident_mb(), sys.getrefcount(values)
     for _ in range(20_000):
         scaled(values, 1.0)
+        tail(values, 1, 1)
         counted((values, count), 1, True)
     assert resident_mb() - before < 50.0
     assert sys.getrefcount(values) == held

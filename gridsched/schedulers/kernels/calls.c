@@ -166,13 +166,25 @@ static inline int float_of(PyObject *object, double *value)
 
 static void release(PyObject *capsule) { let_go(PyCapsule_GetPointer(capsule, MEMORY)); }
 
+/* Whether a result is all of an argument: of a part of one, too, numba names that as the argument. */
+static int is_all_of(PyObject *argument, void *data, int n, const int64_t *shape, const int64_t *strides, int type)
+{
+    PyArrayObject *array = (PyArrayObject *)argument;
+    if (PyArray_DATA(array) != data || PyArray_NDIM(array) != n || PyArray_TYPE(array) != type)
+        return 0;
+    for (int i = 0; i < n; i++)
+        if (PyArray_DIM(array, i) != shape[i] || PyArray_STRIDE(array, i) != strides[i])
+            return 0;
+    return 1;
+}
+
 /* An array in a loop's own memory; an argument that is returned; or a copy of a part of an argument. */
 static PyObject *boxed(Memory *memory, PyObject *argument, void *data, int n, const int64_t *shape,
                        const int64_t *strides, int type)
 {
     npy_intp dims[MOST_DIMENSIONS], steps[MOST_DIMENSIONS];
     PyObject *array, *other;
-    if (!memory && argument)
+    if (!memory && argument && is_all_of(argument, data, n, shape, strides, type))
         return Py_NewRef(argument);
     for (int i = 0; i < n; i++) {
         dims[i] = shape[i];
