@@ -69,6 +69,11 @@ def tail(values, first, step):
 
 
 @kernel
+def looks(matrix):
+    return matrix.T, matrix.view(np.int64), matrix[:1], matrix.reshape(1, 2, 2), matrix
+
+
+@kernel
 def either(left, nodes):
     if len(nodes) == 0:
         return float(left)
@@ -90,6 +95,7 @@ def call(group):
     ordered(np.ones((2, 2)), 0)
     nothing(np.ones(1), 1)
     tail(shown, 1, 1)
+    looks(np.ones((2, 2)))
     either(1, ())
     either(np.ones(1), (1.0,))
     ratio(1, 1)
@@ -160,6 +166,16 @@ def test_a_part_of_an_argument_is_returned_as_a_copy(loops):
     assert tail(values, 0, 1) is values  # all of it
 
 
+def test_another_look_at_an_argument_is_returned_as_a_copy(loops):
+    """Of other strides, another type, fewer rows or more dimensions; the matrix itself is returned as it is."""
+    matrix = np.array([[1.0, 2.0], [3.0, 4.0]])
+    *found, same = loop(loops, "looks")(matrix)
+    assert same is matrix
+    for made, expected in zip(found, (matrix.T, matrix.view(np.int64), matrix[:1], matrix[None]), strict=True):
+        assert (made.dtype, made.tolist()) == (expected.dtype, expected.tolist())
+        assert not np.shares_memory(made, matrix)
+
+
 def test_several_results_are_a_tuple(loops):
     row, total, first, is_large = loop(loops, "ordered")(np.array([[1.0, 2.0], [3.0, 4.0]]), 1)
     assert (row.tolist(), total, first, is_large) == ([4.0, 3.0], 7.0, 0, True)
@@ -224,12 +240,13 @@ def test_memory_is_given_back(loops):
     """Of 20,000 results of 80 kB one is there at a time; so are arguments, of which none is kept."""
     scaled, counted, tail = loop(loops, "scaled"), loop(loops, "counted"), loop(loops, "tail")
     values, count = np.ones(10_000), np.ones(1, dtype=np.int64)
-    before, held = resident_mb(), sys.getrefcount(values)
+    before, blocks, held = resident_mb(), sys.getallocatedblocks(), sys.getrefcount(values)
     for _ in range(20_000):
         scaled(values, 1.0)
         tail(values, 1, 1)
         counted((values, count), 1, True)
     assert resident_mb() - before < 50.0
+    assert sys.getallocatedblocks() - blocks < 5_000
     assert sys.getrefcount(values) == held
 
 

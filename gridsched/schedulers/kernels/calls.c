@@ -166,11 +166,12 @@ static inline int float_of(PyObject *object, double *value)
 
 static void release(PyObject *capsule) { let_go(PyCapsule_GetPointer(capsule, MEMORY)); }
 
-/* Whether a result is all of an argument: of a part of one, too, numba names that as the argument. */
-static int is_all_of(PyObject *argument, void *data, int n, const int64_t *shape, const int64_t *strides, int type)
+/* Whether a result is all of an argument, as it is: of a part of one, too, numba names that as the argument. No part
+   has all lengths and steps of the whole but begins elsewhere. */
+static int is_all_of(PyObject *argument, int n, const int64_t *shape, const int64_t *strides, int type)
 {
     PyArrayObject *array = (PyArrayObject *)argument;
-    if (PyArray_DATA(array) != data || PyArray_NDIM(array) != n || PyArray_TYPE(array) != type)
+    if (PyArray_NDIM(array) != n || PyArray_TYPE(array) != type)
         return 0;
     for (int i = 0; i < n; i++)
         if (PyArray_DIM(array, i) != shape[i] || PyArray_STRIDE(array, i) != strides[i])
@@ -184,7 +185,7 @@ static PyObject *boxed(Memory *memory, PyObject *argument, void *data, int n, co
 {
     npy_intp dims[MOST_DIMENSIONS], steps[MOST_DIMENSIONS];
     PyObject *array, *other;
-    if (!memory && argument && is_all_of(argument, data, n, shape, strides, type))
+    if (!memory && argument && is_all_of(argument, n, shape, strides, type))
         return Py_NewRef(argument);
     for (int i = 0; i < n; i++) {
         dims[i] = shape[i];
