@@ -82,16 +82,18 @@ class LPRolling(Scheduler):
         self.known_ = 0
         self.change_s_ = -math.inf
         self.stands_still_ = False
+        self.may_be_put_off_ = False
         self.wakes_ = system.rules.mapping_interval_s is None
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Plan what waits if anything has changed since it was planned."""
         free = len(state.tasks) - len(state.blocked)
+        before, self.may_be_put_off_ = self.may_be_put_off_, self._may_be_put_off(state)
         if (
             free == self.known_
             and state.now < self.change_s_
             # what a budget puts off waits again later, and no submission or price announces this
-            and not self._may_be_put_off(state)
+            and not (before or self.may_be_put_off_)
             # the price by backlog changes, too; it is looked at again when all else has finished
             and not (self.stands_still_ and not len(state.running))
         ):
