@@ -141,15 +141,19 @@ def _alike_rows(rows: list[tuple[Host, str]], platform: Platform) -> list[dict[s
     alike = []
     for (cluster, figures), group in groupby(everyone, lambda each: (each[1], _figures(each[0]))):
         names = [host.name for host, _ in group]
-        name = names[0] if len(names) == 1 else f"{names[0]} ...\n{names[-1]}"
+        name = names[0] if len(names) == 1 else (f"{names[0]} ...", names[-1])
         alike.append({"hosts": name, "cluster": cluster, "n": len(names), **figures})
     return alike
 
 
-def _figures(host: Host) -> dict[str, str]:
+def _figures(host: Host) -> dict[str, str | tuple[str, str]]:
     """Return cores, P-states, core speed and powers, first to last P-state."""
     states = host.pstates
-    figures = {"cores": str(host.cores), "pstates": str(len(states)), "speed": _span([each.speed for each in states])}
+    figures: dict[str, str | tuple[str, str]] = {
+        "cores": str(host.cores),
+        "pstates": str(len(states)),
+        "speed": _span([each.speed for each in states]),
+    }
     if not host.has_energy:
         return figures | dict.fromkeys(("idle", "epsilon", "busy", "off"), "none")
     return figures | {
@@ -160,9 +164,9 @@ def _figures(host: Host) -> dict[str, str]:
     }
 
 
-def _span(values: list[float]) -> str:
+def _span(values: list[float]) -> str | tuple[str, str]:
     first, last = _short(values[0]), _short(values[-1])
-    return first if len(set(values)) == 1 else f"{first}\n..{last}"
+    return first if len(set(values)) == 1 else (first, f"..{last}")
 
 
 def _short(value: float, unit: str = "") -> str:

@@ -164,6 +164,9 @@ def written_columns(
 
 
 def _text(value: Any) -> str:
+    """Return a cell; a tuple has a line for each part, and a text, which may come from a file, one line."""
+    if isinstance(value, tuple):
+        return "\n".join(map(_text, value))
     return _NOTHING if value is None else visible(str(value), breaks=False)
 
 
