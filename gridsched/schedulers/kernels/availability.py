@@ -1054,4 +1054,6 @@ def _call_once() -> None:
     for array in (queue, *running):  # as a state gives them
         array.setflags(write=False)
     starts_now(1, 0.0, queue, *jobs, 2, *running, np.arange(3), ())
-    reserve_counted(0.0, queue, *jobs, 2, *running, np.arange(3))
+    width = np.array([1, 2, 1])
+    width.setflags(write=False)
+    reserve_counted(0.0, queue, jobs[0], width, 2, *running, np.arange(3))
