@@ -9,7 +9,6 @@ from gridsched.errors import InputError
 from gridsched.files.input_files import read_text
 from gridsched.files.output_files import temporary_folder
 from gridsched.long_work import long_work
-from gridsched.runs.preparation import deployed
 from gridsched.runs.run_spec import OPTIMIZE, FileReference, RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
@@ -83,7 +82,7 @@ def _read(maker: ScenarioMaker, spec: RunSpec) -> None:
         with_prices_read(maker.optimization(spec).tariff)
         return
     settings = spec.settings.model_copy(update={"driver": "reference"})  # SimGrid would get a file of each platform
-    deployed(load(maker.make(spec.model_copy(update={"settings": settings}))))
+    load(maker.make(spec.model_copy(update={"settings": settings})))
 
 
 def _check_python(study: Study, file: InputFile) -> None:

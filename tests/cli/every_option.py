@@ -55,8 +55,13 @@ TWO = platform_text(
     + host_xml("a2", speed="2f,1f", watts="10:10:90,5:5:20", extra=' core="4"')
     + "</zone>"
 )
+#: The log's jobs, the first three of one cluster and the others of another.
+CLUSTERS = "\n".join(
+    f"{name}|{line}" for name, line in zip(["Cluster", *["north"] * 3, *["south"] * 3], SACCT.splitlines(), strict=True)
+)
 FILES = {
     "log.sacct": SACCT,
+    "clusters.sacct": CLUSTERS,
     "slurm.conf": CONF,
     "two.xml": TWO,
     "one.toml": '[[partition]]\nname = "a"\nnodes = ["a2", "a1"]\nmax_time_s = 1500\n',
@@ -178,6 +183,7 @@ OF_RUNS: dict[str, tuple[Probe, ...]] = {
     "--seed": (Probe("log", "--seed 3", f"{FCFS} --failures mtbf=500,mttr=50"),),
     "--nodes-from": (Probe("nodes", "--nodes-from ReqNodes", FCFS),),
     "--procs-per-node": (Probe("nodes", "--procs-per-node 4", f"{FCFS} --nodes-from AllocCPUS"),),
+    "--cluster": (Probe("--workload clusters.sacct --nodes 3 --driver reference", "--cluster north", FCFS),),
     "--columns": (Probe("log", "--columns nodes=also", FCFS),),
     "--nodes": (Probe("nodes", "--nodes 2", FCFS),),
     "--allocation": (Probe("two", "--allocation cores", FCFS),),
@@ -260,9 +266,13 @@ OF_RUNS: dict[str, tuple[Probe, ...]] = {
     "--carbon-period-s": (Probe("log", "--carbon-period-s 900", f"{FCFS} --carbon carbon.csv"),),
     "--carbon-pue": (Probe("log", "--carbon-pue 2", f"{FCFS} --carbon 360"),),
     "--carbon-columns": (
-        Probe("log", "--carbon-columns time=time,value=value", f"{FCFS} --carbon hours.csv --carbon-fill hold"),
+        Probe(
+            "log",
+            "--carbon-columns time=time,value=value",
+            f"{FCFS} --carbon hours.csv --carbon-fill hold --log-zone UTC",
+        ),
     ),
-    "--carbon-fill": (Probe("log", "--carbon-fill hold", f"{FCFS} {HOURS}"),),
+    "--carbon-fill": (Probe("log", "--carbon-fill hold", f"{FCFS} {HOURS} --log-zone UTC"),),
     "--carbon-start": (Probe("log", "--carbon-start 2026-03-02T01:00:00Z", f"{FCFS} {HOURS} --carbon-fill hold"),),
     "--carbon-forecast": (Probe("log", "--carbon-forecast forecast.csv", GREEN),),
     "--timeout-s": (Probe("log", "--timeout-s 1e-4", FCFS),),
@@ -348,6 +358,7 @@ OWN["platform check"] = {"--deployment": Probe("star.xml", "--deployment half.xm
 _OF_LOGS = {
     "--nodes-from": Probe("LOG log.sacct", "--nodes-from ReqNodes"),
     "--procs-per-node": Probe("LOG log.sacct", "--procs-per-node 4", "--nodes-from AllocCPUS"),
+    "--cluster": Probe("LOG clusters.sacct", "--cluster north"),
     "--columns": Probe("LOG plain.jobs.csv", "--columns nodes=also"),
     "--nodes": Probe("LOG log.sacct", "--nodes 1"),
     "--allocation": Probe("LOG log.sacct", "--allocation cores", "--nodes-from ReqNodes --procs-per-node 2"),
@@ -467,7 +478,7 @@ _MONEY = {
     "--machines": Probe(_CSV, "--machines machines.csv", "--gamma 1.2"),
     "--plot": Probe("--workload profit.toml", "--plot out.png", "--gamma 1.2"),
     "--output": Probe("--workload profit.toml", "-o out.csv", "--gamma 1.2"),
-    "--pstate": Probe("--platform two.xml --workload bag.csv", "--pstate 1", "--price 1000 --energy-cost 1e-3"),
+    "--pstate": Probe("--platform two.xml --workload bag.csv", "--pstate 1", "--price 1000 --energy-cost 1e-3/J"),
     "--price": Probe("--workload profit.toml", "--price 2000", PRICE),
     "--energy-cost": Probe("--workload profit.toml", "--energy-cost 2e-6", PRICE),
     "--pue": Probe("--workload profit.toml", "--pue 2", PRICE),

@@ -127,7 +127,7 @@ def test_what_is_included_is_part_of_the_machine(gridsched, site):
 def test_a_study_needs_it_in_one_file(gridsched, site):
     """A store holds the file that the study names, and none that this includes."""
     found = gridsched("study", "run", site / "study.toml", "--store", site / "store")
-    assert found.status == 1
+    assert found.status == 2
     assert "nodes.conf" in found.err
     assert "includes" in found.err
 

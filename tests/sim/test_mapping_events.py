@@ -124,7 +124,7 @@ def test_a_generated_system_of_b2(driver):
     system = generator_of(spec).generate(spec)
     types = system.types
     assert np.isfinite(types.etc[:, :2, 0]).sum() == 3  # two and one special types, each on its own
-    result = run(Scenario(None, None, "random_mapping", driver=driver).with_system(system))
+    result = run(Scenario(None, "", "random_mapping", driver=driver).with_system(system))
     runs = result.trace.executions
     task_type = system.tasks.task_type[runs["task"]]
     entry = (task_type, types.host_type[runs["host"]], runs["pstate"] % 3)
