@@ -98,6 +98,7 @@ def test_requirements_have_lower_bounds_alone():
         assert re.fullmatch(r"[\w-]+>=[\d.]+|gridsched\[[a-z,]+\]", each), each
 
 
+@pytest.mark.systems
 @pytest.mark.skipif(not is_installed(), reason="SimGrid is not installed")
 def test_the_base_runs_the_commands_of_readme(bare):
     """README's commands print what it shows where nothing of an extra can be imported."""
@@ -128,10 +129,22 @@ def test_the_base_gives_frames_and_figures_in_python(bare):
     [
         ("studies", "study run tiny --store s"),
         ("studies", "compare --platform platforms/ex_a.xml --workload examples/ex_a.csv -o r.parquet"),
-        ("lp", "optimize pareto --platform platforms/ex_a.xml --workload examples/ex_a.csv"),
-        ("lp", "run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lp_pareto"),
+        pytest.param(
+            "lp",
+            "optimize pareto --platform platforms/ex_a.xml --workload examples/ex_a.csv",
+            marks=pytest.mark.systems("profit"),
+        ),
+        pytest.param(
+            "lp",
+            "run --platform platforms/ex_a.xml --workload examples/ex_a.csv --scheduler lp_pareto",
+            marks=pytest.mark.systems("profit"),
+        ),
         ("tables", "platform from-table machines.xlsx -o p.xml"),
-        ("batsim", "run --workload examples/four_nodes.swf --scheduler batsim:tcp://127.0.0.1:28000"),
+        pytest.param(
+            "batsim",
+            "run --workload examples/four_nodes.swf --scheduler batsim:tcp://127.0.0.1:28000",
+            marks=pytest.mark.systems("batsim"),
+        ),
         ("view", "view records -o run.html"),
     ],
 )

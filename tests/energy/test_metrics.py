@@ -277,6 +277,7 @@ def test_a_table_shows_what_stands_in_it(table):
     assert ids == ["makespan_s", "mine", "another"]
 
 
+@pytest.mark.systems("workflows")
 def test_tables_name_metrics_once():
     """So that a table has one order of metrics that there are; what is drawn of one is in it."""
     for ids in TABLES.values():

@@ -13,25 +13,21 @@ from made_files import caches
 from systems_there import SYSTEMS
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("gridsched", "tests", "platforms", "examples", "deployments", "docs", "pyproject.toml", "README.md")
-#: Tests of the core that take seconds, and go through many rooms.
-QUICK = (
-    "tests/schedulers/test_list_scheduling.py",
-    "tests/engine/test_queues.py",
-    "tests/workloads/test_swf.py",
-    "tests/runs/test_run_spec.py",
-    "tests/export/test_figures.py",
-)
+#: What a checkout has that its files did not bring; hidden folders beside `.ci` are of tools.
+MADE = {"demo", "site", "build", "dist", "htmlcov"}
+#: Tests that the normal run leaves out are left out here, too.
+NORMAL = "not long and not faults"
+#: Documents show every system's commands; the tests of systems are run with each system alone.
+OF_THE_CORE = ("tests", "--ignore=tests/docs", "--ignore=tests/systems")
 
 
 def copy_without(folder: Path, systems: tuple[str, ...]) -> Path:
     """Copy the checkout, with its bytecode, without some systems and their tests."""
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=caches)
-        else:
-            shutil.copy(source, folder / name)
+    for source in ROOT.iterdir():
+        if not source.is_dir():
+            shutil.copy(source, folder / source.name)
+        elif source.name == ".ci" or not (source.name in MADE or source.name.startswith(".")):
+            shutil.copytree(source, folder / source.name, ignore=caches)
     for name in systems:
         shutil.rmtree(folder / "gridsched" / "systems" / name)
         shutil.rmtree(folder / "tests" / "systems" / name)
@@ -76,16 +72,27 @@ def test_the_core_lists_and_runs_without(systems: tuple[str, ...], tmp_path: Pat
     assert "lecsa" in python(copy, "-m", "gridsched", "compare", *compared)
 
 
+def run_tests(copy: Path, *words: str) -> None:
+    """Run tests of a copy, and fail with the names of all that fail."""
+    python(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words)
+
+
 @pytest.mark.long
-def test_quick_tests_of_the_core_pass_without_any(tmp_path: Path):
-    """Those of `QUICK`, in a copy without all systems."""
-    copy = copy_without(tmp_path, SYSTEMS)
-    python(copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *QUICK)
+def test_all_tests_of_the_core_pass_without_any(tmp_path: Path):
+    """Those that need a system are skipped, so this runs what no mark names a system for."""
+    run_tests(copy_without(tmp_path, SYSTEMS), "-m", NORMAL, *OF_THE_CORE)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_all_tests_of_the_core_pass_without(system: str, tmp_path: Path):
-    """All but those of the documents, which show every system's commands."""
-    copy = copy_without(tmp_path, (system,))
-    python(copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests", "--ignore=tests/docs")
+def test_tests_of_the_core_that_need_others_pass_without(system: str, tmp_path: Path):
+    """What has a mark names each system that it needs."""
+    run_tests(copy_without(tmp_path, (system,)), "-m", f"systems and {NORMAL}", *OF_THE_CORE)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_systems_own_tests_need_no_other(system: str, tmp_path: Path):
+    """In a copy that has this system alone."""
+    copy = copy_without(tmp_path, tuple(name for name in SYSTEMS if name != system))
+    run_tests(copy, "-m", NORMAL, f"tests/systems/{system}")
