@@ -273,7 +273,7 @@ def read_terminal(descriptor: int) -> str:
 
 @pytest.mark.parametrize("driver", ["simgrid", "reference"])
 def test_interrupt(simgrid, driver, tmp_path):
-    """Ctrl-C ends a long run, which said how often it asks, with one line, exit status 130 and nothing written."""
+    """Ctrl-C ends a long run with one line, behind that on how often it asks, exit status 130 and nothing written."""
     (tmp_path / "w.csv").write_text("id,flops\n1,1e9\n")
     started = tmp_path / "started"
     options = [
