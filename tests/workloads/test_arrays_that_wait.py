@@ -129,3 +129,18 @@ def test_impossible_blocks_are_refused(task, on, kind, delay_s):
     """Jobs that wait for later ones, or in no order, for none, kinds and delays that there are not."""
     with pytest.raises(InputError, match="Block"):
         Block(np.array(task, dtype=np.int64), np.array(on, dtype=np.int64), kind, delay_s)
+
+
+@pytest.mark.parametrize("on", [1, 99])
+def test_many_jobs_that_wait_for_one(tmp_path, on):
+    """Whether it is in the log or not, job 99, which then has ended before; each of the others follows job 1."""
+    n = dependencies.MOST_PAIRS + 1
+    row = "{id} {id} -1 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 {on} -1\n"
+    path = tmp_path / "a.swf"
+    path.write_text(row.format(id=1, on=-1) + "".join(row.format(id=k, on=on) for k in range(100, 100 + n)))
+    jobs = read_jobs(path, TraceOptions(nodes=4))
+    assert len(jobs) == n + 1
+    starts = run(Scenario(None, path, "fcfs", driver="reference", trace=TraceOptions(nodes=n + 1))).trace.start_time_s
+    assert starts[0] == 0
+    assert (starts[1:] - starts[0] >= 10).all()
+    assert starts[1] == 99

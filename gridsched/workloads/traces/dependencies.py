@@ -137,7 +137,8 @@ class DependencyRows:
                 others, failed = [on for on in others if on != line], failed - {line}
             decisive = others if failed and kind is After.FAILURE else failed  # a failed task ends the wait for all
             self._by_state[kind] += line in all_kept and not all_kept.isdisjoint(decisive)
-            if len(others) * waiting[kind, name, delay_s] > MOST_PAIRS and line not in members[name]:
+            is_here = bool(lines.get(name)) and line not in members[name]
+            if is_here and len(others) * waiting[kind, name, delay_s] > MOST_PAIRS:
                 of_all = After.END if kind is After.FAILURE and failed else kind
                 blocks.setdefault((name, of_all, delay_s, False), []).append(line)
                 if kind is After.SUCCESS and failed:
