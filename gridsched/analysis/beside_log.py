@@ -24,6 +24,7 @@ from gridsched.runs.preparation import prepare
 from gridsched.runs.run import RunResult
 from gridsched.sim.scenario import LoadedScenario
 from gridsched.workloads.traces.sacct import moment, read_sacct
+from gridsched.workloads.traces.sharing import listed_resources
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: What the machine's own schedule is called.
@@ -109,8 +110,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _cores(cpus: str, tres: str) -> int:
     """Return the cores that a job had in all, 0 if that is not known."""
-    listed = dict(item.split("=", 1) for item in tres.split(",") if "=" in item)
-    text = listed.get("cpu", cpus)
+    text = listed_resources(tres).get("cpu", cpus)
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 

@@ -205,7 +205,7 @@ def _parts(
             unread.append(f"{what}{text}")
             return 0
 
-    listed = _listed(tres or asked_tres)
+    listed = listed_resources(tres or asked_tres)
     for name, amount in listed.items():
         if name.startswith("gres/"):
             read(amount, parse_count, f"{name}=")
@@ -222,7 +222,7 @@ def _parts(
         in_all = {"n": 1, "c": needs[CORES], "": 1 / width}[of_what]
         needs[MEMORY] = math.ceil(read(amount, parse_memory_mb) * in_all)
     if found := _generic(listed):
-        asked = _generic(_listed(asked_tres))
+        asked = _generic(listed_resources(asked_tres))
         of_no_type = {whole_of(name) for name in asked} - {whole_of(name) for name in asked if is_type(name)}
         units = {
             name: -(-n // width) for name, n in found.items() if not is_type(name) or whole_of(name) not in of_no_type
@@ -239,7 +239,7 @@ def _parts(
     return width, False, {name: min(amount, MOST_AMOUNT, MOST_IN_ALL // width) for name, amount in needs.items()}
 
 
-def _listed(tres: str) -> dict[str, str]:
+def listed_resources(tres: str) -> dict[str, str]:
     """Return the amounts of trackable resources as Slurm lists them."""
     return dict(item.split("=", 1) for item in tres.split(",") if "=" in item)
 
