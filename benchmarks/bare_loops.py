@@ -15,7 +15,7 @@ from collections import deque
 
 import numpy as np
 
-from gridsched.sim.library import load_simgrid
+from gridsched.drivers.simgrid_library import load_simgrid
 
 sg = load_simgrid()
 

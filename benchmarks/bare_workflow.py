@@ -17,7 +17,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from gridsched.sim.library import load_simgrid
+from gridsched.drivers.simgrid_library import load_simgrid
 
 sg = load_simgrid()
 

@@ -28,7 +28,7 @@ from numba import njit
 from rigid_jobs import bare, controller_of, in_a_process, on_reference, on_simgrid
 
 from gridsched import __version__
-from gridsched.engine import reference
+from gridsched.drivers import reference
 from gridsched.model.system import System
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.schedulers.kernels import warm_up

@@ -23,10 +23,10 @@ import numpy as np
 
 from gridsched import Scenario, make_tasks, read_platform
 from gridsched.compiled import interpret_nothing
+from gridsched.drivers.simgrid_library import load_simgrid
 from gridsched.model.job_profiles import ParallelWork
 from gridsched.runs.preparation import prepare
 from gridsched.sim import child
-from gridsched.sim.library import load_simgrid
 
 NODES, WIDTH = 64, 16
 PLATFORM = f"""<?xml version="1.0"?>

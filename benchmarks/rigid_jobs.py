@@ -31,7 +31,8 @@ import numpy as np
 import table
 
 from gridsched import __version__
-from gridsched.engine import Controller, reference
+from gridsched.drivers import reference
+from gridsched.engine import Controller
 from gridsched.model.estimates import RequestedTimes
 from gridsched.model.platform import Cluster, Host, Partition, Platform
 from gridsched.model.rules import Rules
@@ -72,9 +73,9 @@ def on_reference(system, tasks, truth, scheduler: str = "easy_backfilling") -> t
 
 def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") -> tuple[float, float]:
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
+    from gridsched.drivers.coordinator import CoordinatorSession
+    from gridsched.drivers.simulated_platform import SimulatedPlatform
     from gridsched.sim.child import PARALLEL_TASKS
-    from gridsched.sim.coordinator import CoordinatorSession
-    from gridsched.sim.simulated_platform import SimulatedPlatform
 
     gc.disable()
     began = time.process_time()
@@ -87,7 +88,7 @@ def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") 
 
 def bare(path, trace) -> tuple[float, float]:
     """Return CPU seconds and the end of the same starts by hand; the process is spent."""
-    from gridsched.sim.library import HOSTS, load_simgrid
+    from gridsched.drivers.simgrid_library import HOSTS, load_simgrid
 
     sg = load_simgrid()
     runs = trace.executions

@@ -73,10 +73,10 @@ if TYPE_CHECKING:
     from gridsched.runs.run_many import run_many as run_many
     from gridsched.runs.study import Study as Study
     from gridsched.runs.study import study_text as study_text
+    from gridsched.scenario import Scenario as Scenario
     from gridsched.schedulers.parallel.backfilling import EasyBackfilling as EasyBackfilling
     from gridsched.schedulers.parallel.predictors import Predictor as Predictor
     from gridsched.schedulers.parallel.queue_orders import QueueOrder as QueueOrder
-    from gridsched.sim.scenario import Scenario as Scenario
     from gridsched.workloads.bag import BagOfTasks as BagOfTasks
     from gridsched.workloads.bag import generate_bag as generate_bag
     from gridsched.workloads.generator_keys import GeneratorKeys as GeneratorKeys
@@ -140,7 +140,7 @@ _HOME = {
     "schedulers.parallel.backfilling": ("EasyBackfilling",),
     "schedulers.parallel.predictors": ("Predictor",),
     "schedulers.parallel.queue_orders": ("QueueOrder",),
-    "sim.scenario": ("Scenario",),
+    "scenario": ("Scenario",),
     "workloads.bag": ("BagOfTasks", "generate_bag"),
     "workloads.generator_keys": ("GeneratorKeys",),
     "workloads.load": ("read_system_workload", "read_workload"),

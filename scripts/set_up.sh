@@ -37,7 +37,7 @@ is_of_wanted_python() {
 }
 
 loads_simgrid() {
-    "$VENV_PYTHON" -c 'from gridsched.sim.library import load_simgrid; load_simgrid()'
+    "$VENV_PYTHON" -c 'from gridsched.drivers.simgrid_library import load_simgrid; load_simgrid()'
 }
 
 # The folders with ready wheels, and the SimGrid wheels in them for an interpreter.

@@ -15,7 +15,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Decision, Plan
 from gridsched.policy.state import State
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -14,8 +14,8 @@ from hypothesis import settings
 from systems_there import SYSTEMS, is_there
 
 from gridsched.campaign.store import Store
+from gridsched.drivers.reference import CHECK_INVARIANTS
 from gridsched.engine.dispatch import Dispatch
-from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.metrics import METRICS
 from gridsched.policy import registry
 from gridsched.runs import figure_kinds

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.metrics import metrics_of
 from gridsched.model.host_profiles import HostProfiles, Profile
@@ -17,8 +18,7 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.runs.run import RunResult, run
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case, make_utility_case

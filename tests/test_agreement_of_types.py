@@ -11,6 +11,7 @@ from clusters import estimates_of, first_fit, jobs, on_both, plan_of, scenario, 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
@@ -23,8 +24,7 @@ from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Allocate
 from gridsched.policy.registry import entries, scheduler_class
 from gridsched.runs.run import run
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.decision_checks import illegal_places

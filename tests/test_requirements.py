@@ -16,9 +16,9 @@ import pytest
 from document_blocks import blocks_of, commands_of, missing_line
 from hidden_packages import HIDES
 
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import MissingDependency
 from gridsched.extras import EXTRA_OF, load
-from gridsched.sim.library import is_installed
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -22,7 +22,7 @@ from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.runs.checks import check_tables
 from gridsched.runs.preparation import prepare
 from gridsched.runs.run import RunResult
-from gridsched.sim.scenario import LoadedScenario
+from gridsched.scenario import LoadedScenario
 from gridsched.workloads.traces.sacct import moment, read_sacct
 from gridsched.workloads.traces.sharing import listed_resources
 from gridsched.workloads.traces.trace_options import TraceOptions

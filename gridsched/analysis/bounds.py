@@ -23,7 +23,7 @@ from gridsched.policy.base import Traits
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study_inputs import checked_file
-from gridsched.sim.scenario import LoadedScenario
+from gridsched.scenario import LoadedScenario
 
 if TYPE_CHECKING:
     from gridsched.runs.study import Study

@@ -21,7 +21,7 @@ from gridsched.runs.result_frames import arrow_stream
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_many import run_many
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd

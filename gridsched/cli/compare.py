@@ -27,7 +27,7 @@ from gridsched.policy.registry import PAPER_004, default_ids, entries, scheduler
 from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, check, check_groups
 from gridsched.runs.run_spec import RunSpec
-from gridsched.sim.scenario import LoadedScenario, Scenario, workload_kinds
+from gridsched.scenario import LoadedScenario, Scenario, workload_kinds
 
 if TYPE_CHECKING:
     from gridsched.analysis.bounds import ScenarioBounds

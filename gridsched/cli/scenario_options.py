@@ -21,8 +21,8 @@ from gridsched.policy.policy_files import named_file, resolve_scheduler
 from gridsched.policy.registry import scheduler_class
 from gridsched.runs.run_spec import NoPlatform, RunSpec, Settings
 from gridsched.runs.scenario_maker import ScenarioMaker
+from gridsched.scenario import MAX_TIMEOUT_S, LoadedScenario, Scenario
 from gridsched.sim.client import check_policies
-from gridsched.sim.scenario import MAX_TIMEOUT_S, LoadedScenario, Scenario
 from gridsched.workloads.traces.formats import endings
 from gridsched.workloads.traces.trace_options import TraceOptions
 

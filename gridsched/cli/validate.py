@@ -22,7 +22,7 @@ from gridsched.model.trace import Trace
 from gridsched.runs.plugin_agreement import carbon_check, energy_check
 from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import RunSpec
-from gridsched.sim.scenario import LoadedScenario
+from gridsched.scenario import LoadedScenario
 
 _HOST_COLUMNS = (
     Column("scheduler", "scheduler"),

@@ -3,6 +3,5 @@
 from gridsched.engine.controller import Controller
 from gridsched.engine.execution import Execution, SetPState, Stop, Transfer, TurnOff, TurnOn
 from gridsched.engine.kinds_of_resources import takes_sets
-from gridsched.engine.reference import Calendar
 
-__all__ = ["Calendar", "Controller", "Execution", "SetPState", "Stop", "Transfer", "TurnOff", "TurnOn", "takes_sets"]
+__all__ = ["Controller", "Execution", "SetPState", "Stop", "Transfer", "TurnOff", "TurnOn", "takes_sets"]

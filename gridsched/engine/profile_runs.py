@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Execution
-from gridsched.engine.fair_shares import fair_rates
 from gridsched.engine.link_traffic import LinkTraffic
 from gridsched.model.job_profiles import Step
 from gridsched.model.platform import Platform
@@ -370,41 +369,3 @@ class ProfileRuns:
         if self.traffic is not None and self._row:
             records |= {"traffic_bytes": self.traffic.bytes_of(self._row), "traffic_step_s": self.traffic.step_s}
         return records
-
-
-def rates_of(
-    runs: Sequence[ProfileRun],
-    speed_of: Mapping[Hashable, float],
-    bandwidth: Mapping[str, float],
-    unshared: frozenset[str],
-) -> list[float]:
-    """Return the rate [1/s] at which each of several runs goes through the step that it is at.
-
-    Parameters
-    ----------
-    runs : sequence of ProfileRun
-        Whose latency is over.
-    speed_of : mapping
-        Of all cores of each host by name [flop/s].
-    bandwidth : mapping of str to float
-        Of each link [byte/s].
-    unshared : frozenset of str
-    """
-    uses: list[dict[Hashable, float]] = []
-    bounds = []
-    capacity: dict[Hashable, float] = {}
-    for run in runs:
-        placed, use = run.placed, dict[Hashable, float]()
-        assert placed is not None
-        bound = placed.bound
-        for name, speed, flops in zip(run.names, run.speeds.tolist(), placed.step.flops.tolist(), strict=True):
-            if flops > 0:
-                use["host", name] = flops
-                capacity["host", name] = speed_of[name]
-                bound = min(bound, speed / flops)
-        for link, size in placed.takes.items():
-            use["link", link] = size
-            capacity["link", link] = bandwidth[link]
-        uses.append(use)
-        bounds.append(bound)
-    return fair_rates(uses, bounds, capacity, frozenset(("link", link) for link in unshared))

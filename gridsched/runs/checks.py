@@ -14,7 +14,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.series import check_covered
 from gridsched.model.tasks import Tasks
-from gridsched.sim.scenario import LoadedScenario, Scenario
+from gridsched.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
 
 #: Every core is an actor or an object of the run; more would not fit into memory.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gridsched.drivers.simgrid_library import has_links_with_power
 from gridsched.errors import InputError, counted
 from gridsched.model.failures import Failures
 from gridsched.model.maintenance import with_maintenance
@@ -14,8 +15,7 @@ from gridsched.model.room_on_nodes import nodes_filled
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.runs.checks import check_loaded, check_scenario
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.library import has_links_with_power
-from gridsched.sim.scenario import LoadedScenario, Scenario
+from gridsched.scenario import LoadedScenario, Scenario
 
 
 def prepare(scenario: Scenario) -> LoadedScenario:

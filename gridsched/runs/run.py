@@ -39,11 +39,11 @@ from gridsched.power import kept_power, trace_power
 from gridsched.runs.checks import check_tables
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
+from gridsched.scenario import LoadedScenario, Scenario
 from gridsched.schedulers.kernels import report_interpreter
 from gridsched.sim.client import simulate, simulate_reference
 from gridsched.sim.lone_transfers import DEFAULT_SOLVER, network_between, routes_between, solver_of_parallel_tasks
 from gridsched.sim.outcome import SimulationOutcome
-from gridsched.sim.scenario import LoadedScenario, Scenario
 from gridsched.version import __version__
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class RunResult:
         Wall times [s].
     links_j : dict of str to float, or None
         Energy of each link with a power range by SimGrid's plugin [J]; None where no network is
-        simulated or no link has one. See `gridsched.sim.library` for what it counts.
+        simulated or no link has one. See `gridsched.drivers.simgrid_library` for what it counts.
     grams : dict of str to float, or None
         Of each host by SimGrid's joules [g], where the scenario's `meters_carbon` asks for them.
     """

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from gridsched.errors import GridschedError, InputError
 from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import RunResult, check, run
+from gridsched.scenario import Scenario
 from gridsched.sim.client import server, use_server
-from gridsched.sim.scenario import Scenario
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -39,7 +39,7 @@ from gridsched.platform_io.recipe import PlatformRecipe
 from gridsched.platform_io.simgrid_options import check_option
 from gridsched.platform_io.xml_writer import NetworkLinks
 from gridsched.renamed import as_stored, with_new_names
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.traces.formats import endings
 from gridsched.workloads.traces.trace_options import TraceOptions

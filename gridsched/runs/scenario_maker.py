@@ -36,7 +36,7 @@ from gridsched.runs.run_spec import (
     path_of_file,
 )
 from gridsched.runs.study_inputs import checked_file, file_digest
-from gridsched.sim.scenario import LoadedScenario, Scenario, refuse_beside
+from gridsched.scenario import LoadedScenario, Scenario, refuse_beside
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, brings_machines, generator_of
 from gridsched.workloads.load import check_kind, input_files, read_system_workload, read_workload

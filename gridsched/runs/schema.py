@@ -9,7 +9,7 @@ from pydantic import create_model
 from gridsched.model.records import keys_of
 from gridsched.runs.run_spec import SECTION_GENERATORS, PlatformTable, Settings, generated_workload, section_models
 from gridsched.runs.study_document import Content
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS
 
 _WORDS = {

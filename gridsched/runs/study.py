@@ -44,8 +44,8 @@ from gridsched.runs.study_claims import checked_claims, shipped_claims_file
 from gridsched.runs.study_document import StudyDocument, parse_study_file, read_document, shipped_study_file
 from gridsched.runs.study_inputs import InputFile, StudyInputs
 from gridsched.runs.study_schedulers import CustomDefinitions, StudyScheduler, read_schedulers
+from gridsched.scenario import Scenario
 from gridsched.sim.client import check_policies
-from gridsched.sim.scenario import Scenario
 
 #: All combinations are gone through, to leave out those that are not wanted.
 MAX_RUNS = 10_000_000

@@ -30,7 +30,7 @@ from gridsched.runs.run_spec import (
 )
 from gridsched.runs.study_document import DOCUMENT, KeyPath, StudyDocument
 from gridsched.runs.study_inputs import StudyInputs
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.generators import GENERATORS, brings_machines
 from gridsched.workloads.traces.formats import is_trace
 

@@ -21,7 +21,7 @@ from gridsched.policy.policy_files import named_file
 from gridsched.renamed import with_new_names
 from gridsched.runs.claims_schema import DeclaredFigure, ExpressionOrText, Readings, Report
 from gridsched.runs.run_spec import Section, Settings, members_of, with_tuples
-from gridsched.sim.scenario import MAX_TIMEOUT_S
+from gridsched.scenario import MAX_TIMEOUT_S
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gridsched.drivers.reference import simulate
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller
-from gridsched.engine.reference import simulate
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics.run_metrics import makespan_s
 from gridsched.model.signals import Signal

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from gridsched.engine import Controller, reference, takes_sets
+from gridsched.drivers import reference
+from gridsched.drivers.session import Session, flops_of
+from gridsched.drivers.simulated_platform import SimulatedPlatform
+from gridsched.engine import Controller, takes_sets
 from gridsched.errors import InputError
 from gridsched.model.routes import RouteSource
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.outcome import Records
-from gridsched.sim.scenario import LoadedScenario
-from gridsched.sim.session import Session, flops_of
-from gridsched.sim.simulated_platform import SimulatedPlatform
 
 #: SimGrid's default for ``precision/timing``.
 SIMGRID_PRECISION_S = 1e-9
@@ -123,7 +124,7 @@ def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
 
 def _simulate_profiles(scenario: LoadedScenario, controller: Controller) -> Trace:
     """Run a scenario whose jobs have profiles with the reference driver."""
-    from gridsched.engine.fluid_calendar import FluidCalendar  # slow to load, and seldom needed
+    from gridsched.drivers.fluid_calendar import FluidCalendar  # slow to load, and seldom needed
     from gridsched.engine.profile_runs import ProfileRuns
 
     assert scenario.routes is not None  # as `run` has found
@@ -173,7 +174,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     )
     routes = None
     if scenario.runs_profiles:
-        from gridsched.sim.parallel_tasks import LiveRoutes
+        from gridsched.drivers.parallel_tasks import LiveRoutes
 
         routes = LiveRoutes(simulated)
     controller = make_controller(scenario, scheduler, routes)  # a policy that ends its process is not the platform's
@@ -212,7 +213,7 @@ def _session(execution_mode: str, *, is_metered: bool) -> Callable[..., Session]
         "maestro": "maestro:MaestroSession",
     }
     module, _, name = kinds[execution_mode].partition(":")
-    kind: Callable[..., Session] = getattr(import_module(f"gridsched.sim.{module}"), name)
+    kind: Callable[..., Session] = getattr(import_module(f"gridsched.drivers.{module}"), name)
     return kind
 
 

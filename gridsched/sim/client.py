@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gridsched import errors
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, first_line, is_installed
+from gridsched.drivers.simulated_platform import IS_SET_UP, refusal, without_route
 from gridsched.errors import (
     InputError,
     MissingDependency,
@@ -25,21 +27,19 @@ from gridsched.errors import (
     shorten,
     text_of,
 )
-from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
 from gridsched.sim.processes import AnsweringProcess, Outcome
-from gridsched.sim.simulated_platform import IS_SET_UP, refusal, without_route
 
 if TYPE_CHECKING:
     from gridsched.model.trace import Trace
     from gridsched.policy.base import Scheduler
+    from gridsched.scenario import LoadedScenario
     from gridsched.sim.outcome import SimulationOutcome
-    from gridsched.sim.scenario import LoadedScenario
 
 #: numpy's and numba's threads would make forking unsafe; one simulation uses one CPU anyway.
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 _PACKAGE = __name__.partition(".")[0]
 #: What every run imports; numpy alone would load its generators again in each run's own process.
-_OF_RUNS = ("numpy.random", "gridsched.sim.child", "gridsched.sim.coordinator", "gridsched.sim.maestro")
+_OF_RUNS = ("numpy.random", "gridsched.sim.child", "gridsched.drivers.coordinator", "gridsched.drivers.maestro")
 #: With fewer tasks, of all its runs together, a scheduler does without compiled loops, or nearly so.
 _FEW_TASKS = 100
 #: A slow package that the server loads better where it loads compiled loops.

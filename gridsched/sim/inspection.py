@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, first_line, is_installed
 from gridsched.errors import InputError, MissingDependency
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.platform_io.simgrid_view import Inspection
 from gridsched.platform_io.xml_edit import current_platform_xml
 from gridsched.sim.client import server
-from gridsched.sim.library import HOW_TO_INSTALL, first_line, is_installed
 from gridsched.sim.platform_look import LOOKUP, look_at
 from gridsched.sim.processes import Outcome
 

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gridsched.drivers.simgrid_library import link_wattages
 from gridsched.errors import InputError
 from gridsched.files.input_files import read_bytes
 from gridsched.model.network import Network
@@ -27,7 +28,6 @@ from gridsched.platform_io.simgrid_options import new_name
 from gridsched.platform_io.simgrid_view import Inspection, Route
 from gridsched.platform_io.xml_document import MAX_BYTES, parse_document
 from gridsched.sim.inspection import inspect_platform
-from gridsched.sim.library import link_wattages
 
 #: Between more hosts routes are not looked for: their number grows with its square.
 MAX_HOSTS = 520

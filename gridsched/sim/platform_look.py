@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from gridsched.drivers.simgrid_library import HOSTS, LOOPBACK, first_line, load_simgrid, range_of, refusals
 from gridsched.platform_io.simgrid_view import Inspection, Route, SimGridHost, SimGridLink
-from gridsched.sim.library import HOSTS, LOOPBACK, first_line, load_simgrid, range_of, refusals
 
 #: Sent before SimGrid looks for the route between two hosts: it may abort if there is none.
 LOOKUP = "gridsched: looks for route "

@@ -286,7 +286,7 @@ def main() -> None:
     channel.receive()
     # what a run has started in a group of its own becomes a child of this process
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    from gridsched.sim.library import is_installed, load_simgrid
+    from gridsched.drivers.simgrid_library import is_installed, load_simgrid
 
     if is_installed():  # runs of the reference driver do without
         load_simgrid()

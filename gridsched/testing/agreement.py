@@ -6,12 +6,12 @@ import unittest
 
 import numpy as np
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import relative_difference, trace_energy
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.runs.plugin_agreement import energy_check
 from gridsched.runs.run import RunResult, run
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing.cases import cases_for
 from gridsched.testing.playing import CheckFailed, told
 

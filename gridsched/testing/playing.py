@@ -11,7 +11,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from gridsched.engine import Controller, reference
+from gridsched.drivers import reference
+from gridsched.engine import Controller
 from gridsched.errors import GridschedError, IncompleteRun
 from gridsched.model.carbon import Carbon, carbon_signal
 from gridsched.model.estimates import Estimates
@@ -27,7 +28,7 @@ from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
-from gridsched.sim.scenario import LoadedScenario, Scenario, make_system
+from gridsched.scenario import LoadedScenario, Scenario, make_system
 
 #: No tiny case needs more mapping events.
 MAX_MAPPING_EVENTS = 10_000

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.reproduction.known.queues import (
     BOOT_S,
     BUSY_W,
@@ -23,7 +24,6 @@ from gridsched.reproduction.known.queues import (
     set_up_power_w,
     set_up_wait_s,
 )
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 
 DRIVERS = ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))]
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scheduler_cases import environment, ex_a_platform, ex_a_tasks, platform_of
 
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.signals import EVEN
@@ -22,10 +23,9 @@ from gridsched.policy.base import Delegate, Scheduler, Traits
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.runs.run import run
 from gridsched.runs.scenario_maker import load
+from gridsched.scenario import Scenario
 from gridsched.schedulers.auto_bag import OBJECTIVES, AutoBag
 from gridsched.schedulers.bag.baselines import MCT, WQR, WorkQueue
-from gridsched.sim.library import is_installed
-from gridsched.sim.scenario import Scenario
 
 CANDIDATES = [e.id for e in entries() if "bag" in e.accepts and AutoBag.traits.covers(scheduler_class(e.id).traits)]
 EX_A = Scenario(ex_a_platform(), ex_a_tasks(), driver="reference")
@@ -72,10 +72,10 @@ def test_ex_a_for_the_product():
 
 def test_scores_of_every_candidate():
     """The trials give what the worked examples say: WQ 2430 J, WQR 2745 J, Sufferage 2520 J."""
+    from gridsched.drivers.reference import simulate
     from gridsched.engine import Controller
-    from gridsched.engine.reference import simulate
     from gridsched.model.seeds import random_stream
-    from gridsched.sim.scenario import make_system
+    from gridsched.scenario import make_system
 
     policy = AutoBag(candidates="wq,wqr,sufferage")
     rng = random_stream(0, "scheduler")
@@ -145,10 +145,10 @@ def test_trial_energies_of_typed_tasks_by_hand():
     Round robin puts them on hosts 1 and 2: 10 s x 90 W + 12 s x 80 W. Min-Min first gives task 1
     its 10 s on host 1, then task 2 its 12 s on host 2: the same.
     """
+    from gridsched.drivers.reference import simulate
     from gridsched.engine import Controller
-    from gridsched.engine.reference import simulate
     from gridsched.model.seeds import random_stream
-    from gridsched.sim.scenario import make_system
+    from gridsched.scenario import make_system
 
     base = typed([0, 1])
     policy = AutoBag(candidates="round_robin,min_min")

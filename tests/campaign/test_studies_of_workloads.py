@@ -28,8 +28,8 @@ from gridsched.runs.run import run
 from gridsched.runs.run_spec import RunSpec
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
+from gridsched.scenario import Scenario
 from gridsched.schedulers.bag.baselines import WorkQueue
-from gridsched.sim.scenario import Scenario
 
 # A study of the generator `profit`: the price is an axis, profit and bounds are in the report.
 

@@ -14,7 +14,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import _ENTRIES, register
 from gridsched.runs.run import RunResult, run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 NUMBERS = {
     "makespan_s",

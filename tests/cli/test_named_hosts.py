@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from cli_cases import ROOT
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Partition, Platform, PState
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import CORES, Tasks, make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.run import run
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL)
 DRIVERS = ["reference", pytest.param("simgrid", marks=needs_simgrid)]

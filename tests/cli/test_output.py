@@ -21,11 +21,11 @@ from rich.console import Console
 
 from gridsched.cli.app import main
 from gridsched.cli.tables import print_table, print_values
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.files.output_files import check_writable, write_whole
 from gridsched.loop_library import KERNELS
 from gridsched.metrics.columns import Column, numbers, percent, prefix
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 
 # Devices and sockets in the place of files: one line, instead of reading for ever.
 

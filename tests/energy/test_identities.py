@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.drivers.reference import CHECK_INVARIANTS
 from gridsched.energy import trace_energy
 from gridsched.engine.invariants import Laws
-from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import SimulationError
 from gridsched.metrics.identities import energy_of_busy_time, identities_of, littles_law
 from gridsched.model.platform import Cluster, Host, Platform, PState

@@ -10,6 +10,7 @@ from cli_cases import zone_xml
 
 from gridsched import Scenario, run
 from gridsched.analysis.bounds import carbon_above_bounds
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
@@ -22,7 +23,6 @@ from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 
 DRIVERS = ["reference", pytest.param("simgrid", marks=pytest.mark.skipif(not is_installed(), reason=HOW_TO_INSTALL))]
 #: A GPU draws 25 W, 300 W for a job; 2**30 byte of memory 1 W, 3 W for a job.

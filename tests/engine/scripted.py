@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gridsched.engine import Controller, reference
+from gridsched.drivers import reference
+from gridsched.engine import Controller
 from gridsched.model.estimates import FlopsEstimates, RequestedTimes
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.rules import Rules

@@ -9,8 +9,8 @@ from gridsched.model.job_profiles import Delay, ParallelWork, Profile, Sequence
 from gridsched.model.routes import RouteLinks, Routes
 from gridsched.model.trace import Trace
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 
 #: 100 byte/s each; a and b share "near", a sends to c over "near" and "far", c sends nothing.
 ROUTES = Routes(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from test_money_budget import budgeted_cases, of_budgets, scheduler_of
 
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.carbon import Carbon, carbon_signal, with_signal
@@ -23,7 +24,6 @@ from gridsched.model.series import Series, SiteSeries
 from gridsched.model.signals import J_PER_KWH
 from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import Allocate, Drop, WakeAt
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing.agreement import trace_differences
 from gridsched.testing.decision_checks import illegal_places
 

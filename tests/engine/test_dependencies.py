@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scripted import Scripted, at, at_times, controller_of, nodes, plan, play, rows
 
 from gridsched import Scenario, run
-from gridsched.engine import Stop, reference
+from gridsched.drivers import reference
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
+from gridsched.engine import Stop
 from gridsched.errors import InputError
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import After, Dependencies
@@ -21,7 +23,6 @@ from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Drop, WakeAt
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from gridsched.engine.fair_shares import fair_rates
+from gridsched.drivers.fair_shares import fair_rates
 
 
 def test_a_task_alone_goes_on_at_its_narrowest():

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.holds import Holds
 from gridsched.model.platform import homogeneous_cluster
 from gridsched.model.tasks import ArrivedTasks, Tasks, make_tasks
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.decision_checks import early_starts
 

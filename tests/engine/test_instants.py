@@ -22,7 +22,7 @@ from scripted import (
     rows,
 )
 
-from gridsched.engine import reference
+from gridsched.drivers import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster

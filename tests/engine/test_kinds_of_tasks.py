@@ -9,7 +9,8 @@ import pytest
 from scripted import NODE, Scripted, at_times, controller_of, nodes, plan
 
 from gridsched import Scenario, run
-from gridsched.engine import reference
+from gridsched.drivers import reference
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InvalidDecision
 from gridsched.model.data_files import DataFiles
 from gridsched.model.dependencies import After, Dependencies
@@ -22,7 +23,6 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Drop, Plan
 from gridsched.schedulers.bag.baselines import MCT
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -12,6 +12,7 @@ from scripted import at, plan, play, rows
 from systems_there import is_there
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
 from gridsched.model.platform import Host, Platform, PState
@@ -23,7 +24,6 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Drop, WakeAt
 from gridsched.policy.registry import entries, make_scheduler
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.testing.cases import cases_for
 

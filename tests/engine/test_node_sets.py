@@ -7,8 +7,9 @@ import pytest
 from clusters import estimates_of, jobs, two_clusters
 from scripted import NODE, PARALLEL, Scripted, at_times, controller_of, nodes, play_on_nodes
 
+from gridsched.drivers import reference
 from gridsched.energy import trace_energy
-from gridsched.engine import execution, reference
+from gridsched.engine import execution
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.metrics import summary
 from gridsched.model.platform import Cluster, Host, Platform

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import Scripted, controller_of, nodes
 
+from gridsched.drivers import reference
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.energy import trace_energy
-from gridsched.engine import reference
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.metrics import metrics_of
 from gridsched.metrics.facts import RunFacts
@@ -26,8 +27,7 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Traits
 from gridsched.policy.decisions import Allocate, Assign, Plan, PowerOn
 from gridsched.runs.run import run
-from gridsched.sim.library import is_installed
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 FAILED, DONE = int(ExecutionEnd.FAILED), int(ExecutionEnd.FINISHED)
 DOWN_AT_20 = Profile((20.0, 25.0), (0.0, 1.0))

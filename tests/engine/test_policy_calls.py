@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scripted import ANYTHING, Scripted, at, controller_of, hosts, idle_hosts, nodes, plan, play, play_on_nodes, rows
 
-from gridsched.engine import reference
+from gridsched.drivers import reference
 from gridsched.engine.live_state import LiveState
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.estimates import FlopsEstimates, RequestedTimes

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import ANYTHING, Scripted, at, controller_of, first_host, hosts, idle_hosts, plan, play, rows
 
+from gridsched.drivers import reference
 from gridsched.energy import grid_energy_between
-from gridsched.engine import execution, reference
+from gridsched.engine import execution
 from gridsched.errors import IncompleteRun, InputError, InvalidDecision
 from gridsched.model.platform import Host, Platform, PState, homogeneous_cluster
 from gridsched.model.rules import EnergyBudget

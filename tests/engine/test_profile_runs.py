@@ -13,8 +13,8 @@ from gridsched.engine.profile_runs import PlacedSteps, ProfileRun
 from gridsched.model.job_profiles import Delay, ParallelWork, Sequence, Step
 from gridsched.model.routes import RouteLinks, Routes
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 
 ROUTES = Routes({(a, b): RouteLinks(("l",), 0.0) for a in "ab" for b in "ab"}, {"l": 1.0})
 

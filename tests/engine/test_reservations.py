@@ -9,7 +9,7 @@ import pytest
 from clusters import plan_of
 from scripted import PARALLEL, Scripted, at, at_times, controller_of, hosts, nodes, play, play_on_nodes, rows, starts
 
-from gridsched.engine import reference
+from gridsched.drivers import reference
 from gridsched.engine.execution import Execution
 from gridsched.engine.plans import Reservations
 from gridsched.errors import IncompleteRun, InvalidDecision

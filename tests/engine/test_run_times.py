@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scripted import at, first_host, hosts, idle_hosts, plan, play, rows
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import IncompleteRun, InputError
 from gridsched.model import pmf_kernels
 from gridsched.model.estimates import FlopsEstimates, RequestedTimes
@@ -26,8 +27,7 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn, WakeAt
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.scenario import make_system
+from gridsched.scenario import make_system
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.cases import make_stochastic_case

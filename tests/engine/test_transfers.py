@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gridsched import Host, Platform, PState, make_tasks
-from gridsched.engine.reference import CHECK_INVARIANTS
+from gridsched.drivers.reference import CHECK_INVARIANTS
 from gridsched.engine.transfers import Transfers
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
@@ -20,9 +20,9 @@ from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platfo
 from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign, Cancel, Decision, Drop, Plan
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import simulate
-from gridsched.sim.scenario import LoadedScenario
 
 #: The example of Topcuoglu, Hariri, Wu, TPDS 2002 (10.1109/71.993206): times of ten tasks on three machines.
 TIMES = [

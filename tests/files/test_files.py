@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 
 from gridsched.analysis.statistics import Interval
 from gridsched.analysis.texts import markdown_row, markdown_text
+from gridsched.drivers.simgrid_library import text_path
 from gridsched.errors import InputError
 from gridsched.files.csv_files import Format, Number, Table, Text, Whole, csv_text
 from gridsched.files.input_files import parse_toml, read_text
@@ -26,7 +27,6 @@ from gridsched.reproduction.claim_statistics import mean
 from gridsched.reproduction.claims import MISSED, Finding
 from gridsched.reproduction.claims_report import claims_markdown
 from gridsched.runs.claims_schema import Claim, Ground
-from gridsched.sim.library import text_path
 from gridsched.workloads.bag import read_bag
 
 # The one reader of tables that people write, and the ways of writing JSON.

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scheduler_cases import ex_a_platform, ex_a_tasks, platform_of, system_of
 from scipy.optimize import linprog
 
+from gridsched.drivers.reference import simulate
 from gridsched.energy import trace_energy
 from gridsched.engine import Controller
-from gridsched.engine.reference import simulate
 from gridsched.errors import InputError
 from gridsched.metrics.derived_entries import share_above
 from gridsched.metrics.run_metrics import makespan_s

@@ -21,7 +21,7 @@ from gridsched.optimize.bag_bounds import bag_bounds, host_power_curve
 from gridsched.optimize.carbon_bound import CarbonBound, carbon_answer
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 #: Grams a kWh, so that a joule is a whole number of grams.
 PER_J = J_PER_KWH

@@ -16,7 +16,7 @@ from gridsched.optimize.recovery import earnings, recover, whole_tasks
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 # Typed bags and their bounds.
 

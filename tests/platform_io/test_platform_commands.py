@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from gridsched.cli.platform import platform_app
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.inspection import inspect_platform
-from gridsched.sim.library import is_installed
 
 PLATFORMS = Path(__file__).resolve().parents[2] / "platforms"
 COMMANDS = [

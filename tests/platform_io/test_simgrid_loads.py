@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import gridsched
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file, with_inspection
 from gridsched.platform_io.simgrid_view import Inspection, SimGridHost
 from gridsched.platform_io.xml_writer import NetworkLinks, write_platform
 from gridsched.sim import inspection
 from gridsched.sim.inspection import inspect_platform
-from gridsched.sim.library import is_installed
 
 needs_simgrid = pytest.mark.skipif(not is_installed(), reason="SimGrid is not installed")
 
@@ -27,7 +27,7 @@ needs_simgrid = pytest.mark.skipif(not is_installed(), reason="SimGrid is not in
 # and the number of links between any two hosts.
 _TRANSFER = """
 import json, os, sys
-from gridsched.sim.library import load_simgrid
+from gridsched.drivers.simgrid_library import load_simgrid
 simgrid = load_simgrid()
 engine = simgrid.Engine(["t", "--log=root.thresh:error"])
 engine.load_platform(sys.argv[1])

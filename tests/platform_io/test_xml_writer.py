@@ -13,6 +13,7 @@ from cli_cases import platform_text, zone_xml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.platform_io.check import check_platform_file
@@ -22,7 +23,6 @@ from gridsched.platform_io.xml_edit import add_power
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import NetworkLinks, comment_text, platform_xml, write_platform
 from gridsched.sim.inspection import inspect_platform
-from gridsched.sim.library import is_installed
 
 watts = st.floats(0, 1e9)
 positive = st.floats(1e-6, 1e17)

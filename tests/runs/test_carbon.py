@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gridsched import Scenario, plot_prices, run
 from gridsched.cli.app import main
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
 from gridsched.export.export import write_export
@@ -27,7 +28,6 @@ from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import make_tasks
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.workloads.signal_csv import with_carbon_read
 
 # Carbon by site and hour: what is counted, on both drivers, and what of input is refused.

@@ -45,7 +45,7 @@ from gridsched.runs.run import RunResult
 from gridsched.runs.run_spec import Settings
 from gridsched.runs.scenario_maker import ScenarioMaker, load
 from gridsched.runs.study import Study
-from gridsched.sim.scenario import Scenario, make_system
+from gridsched.scenario import Scenario, make_system
 from gridsched.workloads.generators import GENERATORS
 from gridsched.workloads.signal_csv import read_prices
 
@@ -73,7 +73,7 @@ NEW_RULE = """
 ASK = """
 import json, sys
 from gridsched import Scenario, Study, run
-from gridsched.sim.scenario import make_system
+from gridsched.scenario import make_system
 platform, workload, text = sys.argv[1:]
 scenario = Scenario(platform, workload, "wq", driver="reference", walltime_s=500.0)
 result = run(scenario)

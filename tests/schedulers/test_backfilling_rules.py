@@ -15,13 +15,13 @@ from scheduler_cases import log_of, machine, scenario
 
 from gridsched import Scenario, run
 from gridsched.cli.app import main
-from gridsched.engine.reference import CHECK_INVARIANTS
+from gridsched.drivers.reference import CHECK_INVARIANTS
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.model.trace import ExecutionEnd, TaskState
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -9,11 +9,11 @@ import pytest
 from scheduler_cases import machine, scenario
 
 from gridsched import run
+from gridsched.drivers.reference import CHECK_INVARIANTS
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import grid_energy_between
-from gridsched.engine.reference import CHECK_INVARIANTS
 from gridsched.errors import InputError
 from gridsched.model.platform import PState
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -20,6 +20,7 @@ from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.system import System
 from gridsched.model.task_types import TypedPowerEstimates
 from gridsched.runs.scenario_maker import load
+from gridsched.scenario import make_system
 from gridsched.schedulers.filters import (
     AdaptiveFilter,
     EnergyFilter,
@@ -29,7 +30,6 @@ from gridsched.schedulers.filters import (
     mean_etc_s,
     time_remaining_s,
 )
-from gridsched.sim.scenario import make_system
 
 # ``energy_leniency = "auto"``: its law by hand, and what it does to whole runs.
 

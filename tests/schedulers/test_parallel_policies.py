@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scheduler_cases import ORACLES, machine, scenario, starts
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
@@ -25,7 +26,6 @@ from gridsched.model.tasks import make_tasks
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.schedulers.kernels.availability import starts_now
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.parallel_cases import make_parallel_case

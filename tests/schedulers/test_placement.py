@@ -11,13 +11,13 @@ import pytest
 
 import gridsched
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.model.platform import Partition, Platform, homogeneous_cluster
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
-from gridsched.sim.library import is_installed
-from gridsched.sim.scenario import LoadedScenario
+from gridsched.scenario import LoadedScenario
 from gridsched.testing import trace_differences
 
 #: Leaf switches of 4 nodes, two or three of them under each pod.

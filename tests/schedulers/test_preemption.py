@@ -16,8 +16,10 @@ from rigid_oracles import easy
 from scheduler_cases import machine
 
 from gridsched import Scenario, run
+from gridsched.drivers import reference
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import trace_energy
-from gridsched.engine import Controller, reference
+from gridsched.engine import Controller
 from gridsched.errors import InputError
 from gridsched.model.estimates import RequestedTimes
 from gridsched.model.host_profiles import HostProfiles, Profile
@@ -31,7 +33,6 @@ from gridsched.model.trace import ExecutionEnd, TaskState
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Cancel
 from gridsched.policy.registry import make_scheduler
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scheduler_cases import ORACLES, jobs_of, log_of, machine, scenario, starts
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import GridschedError, InputError
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.tasks import make_tasks
 from gridsched.schedulers.parallel.backfilling import EasyBackfilling
 from gridsched.schedulers.parallel.queue_orders import FORMULAS, QueueOrder, slurm_time_s
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gridsched import Host, Platform, PState, Scenario, make_tasks, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.platform import Cluster, Partition
 from gridsched.model.run_times import LoggedRunTimes
 from gridsched.model.trace import TaskState
 from gridsched.schedulers.idle_off import IdleOff
 from gridsched.schedulers.parallel.backfilling import EasyBackfilling
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 

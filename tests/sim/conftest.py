@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 
 
 @pytest.fixture(autouse=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from gridsched.drivers.simgrid_library import HOSTS
 from gridsched.model.platform import Host, Platform, PState
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.runs.plugin_agreement import energy_check
 from gridsched.runs.run import RunResult, run
-from gridsched.sim.library import HOSTS
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 # Small platforms and policies for the tests of the SimGrid runtime.
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sim_cases import acting, deciding, ex_a, on_simgrid, write_star
 
+from gridsched.drivers.simgrid_library import load_simgrid
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.carbon import Carbon
 from gridsched.model.data_files import DataFiles
@@ -23,7 +24,6 @@ from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, Cancel, Drop, Plan, PowerOff, PowerOn, WakeAt
 from gridsched.runs.plugin_agreement import check_energy_agreement, energy_check
-from gridsched.sim.library import load_simgrid
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.workloads.bag import BagOfTasks, generate_bag

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sim_cases import consumed_energy_j, largest_difference
 
+from gridsched.drivers.simgrid_library import load_simgrid
 from gridsched.energy import grid_energy_between
 from gridsched.errors import InputError, InvalidDecision
 from gridsched.model.host_profiles import HostProfiles, Profile, SampledFailures
@@ -20,9 +21,8 @@ from gridsched.model.trace import TaskState
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.plugin_agreement import check_energy_agreement
 from gridsched.runs.run import run
+from gridsched.scenario import Scenario
 from gridsched.sim.client import server
-from gridsched.sim.library import load_simgrid
-from gridsched.sim.scenario import Scenario
 
 POWER = '<prop id="wattage_per_state" value="10:20:40"/><prop id="wattage_off" value="1"/>'
 FILE = f"""<?xml version="1.0"?>
@@ -316,7 +316,7 @@ def by_simgrid_alone(file: Path) -> tuple[list[float], dict[str, float]]:
 
     def simulate():
         simgrid = load_simgrid()
-        from gridsched.sim.library import HOSTS
+        from gridsched.drivers.simgrid_library import HOSTS
 
         engine = simgrid.Engine(["alone"])
         HOSTS.start()

@@ -16,7 +16,7 @@ import pytest
 from sim_cases import SIZES, acting, deciding, ex_a, on_simgrid
 
 from gridsched.compiled import report_compiling, watched_compiling
-from gridsched.engine.reference import CHECK_INVARIANTS
+from gridsched.drivers.reference import CHECK_INVARIANTS
 from gridsched.errors import GridschedError, IncompleteRun, InputError, SimulationError
 from gridsched.files.output_files import is_alive
 from gridsched.loop_library import KERNELS, has_library
@@ -26,10 +26,10 @@ from gridsched.policy.registry import make_scheduler
 from gridsched.runs.preparation import prepare
 from gridsched.runs.run import run
 from gridsched.runs.run_many import run_many
+from gridsched.scenario import MAX_TIMEOUT_S, Scenario
 from gridsched.sim import processes
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import SimulationServer, modules_of, server
-from gridsched.sim.scenario import MAX_TIMEOUT_S, Scenario
 from gridsched.testing.cases import cases_for
 
 PLATFORMS = Path(__file__).resolve().parents[3] / "shared" / "data" / "platforms"
@@ -321,9 +321,9 @@ def test_real_platforms_that_cannot_be_run(name):
 
 def test_a_platform_simgrid_sees_otherwise_is_refused(tmp_path):
     """A file that changes between our reading and SimGrid's is not simulated by mistake."""
+    from gridsched.drivers.simulated_platform import SimulatedPlatform
     from gridsched.platform_io.xml_reader import read_platform
     from gridsched.platform_io.xml_writer import write_platform
-    from gridsched.sim.simulated_platform import SimulatedPlatform
 
     path = tmp_path / "platform.xml"
     write_platform(ex_a(), path, command="a test")

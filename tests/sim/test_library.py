@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from sim_cases import SIZES, acting, ex_a, on_simgrid, write_star
 
+from gridsched.drivers.simgrid_library import load_c_library, load_simgrid, version
 from gridsched.errors import EnvironmentFault, SimulationError, blames_environment
 from gridsched.model.tasks import make_tasks
 from gridsched.sim.client import SimulationServer, server
-from gridsched.sim.library import load_c_library, load_simgrid, version
 
 # SimGrid is found wherever its package has put it.
 
@@ -75,7 +75,7 @@ def test_a_distributions_package_is_enough(distribution, tmp_path):
     code = (
         "from importlib.metadata import packages_distributions, PackageNotFoundError, version\n"
         "from gridsched import Scenario, run\n"
-        "from gridsched.sim.library import version as module_version\n"
+        "from gridsched.drivers.simgrid_library import version as module_version\n"
         "try:\n    version('simgrid')\nexcept PackageNotFoundError:\n    print('no metadata')\n"
         "print(module_version())\n"
         "result = run(Scenario('platforms/ex_a.xml', 'examples/ex_a.csv', 'lecsa'))\n"

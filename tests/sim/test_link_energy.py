@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from sim_cases import ENERGY_BOOT, ENERGY_EXEC, HEAD, consumed_energy_j, executions, largest_difference, on_simgrid
 
+from gridsched.drivers.simgrid_library import load_simgrid
+from gridsched.drivers.simulated_platform import SimulatedPlatform
 from gridsched.errors import InputError
 from gridsched.model.tasks import make_tasks
 from gridsched.platform_io.check import check_platform_file
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.sim.client import server
-from gridsched.sim.library import load_simgrid
-from gridsched.sim.simulated_platform import SimulatedPlatform
 
 # SimGrid's own known energy answers (its examples energy-exec and energy-boot), by our runtime.
 

@@ -17,7 +17,7 @@ from gridsched.model.utility import UtilityClasses, UtilityFunctions
 from gridsched.policy.decisions import Allocate, Assign, Cancel, Plan, Postpone, PowerOff, PowerOn, WakeAt
 from gridsched.runs.plugin_agreement import energy_check
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.generators import checked_parameters, generator_of
 
 DAY_S = 86_400.0

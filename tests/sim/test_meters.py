@@ -17,6 +17,7 @@ from test_bare_simgrid import at, write
 from gridsched import Scenario, run
 from gridsched.cli.app import main
 from gridsched.cli.validate import _agrees
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.energy import compare_energy, trace_energy
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
@@ -30,7 +31,6 @@ from gridsched.platform_io.xml_reader import read_platform
 from gridsched.policy.decisions import Assign, PowerOff, PowerOn
 from gridsched.power import grid_power
 from gridsched.runs.plugin_agreement import carbon_check
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.workloads.traces.trace_options import TraceOptions

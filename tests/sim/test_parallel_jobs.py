@@ -27,8 +27,8 @@ from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platfo
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, PowerOff, PowerOn
 from gridsched.runs.plugin_agreement import energy_check
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.inspection import inspect_platform
-from gridsched.sim.scenario import LoadedScenario
 from gridsched.testing import trace_differences
 from gridsched.testing.agreement import metered_differences
 from gridsched.testing.parallel_cases import EXAMPLE, cluster_of, make_parallel_case

@@ -21,7 +21,7 @@ from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate, Cancel
 from gridsched.runs.checks import check_loaded
 from gridsched.runs.plugin_agreement import energy_check
-from gridsched.sim.scenario import LoadedScenario
+from gridsched.scenario import LoadedScenario
 from gridsched.testing import trace_differences
 
 

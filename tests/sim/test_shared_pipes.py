@@ -13,7 +13,7 @@ import pytest
 
 from gridsched import Scenario, make_tasks, run
 from gridsched.cli.app import main
-from gridsched.engine.fair_shares import fair_rates
+from gridsched.drivers.fair_shares import fair_rates
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import ParallelWork
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.decision_checks import early_starts
 from gridsched.workloads.traces.formats import read_jobs, stays_behind, write_jobs

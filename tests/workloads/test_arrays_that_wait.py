@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.export.export import read_export, write_export
 from gridsched.model.dependencies import Block
 from gridsched.model.trace import TaskState
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
 from gridsched.testing import trace_differences
 from gridsched.testing.decision_checks import early_starts
 from gridsched.workloads.traces import dependencies

@@ -20,7 +20,7 @@ from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.tasks import Tasks, make_tasks
 from gridsched.model.trace import ExecutionEnd
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.bag import BagOfTasks, generate_bag, write_bag
 from gridsched.workloads.load import read_system_workload, read_workload
 from gridsched.workloads.measured_times import read_run_times

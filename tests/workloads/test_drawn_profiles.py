@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from gridsched import Scenario, run
 from gridsched.cli.workload import workload_app
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import PATTERNS
-from gridsched.sim.library import is_installed
 from gridsched.workloads.load import read_system_workload
 from gridsched.workloads.traces.trace_options import TraceOptions
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.model.job_profiles import PATTERNS, Delay, ParallelWork, Sequence, grid_of, messages_of
-from gridsched.sim.library import is_installed
 from gridsched.workloads.traces.formats import read_jobs
 from gridsched.workloads.traces.profile_table import read_profiles, write_profiles
 from gridsched.workloads.traces.trace_options import TraceOptions

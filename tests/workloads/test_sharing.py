@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gridsched.drivers.simgrid_library import HOW_TO_INSTALL, is_installed
 from gridsched.errors import InputError
 from gridsched.model.platform import Cluster, Host, Platform, PState, homogeneous_cluster
 from gridsched.platform_io.hostlists import expand_hostlist
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.platform_io.xml_writer import write_platform
 from gridsched.runs.run import run
-from gridsched.sim.library import HOW_TO_INSTALL, is_installed
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.testing.agreement import metered_differences, trace_differences
 from gridsched.workloads.generators import checked_parameters
 from gridsched.workloads.rigid_jobs import RigidJobs, draw_rigid_jobs, generate_rigid_jobs

@@ -8,7 +8,7 @@ from pathlib import Path
 from gridsched.model.carbon import Carbon
 from gridsched.reproduction.known.cases import Case, Input, Row, Values
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.deferrable_jobs import DeferrableJobs, generate_deferrable_jobs
 
 SOURCE = (

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from gridsched.analysis.statistics import Interval
 from gridsched.model.records import check_choices
 from gridsched.runs.run import RunResult, run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 Values = Mapping[str, float | Interval]

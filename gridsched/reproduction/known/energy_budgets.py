@@ -16,7 +16,7 @@ from gridsched.files.input_files import read_text
 from gridsched.model.platform import Platform, PState, homogeneous_cluster
 from gridsched.reproduction.known.cases import Case, Input, Row, Values
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 SOURCE = (

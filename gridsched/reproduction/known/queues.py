@@ -17,6 +17,7 @@ import numpy as np
 
 from gridsched.analysis.statistics import Interval, t_interval
 from gridsched.arrays import Floats
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.energy import ENERGY_TOLERANCE, relative_difference
 from gridsched.errors import SimulationError
 from gridsched.metrics.run_metrics import waiting_time_s
@@ -25,8 +26,7 @@ from gridsched.model.seeds import random_stream
 from gridsched.model.tasks import make_tasks
 from gridsched.reproduction.known.cases import Case, Row
 from gridsched.runs.run import RunResult, run
-from gridsched.sim.library import is_installed
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 #: Confidence of the intervals that theory is held against.
 CONFIDENCE = 0.99

@@ -19,7 +19,7 @@ from gridsched.files.input_files import read_text
 from gridsched.reproduction.known.cases import Case, Input, Row, Values
 from gridsched.runs.run import run
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.scenario import LoadedScenario, Scenario
+from gridsched.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.trace_options import TraceOptions
 
 SOURCE = (

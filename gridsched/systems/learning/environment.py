@@ -11,9 +11,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from gridsched.drivers.reference import simulate_with_answers
 from gridsched.engine import Controller, Execution, Transfer
 from gridsched.engine.policy_calls import check_policy
-from gridsched.engine.reference import simulate_with_answers
 from gridsched.errors import InputError
 from gridsched.metrics import RunFacts
 from gridsched.metrics.run_metrics import SLOWDOWN_BOUND_S
@@ -27,7 +27,7 @@ from gridsched.runs.metric_formulas import formula
 from gridsched.runs.preparation import prepare
 from gridsched.runs.run import RunResult
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.scenario import LoadedScenario, Scenario
+from gridsched.scenario import LoadedScenario, Scenario
 from gridsched.systems.learning.agent_scheduler import AgentScheduler, Choice, Question, make_choice, observation_of
 
 

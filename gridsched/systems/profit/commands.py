@@ -15,7 +15,7 @@ from gridsched.cli.tables import console
 from gridsched.errors import InputError
 from gridsched.model.records import keys_of, with_keys
 from gridsched.model.tariff import Tariff
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 
 if TYPE_CHECKING:  # scipy's solver is slow to load
     from gridsched.optimize.carbon_bound import CarbonAnswer

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.export.archive import read_archive
@@ -17,7 +18,6 @@ from gridsched.export.export import write_export
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Allocate
 from gridsched.runs.plugin_agreement import energy_check
-from gridsched.sim.library import is_installed
 from gridsched.systems.batsim.workload_json import read_batsim
 from gridsched.workloads.traces.formats import read_jobs
 from gridsched.workloads.traces.trace_options import TraceOptions

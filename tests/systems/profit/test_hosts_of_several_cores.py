@@ -22,7 +22,7 @@ from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.policy.registry import entries, make_scheduler
 from gridsched.runs.run import run
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.systems.profit.answers import front_answer, profit_answer
 from gridsched.systems.profit.profit_lp import most_profit, relative_decrease
 from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts

@@ -20,7 +20,7 @@ from gridsched.optimize.pareto_front import least_energy, weighted_point
 from gridsched.optimize.recovery import earnings, recover
 from gridsched.optimize.typed_bag import typed_bag
 from gridsched.runs.scenario_maker import load
-from gridsched.sim.scenario import make_system
+from gridsched.scenario import make_system
 from gridsched.systems.profit.linear_programmes import LPPareto
 from gridsched.systems.profit.profit_lp import most_profit
 from gridsched.systems.profit.profit_system import ProfitBag, draw_profit_system, draw_task_counts, generate_profit_bag

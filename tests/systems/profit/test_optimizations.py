@@ -30,7 +30,7 @@ from gridsched.policy.decisions import Assign, Drop, PowerOn
 from gridsched.runs.run import run
 from gridsched.runs.scenario_maker import ScenarioMaker
 from gridsched.runs.study import Study
-from gridsched.sim.scenario import Scenario
+from gridsched.scenario import Scenario
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
 
 # Bounds beside runs: which ones are taken, and the fields that `compare` shows.

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridsched.engine import Controller, reference
+from gridsched.drivers import reference
+from gridsched.engine import Controller
 from gridsched.errors import InputError
 from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.platform import Host, Platform, PState

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import series_of_notes
 from gridsched.model.trace import ExecutionEnd, TaskState
-from gridsched.sim.library import is_installed
 from gridsched.systems.robust.robust_trial import (
     RobustTrial,
     draw_robust_system,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from gridsched import Scenario, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.signals import EVEN
@@ -19,7 +20,6 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import make_scheduler
 from gridsched.policy.state import EnergyState
 from gridsched.runs.study_document import shipped_study_file
-from gridsched.sim.library import is_installed
 from gridsched.systems.utility.kernels.node_profile import Reserved, cluster_nodes, node_profile
 from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, ParallelLimits, ParallelRows, passes_filter
 from gridsched.systems.utility.mapping_event import EnergyPerResource, EnergyPerTask, resources_remaining

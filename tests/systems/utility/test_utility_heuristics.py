@@ -16,15 +16,15 @@ from scheduler_cases import MINUTE, b6_scenario, b6_types, day, exponential_task
 from two_stage_oracle import INF, Event, falls_short, randomly, two_stage
 
 from gridsched import Scenario, make_scheduler, make_tasks, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.model.signals import EVEN
 from gridsched.model.task_types import TaskTypes, typed_platform
 from gridsched.model.trace import TaskState
 from gridsched.model.utility import DECAYING, LINEAR, UtilityClasses, UtilityFunctions
 from gridsched.runs.scenario_maker import load
+from gridsched.scenario import make_system
 from gridsched.schedulers.kernels.tables import COMP, UPE, UPT, UTIL, type_tables
-from gridsched.sim.library import is_installed
-from gridsched.sim.scenario import make_system
 from gridsched.systems.utility.kernels import utility_value
 from gridsched.systems.utility.kernels.random_mapping import map_randomly
 from gridsched.systems.utility.kernels.two_stage import IMPOSSIBLE, MAPPED, STAYS, map_two_stage

@@ -300,7 +300,7 @@ def test_a_read_only_package_without_a_home(tmp_path):
         "from gridsched import Host, Platform, PState, Scenario, make_tasks, run\n"
         "from gridsched.schedulers.kernels import all_are_cached\n"
         "from gridsched.schedulers.kernels.batch import occupy\n"
-        "from gridsched.sim.library import is_installed\n"
+        "from gridsched.drivers.simgrid_library import is_installed\n"
         "platform = Platform((Host('h', (PState(10.0, 1.0, 2.0, 3.0),)),))\n"
         "for driver in ['reference', 'simgrid'][: 1 + is_installed()]:\n"
         "    result = run(Scenario(platform, make_tasks([100.0]), 'wq', driver=driver))\n"

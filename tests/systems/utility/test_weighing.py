@@ -11,6 +11,7 @@ import pytest
 from scheduler_cases import b6_scenario
 
 from gridsched import Assign, Host, Platform, PState, Scenario, make_tasks, run
+from gridsched.drivers.simgrid_library import is_installed
 from gridsched.errors import InputError
 from gridsched.model.carbon import Carbon
 from gridsched.model.parallel_estimates import ParallelEstimates, node_platform
@@ -24,9 +25,8 @@ from gridsched.model.utility import UtilityFunctions
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
 from gridsched.policy.state import EnergyState
 from gridsched.runs.scenario_maker import load
+from gridsched.scenario import make_system
 from gridsched.schedulers.weighing import WEIGHS
-from gridsched.sim.library import is_installed
-from gridsched.sim.scenario import make_system
 from gridsched.systems.utility.arrival_aware import DemandPattern, energy_weight, least_energy_j
 from gridsched.systems.utility.kernels.parallel_options import UPE, UPR, Objective
 

@@ -16,8 +16,8 @@ from gridsched.model.network import Network
 from gridsched.model.rules import EnergyBudget
 from gridsched.policy.registry import make_scheduler
 from gridsched.runs.run import run as run_scenario
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 
 PLATFORM = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">

@@ -13,9 +13,9 @@ from gridsched import Host, Platform, PState, make_tasks
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.network import Network
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import simulate
-from gridsched.sim.scenario import LoadedScenario
 
 RULES = ["mct", "met", "olb", "min_min", "max_min", "sufferage"]
 N_HOSTS = 4

@@ -15,8 +15,8 @@ from workflow_examples import dependencies
 from gridsched import Host, Platform, PState, make_tasks
 from gridsched.model.network import Network
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 
 saga = pytest.importorskip("saga", reason="SAGA (anrg-saga) is not installed")
 GRAPHS = 200

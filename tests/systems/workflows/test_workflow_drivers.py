@@ -19,9 +19,9 @@ from gridsched.model.network import Network
 from gridsched.model.rules import EnergyBudget
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
 from gridsched.sim.client import simulate
-from gridsched.sim.scenario import LoadedScenario
 from gridsched.testing.playing import CARBON
 
 #: Schedulers of workflows, and of bags whose traits let them serve tasks that get free later.

@@ -13,8 +13,8 @@ from gridsched.metrics.table import metrics_of
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.optimize.typed_bounds import typed_bounds
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 from gridsched.systems.workflows.workflow_metrics import slack_s, wait_from_ready_s
 
 

@@ -11,8 +11,8 @@ from gridsched.model.network import Network
 from gridsched.policy.base import Scheduler, Traits
 from gridsched.policy.decisions import Assign
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 from gridsched.systems.workflows.task_graph import TaskGraph
 
 STATIC = ["heft", "cpop", "peft", "lookahead_heft", "dls", "hbmct", "ecs", "heft_slack", "ees"]

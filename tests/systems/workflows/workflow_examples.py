@@ -11,8 +11,8 @@ from gridsched.model.network import Network
 from gridsched.model.staged_files import StagedFiles
 from gridsched.model.task_types import TYPED_TASK_FLOPS, TaskTypes, typed_platform
 from gridsched.policy.registry import make_scheduler
+from gridsched.scenario import LoadedScenario
 from gridsched.sim.child import simulate_reference
-from gridsched.sim.scenario import LoadedScenario
 
 #: Topcuoglu, Hariri, Wu, TPDS 2002, figure 2: times of ten tasks on three machines, and (task, task, data).
 TOPCUOGLU = (

@@ -1,16 +1,17 @@
 """When executions by profiles end that share hosts and links: the reference driver's calendar of them.
 
-Between two instants each goes on at its rate (`gridsched.engine.fair_shares`); rates change when one begins or
+Between two instants each goes on at its rate (`gridsched.drivers.fair_shares`); rates change when one begins or
 ends a step, and when the latency of a step is over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from math import inf
 
+from gridsched.drivers.fair_shares import fair_rates
 from gridsched.engine.execution import Command, Execution, Stop, Transfer
-from gridsched.engine.profile_runs import PlacedSteps, ProfileRun, ProfileRuns, rates_of
+from gridsched.engine.profile_runs import PlacedSteps, ProfileRun, ProfileRuns
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.routes import Routes
@@ -20,7 +21,7 @@ _DONE = 1e-14
 
 
 class FluidCalendar:
-    """What runs by profiles, and how far it has come; in the place of `gridsched.engine.reference.Calendar`.
+    """What runs by profiles, and how far it has come; in the place of `gridsched.drivers.reference.Calendar`.
 
     Parameters
     ----------
@@ -144,3 +145,41 @@ class FluidCalendar:
         """Note that a step has ended, and go on to the next one."""
         run.end_step(self._now, 1.0)
         self._go_on(run)
+
+
+def rates_of(
+    runs: Sequence[ProfileRun],
+    speed_of: Mapping[Hashable, float],
+    bandwidth: Mapping[str, float],
+    unshared: frozenset[str],
+) -> list[float]:
+    """Return the rate [1/s] at which each of several runs goes through the step that it is at.
+
+    Parameters
+    ----------
+    runs : sequence of ProfileRun
+        Whose latency is over.
+    speed_of : mapping
+        Of all cores of each host by name [flop/s].
+    bandwidth : mapping of str to float
+        Of each link [byte/s].
+    unshared : frozenset of str
+    """
+    uses: list[dict[Hashable, float]] = []
+    bounds = []
+    capacity: dict[Hashable, float] = {}
+    for run in runs:
+        placed, use = run.placed, dict[Hashable, float]()
+        assert placed is not None
+        bound = placed.bound
+        for name, speed, flops in zip(run.names, run.speeds.tolist(), placed.step.flops.tolist(), strict=True):
+            if flops > 0:
+                use["host", name] = flops
+                capacity["host", name] = speed_of[name]
+                bound = min(bound, speed / flops)
+        for link, size in placed.takes.items():
+            use["link", link] = size
+            capacity["link", link] = bandwidth[link]
+        uses.append(use)
+        bounds.append(bound)
+    return fair_rates(uses, bounds, capacity, frozenset(("link", link) for link in unshared))

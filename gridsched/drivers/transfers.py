@@ -11,12 +11,12 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from gridsched.drivers.session import ActorSession
+from gridsched.drivers.simulated_platform import SimulatedPlatform
 from gridsched.engine import Controller, Execution, SetPState, Stop
 from gridsched.engine.execution import Command, Transfer
 from gridsched.errors import IncompleteRun
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.session import ActorSession
-from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 class TransferSession(ActorSession):

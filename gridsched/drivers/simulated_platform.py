@@ -9,14 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gridsched.errors import InputError, SimulationError
-from gridsched.model.platform import Host, Platform
-from gridsched.model.signals import Signal
-from gridsched.platform_io.findings import Findings
-from gridsched.platform_io.xml_document import read_document
-from gridsched.platform_io.xml_entries import read_entries
-from gridsched.sim.carbon_meter import CarbonMeter
-from gridsched.sim.library import (
+from gridsched.drivers.carbon_meter import CarbonMeter
+from gridsched.drivers.simgrid_library import (
     HOSTS,
     LINKS,
     first_line,
@@ -26,6 +20,12 @@ from gridsched.sim.library import (
     refusals,
     text_path,
 )
+from gridsched.errors import InputError, SimulationError
+from gridsched.model.platform import Host, Platform
+from gridsched.model.signals import Signal
+from gridsched.platform_io.findings import Findings
+from gridsched.platform_io.xml_document import read_document
+from gridsched.platform_io.xml_entries import read_entries
 
 if TYPE_CHECKING:
     import simgrid

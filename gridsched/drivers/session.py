@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gridsched.drivers.simgrid_library import first_line, refusals, text_path
+from gridsched.drivers.simulated_platform import SimulatedPlatform
 from gridsched.engine import Controller, TurnOff, TurnOn
 from gridsched.engine.execution import Execution
 from gridsched.errors import InputError, SimulationError
@@ -15,8 +17,6 @@ from gridsched.model.estimates import FlopsEstimates
 from gridsched.model.run_times import RunTimes
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.sim.library import first_line, refusals, text_path
-from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 def flops_of(system: System, tasks: Tasks, run_times: RunTimes | None) -> Callable[[Execution], float]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ctypes import c_char_p, c_double, c_void_p
 
+from gridsched.drivers.coordinator import CoordinatorSession
+from gridsched.drivers.simgrid_library import c_function
+from gridsched.drivers.simulated_platform import SimulatedPlatform
 from gridsched.engine import Controller, Execution
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.coordinator import CoordinatorSession
-from gridsched.sim.library import c_function
-from gridsched.sim.simulated_platform import SimulatedPlatform
 
 
 class BoundExecutions:

@@ -11,12 +11,13 @@ from math import inf
 from pathlib import Path
 from typing import Any, cast
 
-from gridsched.engine import Calendar, Controller, SetPState
+from gridsched.drivers.reference import Calendar
+from gridsched.drivers.session import Session
+from gridsched.drivers.simulated_platform import SimulatedPlatform, check_clocks
+from gridsched.engine import Controller, SetPState
 from gridsched.engine.execution import Command, Execution
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.session import Session
-from gridsched.sim.simulated_platform import SimulatedPlatform, check_clocks
 
 
 class _Ended(Exception):

@@ -13,14 +13,15 @@ from math import inf
 from pathlib import Path
 from typing import Any, cast
 
-from gridsched.engine import Calendar, Controller, Execution, SetPState, Stop
+from gridsched.drivers.reference import Calendar
+from gridsched.drivers.session import ActorSession
+from gridsched.drivers.simulated_platform import SimulatedPlatform, check_clocks
+from gridsched.engine import Controller, Execution, SetPState, Stop
 from gridsched.engine.execution import Transfer
 from gridsched.errors import IncompleteRun, SimulationError
 from gridsched.model.host_profiles import SlowestOf
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.session import ActorSession
-from gridsched.sim.simulated_platform import SimulatedPlatform, check_clocks
 
 
 class CoordinatorSession(ActorSession):

@@ -10,14 +10,14 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from gridsched.drivers.session import ActorSession
+from gridsched.drivers.simgrid_library import first_line
+from gridsched.drivers.simulated_platform import SimulatedPlatform, without_route
 from gridsched.engine import Controller, Execution, SetPState, Stop, TurnOff
 from gridsched.engine.execution import Command, Transfer
 from gridsched.errors import IncompleteRun, InputError, SimulationError
 from gridsched.model.limits import time_tolerance
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.library import first_line
-from gridsched.sim.session import ActorSession
-from gridsched.sim.simulated_platform import SimulatedPlatform, without_route
 
 
 class Worker:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from math import isinf
 
+from gridsched.drivers.simgrid_library import HOSTS
 from gridsched.model.signals import Signal
-from gridsched.sim.library import HOSTS
 
 
 class CarbonMeter:

@@ -14,6 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gridsched.drivers.session import ActorSession
+from gridsched.drivers.simgrid_library import HOSTS, first_line, link_wattages, range_of
+from gridsched.drivers.simulated_platform import SimulatedPlatform, without_route
 from gridsched.energy import link_energy
 from gridsched.engine import Controller, Execution, SetPState, Stop
 from gridsched.engine.execution import Command, Transfer
@@ -22,9 +25,6 @@ from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
 from gridsched.model.routes import RouteLinks, refuse_closed_link
 from gridsched.model.run_times import RunTimes
-from gridsched.sim.library import HOSTS, first_line, link_wattages, range_of
-from gridsched.sim.session import ActorSession
-from gridsched.sim.simulated_platform import SimulatedPlatform, without_route
 
 
 class LiveRoutes:
