@@ -74,6 +74,7 @@ def on_reference(system, tasks, truth, scheduler: str = "easy_backfilling") -> t
 def on_simgrid(path, system, tasks, truth, scheduler: str = "easy_backfilling") -> tuple[float, float]:
     """Return CPU seconds and the end of a run through the driver; the process is spent."""
     from gridsched.drivers.coordinator import CoordinatorSession
+
     from gridsched.drivers.simulated_platform import SimulatedPlatform
     from gridsched.sim.child import PARALLEL_TASKS
 

@@ -30,6 +30,7 @@ from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
 from gridsched.model.task_types import SystemWorkload, TaskTypes
 from gridsched.model.tasks import Tasks
+from gridsched.platform_io.deployment import read_deployment
 from gridsched.platform_io.overrides import PowerOverride, pstates_of, read_pstates, wattage_text
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import make_scheduler
@@ -375,6 +376,13 @@ class LoadedScenario(Scenario):
     def has_messages(self) -> bool:
         """Whether inputs and results cross the platform's network, from the master and to it."""
         return self.uses_network and not self.tasks.send_data and not self.tasks.have_profiles
+
+    @property
+    def master_name(self) -> str | None:
+        """The host from which inputs leave, and to which results go."""
+        if self.deployment is not None:
+            return read_deployment(self.deployment, self.platform).master
+        return None if self.platform.master is None else self.platform.master.name
 
     @property
     def sends_data(self) -> bool:

@@ -11,7 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, cast
 
-from gridsched.drivers.reference import Calendar
+from gridsched.drivers.activity_driver import flops_of
+from gridsched.drivers.calendar import Calendar
 from gridsched.drivers.session import Session
 from gridsched.drivers.simulated_platform import SimulatedPlatform, check_clocks
 from gridsched.engine import Controller, SetPState
@@ -50,7 +51,9 @@ class MaestroSession(Session):
     """
 
     def __init__(self, simulated: SimulatedPlatform, controller: Controller, run_times: RunTimes | None = None) -> None:
-        super().__init__(simulated, controller, run_times)
+        super().__init__(simulated, controller)
+        self._flops = flops_of(controller.system, controller.tasks, run_times)
+        self._pstate = list(controller.pstates)
         self._engine = simulated.engine
         self._calendar = Calendar(run_times, simulated.platform)
         self._time = 0.0
@@ -161,11 +164,11 @@ class MaestroSession(Session):
                 commands = controller.step(time, self._finished)
             for command in commands:
                 if command.__class__ is SetPState:
-                    self.set_pstate(command.host, command.pstate)
+                    self._set_pstate(command.host, command.pstate)
                 else:
                     start(command)
             if controller.done:
-                self.energy_j = self.simulated.metered_energy()
+                self.finish()
                 raise _Ended
             self._look_ahead()
         self._is_deciding = False
@@ -173,14 +176,20 @@ class MaestroSession(Session):
     def _start(self, execution: Command) -> None:
         """Fire the ExecTask of a free core; other commands need another execution mode."""
         assert isinstance(execution, Execution)
-        host = execution.host
+        host, flops = execution.host, self._flops(execution)
         self._calendar.start(execution)
         if self._pstate[host] != execution.pstate:
-            self.set_pstate(host, execution.pstate)
+            self._set_pstate(host, execution.pstate)
         core = self._free[host].pop()
         core.execution = execution
-        self._set_amount(core.task, self._flops(execution), "instance_0")
+        self._set_amount(core.task, flops, "instance_0")
         core.fire(1)
+
+    def _set_pstate(self, host: int, pstate: int) -> None:
+        """Bring a host into a P-state."""
+        if self._pstate[host] != pstate:
+            self._pstate[host] = pstate
+            self.simulated.hosts[host].pstate = pstate
 
     def _set_alarm(self, time: float) -> None:
         """Let an ExecTask on the clock host (1 flop/s) run until `time` [s]."""

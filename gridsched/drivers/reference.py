@@ -1,26 +1,26 @@
-"""The readable second driver: the same controller, a heap instead of SimGrid, no network.
+"""The readable second driver: the same controller, a heap instead of SimGrid.
 
-Both drivers without a network take every end from the `Calendar`, so that they decide alike;
+Both drivers take every end that is known as an execution begins from the `Calendar`, so that they decide alike;
 SimGrid's clock is then checked against it.
 """
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Protocol
 
-import numpy as np
-
+from gridsched.drivers.calendar import Calendar
+from gridsched.drivers.driver import Driver, play, play_with_answers
+from gridsched.drivers.shared_steps import SharedSteps
 from gridsched.engine.controller import Controller
-from gridsched.engine.execution import UNENDED, Command, Execution, Transfer
-from gridsched.errors import IncompleteRun
-from gridsched.model.host_profiles import Speeds
+from gridsched.engine.execution import Activity, Command, Execution, HostCommand, ParallelStep, Transfer
+from gridsched.errors import SimulationError
+from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
+from gridsched.model.routes import Routes
 from gridsched.model.run_times import RunTimes
 from gridsched.model.trace import Trace
 from gridsched.policy.decisions import Decision
@@ -60,15 +60,13 @@ def validate_if_asked(controller: Controller) -> None:
         return
     take_step, take_answered_step = controller.step, controller.step_with_answers
 
-    def step(now: float, finished: Sequence[Execution | Transfer]) -> list[Command]:
-        commands = take_step(now, finished)
+    def step(now: float, ended: Sequence[Activity]) -> list[Command]:
+        commands = take_step(now, ended)
         controller.validate()
         return commands
 
-    def step_with_answers(
-        now: float, finished: Sequence[Execution | Transfer]
-    ) -> Generator[State, Iterable[Decision], list[Command]]:
-        commands = yield from take_answered_step(now, finished)
+    def step_with_answers(now: float, ended: Sequence[Activity]) -> Generator[State, Iterable[Decision], list[Command]]:
+        commands = yield from take_answered_step(now, ended)
         controller.validate()
         return commands
 
@@ -76,98 +74,80 @@ def validate_if_asked(controller: Controller) -> None:
     controller.step_with_answers = step_with_answers  # type: ignore[method-assign]
 
 
-class Calendar:
-    """The ends of all running executions in order of time.
+class ReferenceDriver(Driver):
+    """A run without SimGrid.
 
     Parameters
     ----------
     run_times : RunTimes, optional
-        True durations; without them the end that the controller estimated is the true one.
+        True durations; default the estimates.
     platform : Platform, optional
         Where the speed of hosts changes with time, ends follow it.
+    routes : Routes, optional
+        Between all its hosts, where steps send over links.
     """
 
-    def __init__(self, run_times: RunTimes | None = None, platform: Platform | None = None) -> None:
-        self._run_times = run_times
-        self._speeds: Speeds | None = None
-        if platform is not None and platform.profiles.speeds:
-            self._speeds = Speeds(platform.profiles, [host.name for host in platform.hosts])
-        self._heap: list[tuple[float, int, Execution | Transfer]] = []
-        self._started = 0
+    def __init__(
+        self, run_times: RunTimes | None = None, platform: Platform | None = None, routes: Routes | None = None
+    ) -> None:
+        self.now = 0.0
+        self._calendar = Calendar(run_times, platform)
+        self._shared: SharedSteps | None = None
+        if platform is not None and routes is not None:
+            self._shared = SharedSteps(platform, routes)
 
-    def start(self, execution: Execution) -> None:
-        """Fix the end of an execution, ``start + duration``, and note it."""
-        if self._run_times is not None:
-            duration = self._run_times.run_time(execution.task, execution.host, execution.pstate)
-            execution.end = execution.start + duration
-            execution.is_cut = self._run_times.is_cut(execution.task, execution.host, execution.pstate)
-        if self._speeds is not None:
-            hosts = execution.hosts
-            speed = self._speeds.of(np.array([execution.host]) if hosts is None else hosts)
-            if speed is not None:
-                duration = execution.end - execution.start
-                execution.end = speed.end_of(execution.start, duration)
-        self._started += 1
-        heapq.heappush(self._heap, (execution.end, self._started, execution))
+    def begin(self, activity: Activity) -> None:
+        """Begin an activity: fix its end, or let it share what it uses from now on."""
+        if activity.__class__ is Execution:
+            self._calendar.start(activity)
+        elif isinstance(activity, Transfer):
+            self._calendar.send(activity)
+        elif self._shared is None or not isinstance(activity, ParallelStep):
+            raise SimulationError(f"{activity!r}: no routes are known, over which it could send.")
+        else:
+            self._shared.begin(activity, self.now)
 
-    def take(self, command: Command) -> None:
-        """Note when what a command begins will end; other commands are of no time."""
+    def cancel(self, activity: Activity) -> None:
+        """End an activity; the calendar leaves out what has an outcome."""
+        if self._shared is not None and isinstance(activity, ParallelStep):
+            self._shared.cancel(activity)
+
+    def remaining(self, activity: Activity) -> float:
+        """Return which share of an activity is left."""
+        if isinstance(activity, ParallelStep):
+            return 0.0 if self._shared is None else self._shared.remaining(activity)
+        began = activity.start if isinstance(activity, Execution) else activity.begin
+        return (activity.end - self.now) / (activity.end - began) if activity.end > self.now else 0.0
+
+    def host(self, change: HostCommand) -> None:
+        """Change nothing: what a host does, the controller's records have."""
+
+    def advance(self, until: float) -> tuple[float, list[Activity]]:
+        """Go on to the next instant, at most to `until` [s]."""
+        if not self._shared:
+            self.now, ended = self._calendar.next_instant(until)
+            return self.now, ended
+        shared, calendar = self._shared, self._calendar
+        while True:
+            time = max(min(until, calendar.first, shared.next_time), self.now)
+            ended = shared.reach(time)
+            limit = time + time_tolerance(time)
+            if calendar.first <= limit:
+                self.now, known = calendar.next_instant(until)
+                return self.now, [*ended, *known]
+            self.now = until if time < until <= limit else time
+            if ended or until <= limit:
+                return self.now, ended
+
+    def carry_out(self, command: Command) -> None:
+        """Do what a controller commands; most often that is to begin an execution."""
         if command.__class__ is Execution:
-            self.start(command)
-        elif command.__class__ is Transfer:
-            self.send(command)
-
-    def send(self, transfer: Transfer) -> None:
-        """Note when a transfer arrives that shares no link."""
-        self._started += 1
-        heapq.heappush(self._heap, (transfer.end, self._started, transfer))
-
-    def next_instant(self, timer: float) -> tuple[float, list[Execution | Transfer]]:
-        """Take the executions of the next instant out of the calendar.
-
-        Parameters
-        ----------
-        timer : float
-            The next time [s] at which something else is due; infinite if nothing is.
-
-        Returns
-        -------
-        time : float
-            The instant [s]: the latest of the ends (and the timer) that make it up; infinite
-            where nothing is left.
-        finished : list of Execution and Transfer
-            What ends in it; empty if only the timer is due.
-        """
-        heap = self._heap
-        while heap and heap[0][2].outcome != UNENDED:
-            heapq.heappop(heap)
-        first = heap[0][0] if heap else timer
-        if timer < first:
-            first = timer
-        limit = first + (1e-9 if first < 1000.0 else 1e-12 * first)  # time_tolerance, inlined
-        time = first
-        finished: list[Execution | Transfer] = []
-        while heap and heap[0][0] <= limit:
-            end, _, execution = heapq.heappop(heap)
-            if execution.outcome == UNENDED:
-                time = end
-                finished.append(execution)
-        if time < timer <= limit:
-            time = timer
-        return time, finished
+            self._calendar.start(command)
+        else:
+            super().carry_out(command)
 
 
-class KeepsEnds(Protocol):
-    """The source of the next ends: `Calendar`, or another in its place."""
-
-    def take(self, command: Command) -> None:
-        """Begin what a command specifies."""
-
-    def next_instant(self, timer: float) -> tuple[float, list[Execution | Transfer]]:
-        """Return the next instant [s], of which a timer [s] may be, and what ends in it."""
-
-
-def simulate(controller: Controller, run_times: RunTimes | None = None, calendar: KeepsEnds | None = None) -> Trace:
+def simulate(controller: Controller, run_times: RunTimes | None = None, routes: Routes | None = None) -> Trace:
     """Run a prepared controller to its end.
 
     Parameters
@@ -176,8 +156,8 @@ def simulate(controller: Controller, run_times: RunTimes | None = None, calendar
         Fresh; it is used up.
     run_times : RunTimes, optional
         True durations; default the estimates.
-    calendar : KeepsEnds, optional
-        Default: a `Calendar`, by the run times.
+    routes : Routes, optional
+        Between all hosts, where parts of tasks send to each other.
 
     Returns
     -------
@@ -189,20 +169,14 @@ def simulate(controller: Controller, run_times: RunTimes | None = None, calendar
         As the controller does.
     """
     validate_if_asked(controller)
-    calendar = Calendar(run_times, controller.system.platform) if calendar is None else calendar
-    while not controller.done:
-        now, finished = calendar.next_instant(controller.next_timer)
-        if now == float("inf"):
-            raise IncompleteRun(controller.what_is_left())
-        for command in controller.step(now, finished):
-            calendar.take(command)
-    return _records(controller, run_times)
+    play(controller, ReferenceDriver(run_times, controller.system.platform, routes))
+    return records_of(controller, run_times)
 
 
-def _records(controller: Controller, run_times: RunTimes | None) -> Trace:
+def records_of(controller: Controller, run_times: RunTimes | None) -> Trace:
     """Return the trace of a run that is over."""
     controller.finish()
-    trace = controller.trace(as_estimated=run_times is None)
+    trace = controller.trace(as_estimated=run_times is None and not controller.has_programs)
     trace = trace if run_times is None else replace(trace, load=run_times.load)
     if validates():
         controller.validate_end(trace)
@@ -210,7 +184,7 @@ def _records(controller: Controller, run_times: RunTimes | None) -> Trace:
 
 
 def simulate_with_answers(
-    controller: Controller, run_times: RunTimes | None, watch: Callable[[float, Sequence[Execution | Transfer]], None]
+    controller: Controller, run_times: RunTimes | None, watch: Callable[[float, Sequence[Activity]], None]
 ) -> Generator[State, Iterable[Decision], Trace]:
     """Do as `simulate` does, but as a generator that receives the decisions.
 
@@ -223,7 +197,7 @@ def simulate_with_answers(
     run_times : RunTimes or None
         True durations; None: the estimates.
     watch : callable
-        ``watch(now, finished)`` is called at each instant [s], before anything of it is applied,
+        ``watch(now, ended)`` is called at each instant [s], before anything of it is applied,
         with what ends then.
 
     Raises
@@ -232,12 +206,5 @@ def simulate_with_answers(
         As the controller does.
     """
     validate_if_asked(controller)
-    calendar = Calendar(run_times, controller.system.platform)
-    while not controller.done:
-        now, finished = calendar.next_instant(controller.next_timer)
-        if now == float("inf"):
-            raise IncompleteRun(controller.what_is_left())
-        watch(now, finished)
-        for command in (yield from controller.step_with_answers(now, finished)):
-            calendar.take(command)
-    return _records(controller, run_times)
+    yield from play_with_answers(controller, ReferenceDriver(run_times, controller.system.platform), watch)
+    return records_of(controller, run_times)

@@ -15,11 +15,14 @@ from gridsched.drivers.simgrid_library import (
     LINKS,
     first_line,
     has_links_with_power,
+    link_wattages,
     links_with_power,
     load_simgrid,
+    range_of,
     refusals,
     text_path,
 )
+from gridsched.energy import link_energy
 from gridsched.errors import InputError, SimulationError
 from gridsched.model.platform import Host, Platform
 from gridsched.model.signals import Signal
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 #: that it does not take, so an abort before this line is the fault of the input.
 IS_SET_UP = "gridsched: SimGrid is set up"
 _NO_ROUTE = re.compile(r"there is no connecting path|can't be route in an Empty zone|No Gateway \(gw_|No route from")
+#: SimGrid's model of tasks that compute on several hosts at once.
+PARALLEL_TASKS = "host/model:ptask_L07"
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
 
@@ -77,6 +82,8 @@ class SimulatedPlatform:
         Hosts switched off at the start.
     cfg, log : sequence of str
         SimGrid's ``--cfg`` and ``--log`` items.
+    has_parallel_tasks : bool
+        Whether tasks compute and send on several hosts at once, by SimGrid's model of these.
     uses_network : bool
         Whether messages cross the network: links with a power range are metered, and stations of
         Wi-Fi zones have their rates.
@@ -95,12 +102,16 @@ class SimulatedPlatform:
         hosts_off: Iterable[int] = (),
         cfg: Sequence[str] = (),
         log: Sequence[str] = (),
+        has_parallel_tasks: bool = False,
         uses_network: bool = False,
         wattages: Mapping[str, str] | None = None,
         carbon: Signal | None = None,
     ) -> None:
         self.simgrid = load_simgrid()
         self.platform = platform
+        self.has_parallel_tasks = has_parallel_tasks
+        if has_parallel_tasks:
+            cfg = (*cfg, PARALLEL_TASKS)
         if not uses_network and b"ns-3" in platform_file.read_bytes():
             cfg = ("network/model:CM02", *cfg)  # without messages any model does; many have no ns-3
         arguments = ["gridsched", *(f"--cfg={item}" for item in cfg)]
@@ -190,6 +201,19 @@ class SimulatedPlatform:
     def metered_link_energy(self) -> dict[str, float] | None:
         """Return the energy [J] of every link with a power range by name; None without any."""
         return LINKS.consumed_j(self._links) if self._links else None
+
+    def link_energy_of(self, link_bytes: Mapping[str, float]) -> dict[str, float] | None:
+        """Return the energy of links by what they carried [J]: SimGrid's plugin does not see what parallel tasks send.
+
+        None where none has a power range; the run is over.
+        """
+        links = {link.name: link for link in self.engine.all_links}
+        texts = {name: range_of(link) for name, link in links.items()}
+        wattage = link_wattages(texts, self.platform.link_wattage, self.platform.name)
+        if not wattage:
+            return None
+        bandwidth = {name: link.bandwidth for name, link in links.items()}
+        return link_energy(wattage, bandwidth, link_bytes, self.engine.clock)
 
 
 def _give_wifi_rates(engine: simgrid.Engine, wifi: simgrid.Link.SharingPolicy, platform_file: Path) -> None:

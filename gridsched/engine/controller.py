@@ -22,12 +22,13 @@ from gridsched.engine.decision_handlers import DecisionHandlers
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import DrawnEnergy
 from gridsched.engine.events import MappingEvents, Timers, unfinished
-from gridsched.engine.execution import UNENDED, Command, Execution, Timer, Transfer
+from gridsched.engine.execution import UNENDED, Activity, Command, Execution, Timer, Transfer
 from gridsched.engine.host_switches import HostSwitches, Outages
 from gridsched.engine.invariants import Laws, check_invariants
 from gridsched.engine.kinds_of_resources import with_pools
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
+from gridsched.engine.programs import ProgramRules, Programs
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
 from gridsched.engine.ready_times import ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
@@ -61,6 +62,8 @@ class Controller:
         Returns wall time [s]; where given, the policy's time is measured.
     is_metered : bool
         Keep `power_w` up to date, which costs a little.
+    programs : ProgramRules, optional
+        What gives executions more steps than one; default: each computes, and that is all.
 
     Attributes
     ----------
@@ -78,6 +81,7 @@ class Controller:
         hosts_off: Iterable[int] = (),
         stopwatch: Callable[[], float] | None = None,
         is_metered: bool = False,
+        programs: ProgramRules | None = None,
     ) -> None:
         system.check_pstates()
         self._platform = system.platform
@@ -93,6 +97,7 @@ class Controller:
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
         self._laws = Laws(tasks)
+        self._programs = None if programs is None else Programs(system, tasks, programs)
         self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, is_metered=is_metered)
         if self._calls.observes_events:
             self._timers.set(0.0, Timer.WAKE)
@@ -120,7 +125,9 @@ class Controller:
         traits = scheduler.traits
         if self._cap is not None and traits.parallel and traits.respects_power_cap:
             self._cap.check_jobs(system, tasks, powers_hosts=traits.powers_hosts)
-        self._dispatch = dispatch = Dispatch(system, run, self._timers, staging, account, powers, transfers)
+        self._dispatch = dispatch = Dispatch(
+            system, run, self._timers, staging, account, powers, transfers, self._programs
+        )
         self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
         self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
         goes_down = bool(system.platform.profiles.states)
@@ -171,6 +178,21 @@ class Controller:
         return self._run.resources.has_sets
 
     @property
+    def has_programs(self) -> bool:
+        """Whether executions may have more steps than one."""
+        return self._programs is not None
+
+    @property
+    def records_traffic(self) -> bool:
+        """Whether it is recorded what crosses links over time."""
+        return self._programs is not None and self._programs.records_traffic
+
+    def attach(self, remaining: Callable[[Activity], float]) -> None:
+        """Ask a driver which share of an activity is left (`Driver.remaining`), from now on."""
+        if self._programs is not None:
+            self._programs.remaining = remaining
+
+    @property
     def power_w(self) -> float:
         """What all computing hosts draw now [W], at full speed; of a run that is metered."""
         assert self._powers is not None
@@ -190,15 +212,15 @@ class Controller:
         """Return a sentence that names the tasks without a final state, and gives the reason `why_not`."""
         return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules, why_not)
 
-    def step(self, now: float, finished: Sequence[Execution | Transfer]) -> list[Command]:
+    def step(self, now: float, ended: Sequence[Activity]) -> list[Command]:
         """Apply what happens at `now` [s], ask the policy, and return the commands.
 
         Parameters
         ----------
         now : float
             The instant [s], never earlier than the one before.
-        finished : sequence of Execution and Transfer
-            Executions that ended in it, their `end` set, and transfers that arrived.
+        ended : sequence of Activity
+            Executions that ended in it, their `end` set, steps of programs that did, and transfers that arrived.
 
         Returns
         -------
@@ -215,19 +237,34 @@ class Controller:
         self.now = now
         run = self._run
         run.executions.keep_short()
-        if (
-            self._starts_successors
-            and len(finished) == 1
-            and now < self.next_timer
-            and run.common
-            and run.n_virtual > 1
-        ):
-            command = self._dispatch.start_successor(cast(Execution, finished[0]), now)
+        if self._starts_successors and len(ended) == 1 and now < self.next_timer and run.common and run.n_virtual > 1:
+            command = self._dispatch.start_successor(cast(Execution, ended[0]), now)
             if command is not None:
                 return [command]
+        finished = self._go_on(now, ended)
+        if finished is None:
+            return self._take_commands()
         if not self._by_events:
             return self._step_event(now, finished)
         return [command for ends in self._events_of(now, finished) for command in self._step_event(now, ends)]
+
+    def _go_on(self, now: float, ended: Sequence[Activity]) -> Sequence[Execution | Transfer] | None:
+        """Let programs go on whose steps have ended; return what has ended for good, or None: nothing else happens."""
+        if self._programs is None:
+            return cast("Sequence[Execution | Transfer]", ended)
+        finished: list[Execution | Transfer] = [each for each in ended if isinstance(each, Transfer)]
+        finished += self._programs.advance(now, ended)
+        if finished or now >= self._next_instant:
+            return finished
+        self.next_timer = min(self._next_instant, self._programs.next_time)
+        return None
+
+    def _take_commands(self) -> list[Command]:
+        """Return what programs begin and stop, once."""
+        if self._programs is None:
+            return []
+        commands, self._programs.commands = self._programs.commands, []
+        return commands
 
     def _step_event(self, now: float, ended: Sequence[Execution | Transfer]) -> list[Command]:
         """Do as `step` does, for what ends with one event of an instant, or in all of it."""
@@ -264,7 +301,7 @@ class Controller:
                 yield (each,)
 
     def step_with_answers(
-        self, now: float, finished: Sequence[Execution | Transfer]
+        self, now: float, ended: Sequence[Activity]
     ) -> Generator[State, Iterable[Decision], list[Command]]:
         """Do as `step` does, but ask who drives it instead of the policy.
 
@@ -274,6 +311,9 @@ class Controller:
         self.now = now
         self._run.executions.keep_short()
         commands: list[Command] = []
+        finished = self._go_on(now, ended)
+        if finished is None:
+            return self._take_commands()
         for ends in self._events_of(now, finished) if self._by_events else (finished,):
             before = self._calls.mapping_events
             due = self._apply_instant(now, ends)
@@ -320,7 +360,7 @@ class Controller:
         None: no scheduler is to be asked any more.
         """
         account, run, dispatch = self._account, self._run, self._dispatch
-        dispatch.commands = []
+        dispatch.commands = self._take_commands()
         arrived: Sequence[Transfer] = ()
         if self._transfers is None:
             finished = cast("Sequence[Execution]", ended)
@@ -392,7 +432,9 @@ class Controller:
         time = min(time, self._events.next_time)
         if self._account is not None:
             time = min(time, self._account.next_time)
-        self.next_timer = time
+        self.next_timer = self._next_instant = time
+        if self._programs is not None:
+            self.next_timer = min(time, self._programs.next_time)
 
     def _take_timers(self) -> bool:
         """Apply all host changes, submissions and wakes that are due; return if any asks."""
@@ -415,6 +457,8 @@ class Controller:
         if state == TaskState.KILLED:
             for execution in self._run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
+                if self._programs is not None and execution.has_begun:
+                    self._programs.stop(execution, self.now)
         self._run.end_tasks(int(state), running=state == TaskState.KILLED)
         self._timers.forget(Timer.WAKE, Timer.RELEASE)
         self._dispatch.freed = []
@@ -488,4 +532,4 @@ class Controller:
         )
         if len(trace.periods):
             trace.periods["carried_over_j"] = carried_over_energy(trace)
-        return trace
+        return trace if self._programs is None else replace(trace, **self._programs.records())

@@ -9,6 +9,7 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer, Transfer
 from gridsched.engine.host_powers import HostPowers
+from gridsched.engine.programs import Programs
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import BLOCKED, FINISHED, RUNNING, VIRTUAL, WAITING
@@ -38,6 +39,8 @@ class Dispatch:
         Where a budget is kept or the power is capped.
     transfers : Transfers or None
         Where tasks make data for others.
+    programs : Programs or None
+        Where executions may have more steps than one.
 
     Attributes
     ----------
@@ -58,9 +61,10 @@ class Dispatch:
         account: EnergyAccount | None,
         powers: HostPowers | None,
         transfers: Transfers | None,
+        programs: Programs | None = None,
     ) -> None:
         self._run = run
-        self._transfers = transfers
+        self._transfers, self._programs = transfers, programs
         self._timers = timers
         self._staging = staging
         #: whether executions may have to wait on their hosts for files or data
@@ -93,7 +97,7 @@ class Dispatch:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
         plain = self._powers is None and not self._may_wait and self.host_pstate is None and not self._kills
-        plain &= self._run.followed is None
+        plain &= self._run.followed is None and self._programs is None
         return resources.one_core and not resources.has_sets and plain
 
     def start_successor(self, execution: Execution, now: float) -> Execution | None:
@@ -245,7 +249,16 @@ class Dispatch:
         if self._powers is not None:
             self._powers.began(execution)
         run.executions.recent.append(execution)
-        self.commands.append(execution)
+        if self._programs is None:
+            self.commands.append(execution)
+        else:
+            self._programs.begin(execution, execution.start)
+            self._take_programs_commands()
+
+    def _take_programs_commands(self) -> None:
+        assert self._programs is not None
+        self.commands += self._programs.commands
+        self._programs.commands = []
 
     def enqueue(self, task: int, host: int, pstate: int, now: float) -> None:
         """Append a task to the host's fixed queue; its files are on their way from now on."""
@@ -307,7 +320,10 @@ class Dispatch:
     def _stop(self, copy: Execution, now: float, outcome: ExecutionEnd) -> None:
         """End a running copy at `now` [s]; its core is free at once."""
         copy.stop(now, outcome)
-        if copy.has_begun:
+        if copy.has_begun and self._programs is not None:
+            self._programs.stop(copy, now)
+            self._take_programs_commands()
+        elif copy.has_begun:
             self.commands.append(Stop(copy))
         self._free_hosts(copy)
 

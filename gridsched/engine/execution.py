@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from gridsched.arrays import Floats, Integers
 from gridsched.model.signals import Signal
 from gridsched.model.trace import EXECUTION, HOST_CHANGE, ExecutionEnd
+
+if TYPE_CHECKING:
+    from gridsched.engine.link_traffic import LinkTraffic
+    from gridsched.engine.placed_steps import PlacedStep
 
 #: Outcome of an execution that has not ended.
 UNENDED = -1
@@ -169,11 +173,80 @@ class Transfer:
         self.outcome = UNENDED
 
 
+class ParallelStep:
+    """A step of an execution's program on its hosts; handed to the driver as the command to begin it.
+
+    Its parts compute and send at one rate, so that all ends together.
+
+    Parameters
+    ----------
+    execution : Execution
+    placed : PlacedStep
+    names : tuple of str
+        Its hosts, one for each part.
+    speeds : ndarray of float64, shape (parts,)
+        Of a core of each host in the execution's P-state [flop/s].
+    began : float
+        [s].
+
+    Attributes
+    ----------
+    traffic : LinkTraffic or None
+        Where its bytes are added over time.
+    outcome : int
+        `UNENDED`.
+    """
+
+    #: So many notes are kept before they are added to the traffic.
+    MOST_NOTES = 1000
+
+    __slots__ = ("_done", "began", "execution", "names", "outcome", "placed", "speeds", "traffic")
+
+    def __init__(
+        self, execution: Execution, placed: PlacedStep, names: tuple[str, ...], speeds: Floats, began: float
+    ) -> None:
+        self.execution, self.placed, self.names, self.speeds, self.began = execution, placed, names, speeds, began
+        self.traffic: LinkTraffic | None = None
+        self.outcome = UNENDED
+        #: times [s] from the begin of its messages on, and which share of it was done by then
+        self._done: list[tuple[float, float]] = [(began + placed.latency_s, 0.0)]
+
+    @property
+    def hosts_named(self) -> tuple[str, ...]:
+        """Names of all hosts that have a part in it: one for each part, then a storage host."""
+        storage = self.placed.step.storage
+        return (*self.names, storage) if storage else self.names
+
+    def note(self, now: float, share: float) -> None:
+        """Note which share of it is done by now [s], where its bytes are added over time.
+
+        Rates are constant between such notes if there is one whenever they change.
+        """
+        done = self._done
+        if self.traffic is None or now <= done[-1][0] or share <= done[-1][1]:
+            return
+        done.append((now, share))
+        if len(done) > self.MOST_NOTES:
+            self.traffic.add(self.placed.links, self.placed.link_bytes, done)
+            self._done = done[-1:]
+
+    def note_end(self, now: float, share: float) -> None:
+        """Note that it ends, or is ended, now [s], after a share of its work."""
+        if self.traffic is not None:
+            begin, done = self._done[-1]
+            ended = max(now, begin), max(share, done)
+            self.traffic.add(self.placed.links, self.placed.link_bytes, [*self._done, ended])
+
+
+#: What takes time, and what drivers begin: an execution that computes, a step of a program, data on their way.
+Activity = Execution | ParallelStep | Transfer
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Command: end a running execution now; its result is not wanted."""
+    """Command: end an activity now; what it would have given is not wanted."""
 
-    execution: Execution
+    activity: Activity
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +271,9 @@ class SetPState:
     pstate: int
 
 
-Command = Execution | Transfer | Stop | TurnOff | TurnOn | SetPState
+#: A change of a host.
+HostCommand = TurnOff | TurnOn | SetPState
+Command = Activity | Stop | HostCommand
 
 
 @dataclass(frozen=True, slots=True)

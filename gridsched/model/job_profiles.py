@@ -45,6 +45,8 @@ class Step:
         Each greater than 0 [byte].
     storage : str
         Name of the storage host that has a part in it; empty: none.
+    is_message : bool
+        Whether it is one message between a part and that host, before the task begins or after it has ended.
     """
 
     delay_s: float = 0.0
@@ -53,6 +55,7 @@ class Step:
     target: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     size_bytes: Floats = field(default_factory=lambda: np.zeros(0))
     storage: str = ""
+    is_message: bool = False
 
     @property
     def does_nothing(self) -> bool:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 _PACKAGE = __name__.partition(".")[0]
 #: What every run imports; numpy alone would load its generators again in each run's own process.
-_OF_RUNS = ("numpy.random", "gridsched.sim.child", "gridsched.drivers.coordinator", "gridsched.drivers.maestro")
+_OF_RUNS = ("numpy.random", "gridsched.sim.child", "gridsched.drivers.maestro")
 #: With fewer tasks, of all its runs together, a scheduler does without compiled loops, or nearly so.
 _FEW_TASKS = 100
 #: A slow package that the server loads better where it loads compiled loops.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sent_bytes import OVER_TIME, sent
 
 from gridsched.engine import link_traffic
+from gridsched.engine.execution import ParallelStep
 from gridsched.engine.link_traffic import LinkTraffic
-from gridsched.engine.profile_runs import ProfileRun
 from gridsched.model.job_profiles import Delay
 
 
@@ -48,7 +48,7 @@ def test_numbers_of_all_links_are_bounded(monkeypatch: pytest.MonkeyPatch):
 def test_many_notes_are_added_in_parts(monkeypatch: pytest.MonkeyPatch):
     """Whether they are added one by one or at the end makes no difference but for rounding."""
     whole = sent(0.5)
-    monkeypatch.setattr(ProfileRun, "MOST_NOTES", 1)
+    monkeypatch.setattr(ParallelStep, "MOST_NOTES", 1)
     np.testing.assert_allclose(sent(0.5).traffic_bytes, whole.traffic_bytes, rtol=1e-12, atol=1e-9)
 
 

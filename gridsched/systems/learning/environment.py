@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridsched.drivers.reference import simulate_with_answers
-from gridsched.engine import Controller, Execution, Transfer
+from gridsched.engine import Controller, Execution
+from gridsched.engine.execution import Activity
 from gridsched.engine.policy_calls import check_policy
 from gridsched.errors import InputError
 from gridsched.metrics import RunFacts
@@ -44,7 +45,7 @@ class Meter:
     def __init__(self, controller: Controller, tasks: Tasks) -> None:
         pass
 
-    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
+    def watch(self, now: float, finished: Sequence[Activity]) -> None:
         """Count what has happened up to an instant [s], and what ends in it."""
 
 
@@ -55,7 +56,7 @@ class _Joules(Meter):
         self._controller = controller
         self._time = 0.0
 
-    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
+    def watch(self, now: float, finished: Sequence[Activity]) -> None:
         """Count the power since the instant before."""
         self.value -= self._controller.power_w * (now - self._time)
         self._time = now
@@ -67,10 +68,10 @@ class _Slowdown(Meter):
     def __init__(self, controller: Controller, tasks: Tasks) -> None:
         self._submitted: list[float] = tasks.submit_time_s.tolist()
 
-    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
+    def watch(self, now: float, finished: Sequence[Activity]) -> None:
         """Count what ends."""
         for execution in finished:
-            if isinstance(execution, Transfer):
+            if not isinstance(execution, Execution):
                 continue
             flow_s = execution.end - self._submitted[execution.task]
             run_s = max(execution.end - execution.start, SLOWDOWN_BOUND_S)
@@ -86,7 +87,7 @@ class _Utility(Meter):
         self._utility = tasks.utility
         self._submit_s = tasks.submit_time_s
 
-    def watch(self, now: float, finished: Sequence[Execution | Transfer]) -> None:
+    def watch(self, now: float, finished: Sequence[Activity]) -> None:
         """Count what ends."""
         if ended := [each for each in finished if isinstance(each, Execution)]:
             ids = [execution.task for execution in ended]
