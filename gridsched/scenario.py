@@ -367,15 +367,16 @@ class LoadedScenario(Scenario):
     def uses_parallel_tasks(self, *, has_sets: bool) -> bool:
         """Whether SimGrid models the run's tasks as parallel tasks.
 
-        Those on sets of hosts are, unless they send data, whose links that model treats otherwise, and those with
-        profiles are.
+        Those with profiles are, and those on sets of hosts, unless they send data, whose links that model treats
+        otherwise, or draw what was measured, of which it knows no bound.
         """
-        return (has_sets and not self.sends_data) or self.runs_profiles
+        return (has_sets and not self.sends_data and not self.is_metered) or self.runs_profiles
 
     @property
     def has_messages(self) -> bool:
         """Whether inputs and results cross the platform's network, from the master and to it."""
-        return self.uses_network and not self.tasks.send_data and not self.tasks.have_profiles
+        tasks = self.tasks
+        return self.uses_network and (tasks.has_bytes or not (tasks.send_data or tasks.have_profiles))
 
     @property
     def master_name(self) -> str | None:

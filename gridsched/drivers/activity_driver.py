@@ -296,7 +296,10 @@ class ActivityDriver(Driver):
         """Return which share of an activity is left."""
         if isinstance(activity, Execution):
             return max(activity.end - self.now, 0.0) / (activity.end - activity.start)
-        left: float = self._activity_of[activity].remaining
+        made = self._activity_of.get(activity)
+        if made is None:  # it has ended
+            return 0.0
+        left: float = made.remaining
         if self._simulated.has_parallel_tasks:  # of which SimGrid counts shares
             return left
         size = activity.size_bytes if isinstance(activity, Transfer) else float(activity.placed.step.size_bytes.sum())
@@ -336,13 +339,13 @@ class ActivityDriver(Driver):
             if self._pstate[host] != pstate:
                 self._set_pstate(host, pstate)
             if self._load:
-                return self._bound(execution, [host])
+                return self._at_load(execution, [host])
             return self._on_core(host, self._flops(execution))
         nodes: list[int] = execution.hosts.tolist()
         if self._load:
             for h in nodes:
                 self._set_pstate(h, pstate)
-            return self._bound(execution, self._cores_of(execution, nodes))
+            return self._at_load(execution, self._cores_of(execution, nodes))
         if self._simulated.has_parallel_tasks:
             return self._on_nodes(execution, nodes)
         for h in nodes:
@@ -360,12 +363,18 @@ class ActivityDriver(Driver):
         activity.host = self._hosts[host]
         return activity
 
-    def _bound(self, execution: Execution, cores: list[int]) -> BoundExecutions:
-        """Return an execution whose power was measured: bound to its load, on each of its cores."""
-        load = self._load[execution.task]
-        speed = load * self._speed[execution.host][execution.pstate]
-        names = [self._hosts[h].name for h in cores]
-        return BoundExecutions(names, load * self._flops(execution), speed)
+    def _at_load(self, execution: Execution, cores: list[int]) -> SimGridActivity:
+        """Return an execution whose power was measured: at its load, on each of its cores.
+
+        A parallel task knows no bound: it is as slow as its part on the clock host, which has cores for all.
+        """
+        load, flops = self._load[execution.task], self._flops(execution)
+        speed = self._speed[execution.host][execution.pstate]
+        if not self._simulated.has_parallel_tasks:
+            return BoundExecutions([self._hosts[h].name for h in cores], load * flops, load * speed)
+        hosts = [*(self._hosts[h] for h in cores), self._simulated.clock_host]
+        activity: SimGridActivity = self._exec_init(hosts, [*[load * flops] * len(cores), flops / speed], [])
+        return activity
 
     def _on_nodes(self, execution: Execution, nodes: list[int]) -> Any:
         """Return SimGrid's activity of an execution on a set of nodes.
@@ -392,13 +401,18 @@ class ActivityDriver(Driver):
         if step.is_message:
             ends = hosts[step.source.item(0)], hosts[step.target.item(0)]
             return self._message(*ends, step.size_bytes.item(0))
-        flops: list[float] = step.flops.tolist()
-        flops += [0.0] * (len(hosts) - len(flops))
+        flops, n = step.flops, activity.part_cores
+        if n > 1:  # SimGrid gives a core for each time that a host is listed: after all parts, the rest of their cores
+            more = [host for host in hosts[: len(activity.names)] for _ in range(n - 1)]
+            flops = np.concatenate([flops / n, np.zeros(len(hosts) - len(flops)), np.repeat(flops / n, n - 1)])
+            hosts += more
+        amounts: list[float] = flops.tolist()
+        amounts += [0.0] * (len(hosts) - len(amounts))
         if not len(step.size_bytes):
-            return self._exec_init(hosts, flops, [])
+            return self._exec_init(hosts, amounts, [])
         matrix = np.zeros(len(hosts) * len(hosts))
         matrix[step.source * len(hosts) + step.target] = step.size_bytes
-        return self._exec_init(hosts, flops, matrix.tolist())
+        return self._exec_init(hosts, amounts, matrix.tolist())
 
     def _message(self, source: Any, target: Any, size_bytes: float) -> Any:
         """Return SimGrid's activity that sends so much data [byte] from a host to another.

@@ -12,17 +12,21 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 
+import numpy as np
+
 from gridsched.drivers.calendar import Calendar
 from gridsched.drivers.driver import Driver, play, play_with_answers
-from gridsched.drivers.shared_steps import SharedSteps
+from gridsched.drivers.shared_steps import SentData, SharedStep, SharedSteps
 from gridsched.engine.controller import Controller
 from gridsched.engine.execution import Activity, Command, Execution, HostCommand, ParallelStep, Transfer
+from gridsched.engine.placed_steps import PlacedSteps
 from gridsched.errors import SimulationError
+from gridsched.model.job_profiles import Step
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.routes import Routes
 from gridsched.model.run_times import RunTimes
-from gridsched.model.trace import Trace
+from gridsched.model.trace import ExecutionEnd, Trace
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
 
@@ -93,15 +97,24 @@ class ReferenceDriver(Driver):
         self.now = 0.0
         self._calendar = Calendar(run_times, platform)
         self._shared: SharedSteps | None = None
+        self._sent: dict[Transfer, SentData] = {}
         if platform is not None and routes is not None:
             self._shared = SharedSteps(platform, routes)
+            self._names = [host.name for host in platform.hosts]
+            self._steps = PlacedSteps(routes)
 
     def begin(self, activity: Activity) -> None:
         """Begin an activity: fix its end, or let it share what it uses from now on."""
         if activity.__class__ is Execution:
             self._calendar.start(activity)
         elif isinstance(activity, Transfer):
-            self._calendar.send(activity)
+            if self._shared is None:
+                self._calendar.send(activity)
+            else:
+                names = self._names[activity.source], self._names[activity.target]
+                step = Step(0.0, np.zeros(0), np.array([0]), np.array([1]), np.array([activity.size_bytes]))
+                self._sent[activity] = sent = SentData(activity, self._steps.place(step, names), names)
+                self._shared.begin(sent, self.now)
         elif self._shared is None or not isinstance(activity, ParallelStep):
             raise SimulationError(f"{activity!r}: no routes are known, over which it could send.")
         else:
@@ -109,13 +122,18 @@ class ReferenceDriver(Driver):
 
     def cancel(self, activity: Activity) -> None:
         """End an activity; the calendar leaves out what has an outcome."""
-        if self._shared is not None and isinstance(activity, ParallelStep):
-            self._shared.cancel(activity)
+        if isinstance(activity, Execution):
+            return  # of which its controller has noted it
+        activity.outcome = int(ExecutionEnd.CANCELLED)
+        if self._shared is not None:
+            self._shared.cancel(self._sent.pop(activity) if isinstance(activity, Transfer) else activity)
 
     def remaining(self, activity: Activity) -> float:
         """Return which share of an activity is left."""
+        if self._shared is not None and not isinstance(activity, Execution):
+            return self._shared.remaining(self._sent[activity] if isinstance(activity, Transfer) else activity)
         if isinstance(activity, ParallelStep):
-            return 0.0 if self._shared is None else self._shared.remaining(activity)
+            return 0.0
         began = activity.start if isinstance(activity, Execution) else activity.begin
         return (activity.end - self.now) / (activity.end - began) if activity.end > self.now else 0.0
 
@@ -130,7 +148,7 @@ class ReferenceDriver(Driver):
         shared, calendar = self._shared, self._calendar
         while True:
             time = max(min(until, calendar.first, shared.next_time), self.now)
-            ended = shared.reach(time)
+            ended = [self._what(each) for each in shared.reach(time)]
             limit = time + time_tolerance(time)
             if calendar.first <= limit:
                 self.now, known = calendar.next_instant(until)
@@ -138,6 +156,13 @@ class ReferenceDriver(Driver):
             self.now = until if time < until <= limit else time
             if ended or until <= limit:
                 return self.now, ended
+
+    def _what(self, step: SharedStep) -> Activity:
+        """Return the activity that a step is."""
+        if isinstance(step, ParallelStep):
+            return step
+        del self._sent[step.transfer]
+        return step.transfer
 
     def carry_out(self, command: Command) -> None:
         """Do what a controller commands; most often that is to begin an execution."""

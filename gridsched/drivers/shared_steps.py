@@ -8,13 +8,41 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from math import inf
 
+import numpy as np
+
+from gridsched.arrays import Floats
 from gridsched.drivers.fair_shares import fair_rates
-from gridsched.engine.execution import Activity, ParallelStep
+from gridsched.engine.execution import ParallelStep, Transfer
+from gridsched.engine.placed_steps import PlacedStep
 from gridsched.model.platform import Platform
 from gridsched.model.routes import Routes
 
 #: A step of which no larger share is left has ended (``precision/work-amount`` times ``precision/timing``).
 _DONE = 1e-14
+
+
+class SentData:
+    """Data on their way, as a step in which nothing computes.
+
+    Parameters
+    ----------
+    transfer : Transfer
+    placed : PlacedStep
+        From the first to the second of the `names`.
+    names : tuple of str
+    """
+
+    speeds: Floats = np.zeros(0)
+    part_cores = 1
+
+    def __init__(self, transfer: Transfer, placed: PlacedStep, names: tuple[str, ...]) -> None:
+        self.transfer, self.placed, self.names = transfer, placed, names
+
+    def note(self, now: float, share: float) -> None:
+        """Note nothing: what it sends is counted when it has arrived."""
+
+
+SharedStep = ParallelStep | SentData
 
 
 class SharedSteps:
@@ -32,15 +60,15 @@ class SharedSteps:
         self._cores = {host.name: host.cores for host in platform.hosts}
         self._now = 0.0
         #: when the latency of a step is over [s]
-        self._waits: dict[ParallelStep, float] = {}
+        self._waits: dict[SharedStep, float] = {}
         #: share that is left of each that goes on
-        self._left: dict[ParallelStep, float] = {}
-        self._rates: dict[ParallelStep, float] | None = {}
+        self._left: dict[SharedStep, float] = {}
+        self._rates: dict[SharedStep, float] | None = {}
 
     def __bool__(self) -> bool:
         return bool(self._left or self._waits)
 
-    def begin(self, step: ParallelStep, now: float) -> None:
+    def begin(self, step: SharedStep, now: float) -> None:
         """Let a step begin now [s]."""
         self._now = now
         if step.placed.latency_s:
@@ -48,13 +76,13 @@ class SharedSteps:
         else:
             self._left[step], self._rates = 1.0, None
 
-    def cancel(self, step: ParallelStep) -> None:
+    def cancel(self, step: SharedStep) -> None:
         """End a step wherever it is."""
         self._waits.pop(step, None)
         if self._left.pop(step, None) is not None:
             self._rates = None
 
-    def remaining(self, step: ParallelStep) -> float:
+    def remaining(self, step: SharedStep) -> float:
         """Return which share of a step is left as it was at the last look."""
         return self._left.get(step, 1.0 if step in self._waits else 0.0)
 
@@ -65,18 +93,18 @@ class SharedSteps:
         ends = [self._now + left / rates[each] for each, left in self._left.items()]
         return max(min([*self._waits.values(), *ends], default=inf), self._now)
 
-    def _present_rates(self) -> dict[ParallelStep, float]:
+    def _present_rates(self) -> dict[SharedStep, float]:
         """Return the rate of each that goes on [1/s]."""
         if self._rates is None:
             rates = rates_of(list(self._left), self._cores, self._routes.bandwidth, self._routes.unshared)
             self._rates = dict(zip(self._left, rates, strict=True))
         return self._rates
 
-    def reach(self, time: float) -> list[Activity]:
+    def reach(self, time: float) -> list[SharedStep]:
         """Go on until a time [s], at most `next_time`; return what has ended then."""
         rates = self._present_rates()
         passed, self._now = time - self._now, time
-        ended: list[ParallelStep] = []
+        ended: list[SharedStep] = []
         for step in self._left:
             rate = rates[step]  # infinite: messages that cross no link
             left = self._left[step] = 0.0 if rate == inf else max(self._left[step] - rate * passed, 0.0)
@@ -89,17 +117,17 @@ class SharedSteps:
         for step in [each for each, until in self._waits.items() if until <= time]:
             del self._waits[step]
             self._left[step], self._rates = 1.0, None
-        return list[Activity](ended)
+        return ended
 
 
 def rates_of(
-    steps: Sequence[ParallelStep], cores: Mapping[str, int], bandwidth: Mapping[str, float], unshared: frozenset[str]
+    steps: Sequence[SharedStep], cores: Mapping[str, int], bandwidth: Mapping[str, float], unshared: frozenset[str]
 ) -> list[float]:
     """Return the rate [1/s] at which each of several steps goes on.
 
     Parameters
     ----------
-    steps : sequence of ParallelStep
+    steps : sequence of SharedStep
         Whose latency is over.
     cores : mapping of str to int
         Of each host by name.
@@ -115,8 +143,8 @@ def rates_of(
         bound = placed.bound
         for name, speed, flops in zip(step.names, step.speeds.tolist(), placed.step.flops.tolist(), strict=False):
             if flops > 0:
-                use["host", name] = flops
-                capacity["host", name] = speed * cores[name]
+                use["host", name] = use.get(("host", name), 0.0) + flops
+                capacity["host", name] = speed / step.part_cores * cores[name]
                 bound = min(bound, speed / flops)
         for link, size in placed.takes.items():
             use["link", link] = size

@@ -41,6 +41,8 @@ _NO_ROUTE = re.compile(r"there is no connecting path|can't be route in an Empty 
 PARALLEL_TASKS = "host/model:ptask_L07"
 #: Our own host beside the platform's: it carries timers and draws no power.
 CLOCK_HOST = "gridsched-clock"
+#: So much may be timed on it at once.
+_CLOCKS = 1_000_000
 
 
 def refusal(where: str) -> str:
@@ -176,6 +178,7 @@ class SimulatedPlatform:
         zone = self.engine.netzone_root
         add_host = "add_host" if hasattr(zone, "add_host") else "create_host"  # SimGrid 4.0
         host: simgrid.Host = getattr(zone, add_host)(CLOCK_HOST, "1f")
+        host.core_count = _CLOCKS
         host.set_property("wattage_per_state", "0:0")
         host.seal()
         return host

@@ -10,7 +10,7 @@ from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.decision_validator import Refusal
 from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.host_powers import HostPowers, PowerCap
+from gridsched.engine.host_powers import BoundedPowers, HostPowers, PowerCap
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import RUNNING, VIRTUAL
@@ -210,11 +210,12 @@ def by_host(tasks: Integers, hosts: Integers, pstates: Integers) -> tuple[Intege
 
 
 def energy_parts(
-    system: System, run: RunState, ready_times: ReadyTimes, *, is_metered: bool = False
+    system: System, run: RunState, ready_times: ReadyTimes, *, is_metered: bool = False, are_bounded: bool = False
 ) -> tuple[HostPowers | None, PowerCap | None, EnergyAccount | None, BudgetGuard | None]:
     """Return what counts and limits power and energy, as far as the rules ask for it.
 
-    Where the run `is_metered`, powers are counted in any case.
+    Where the run `is_metered`, powers are counted in any case. Where they `are_bounded`, programs decide how much
+    hosts draw at a time.
 
     Raises
     ------
@@ -224,7 +225,7 @@ def energy_parts(
     budget, cap_w, cap = system.rules.budget, system.rules.power_cap_w, None
     if budget is None and cap_w is None and not is_metered:
         return None, None, None, None
-    powers = HostPowers(system.platform, run)
+    powers = BoundedPowers(system.platform, run) if are_bounded else HostPowers(system.platform, run)
     if cap_w is not None:
         cap = PowerCap(cap_w, powers, system.platform)
     if budget is None:

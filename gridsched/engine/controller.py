@@ -96,9 +96,8 @@ class Controller:
         self._parks = rules.parked_pstate is not None
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
-        self._laws = Laws(tasks)
-        self._programs = None if programs is None else Programs(system, tasks, programs)
-        self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, is_metered=is_metered)
+        self._laws = Laws(tasks, has_messages=programs is not None and programs.master is not None)
+        self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, programs, is_metered=is_metered)
         if self._calls.observes_events:
             self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
@@ -110,6 +109,7 @@ class Controller:
         rng: np.random.Generator,
         hosts_off: frozenset[int],
         stopwatch: Callable[[], float] | None,
+        program_rules: ProgramRules | None,
         *,
         is_metered: bool,
     ) -> None:
@@ -117,11 +117,17 @@ class Controller:
         system, tasks = self.system, self.tasks
         self._timers = Timers()
         self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
-        self._transfers = transfers = transfers_of(tasks, system)
+        self._transfers = transfers = transfers_of(tasks, system, run.is_down)
         self._ready_times = ready_times = ReadyTimes(system, run, transfers)
         staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
-        powers, self._cap, account, guard = energy_parts(system, run, ready_times, is_metered=is_metered)
+        are_bounded = program_rules is not None and program_rules.runs_profiles
+        powers, self._cap, account, guard = energy_parts(
+            system, run, ready_times, is_metered=is_metered, are_bounded=are_bounded
+        )
         self._powers, self._account = powers, account
+        self._programs = None if program_rules is None else Programs(system, tasks, program_rules, powers)
+        if are_bounded and account is not None and self._programs is not None:
+            account.drawn_j = self._programs.drawn_j
         traits = scheduler.traits
         if self._cap is not None and traits.parallel and traits.respects_power_cap:
             self._cap.check_jobs(system, tasks, powers_hosts=traits.powers_hosts)
@@ -252,6 +258,8 @@ class Controller:
         """Let programs go on whose steps have ended; return what has ended for good, or None: nothing else happens."""
         if self._programs is None:
             return cast("Sequence[Execution | Transfer]", ended)
+        if self._account is not None:
+            self._account.count_until(now)
         finished: list[Execution | Transfer] = [each for each in ended if isinstance(each, Transfer)]
         finished += self._programs.advance(now, ended)
         if finished or now >= self._next_instant:
@@ -365,7 +373,7 @@ class Controller:
         if self._transfers is None:
             finished = cast("Sequence[Execution]", ended)
         else:
-            arrived = [each for each in ended if isinstance(each, Transfer)]
+            self._transfers.arriving = arrived = [each for each in ended if isinstance(each, Transfer)]
             finished = [each for each in ended if isinstance(each, Execution)]
         new_period = account is not None and account.advance(now)
         if len(finished) > 1:
@@ -392,6 +400,8 @@ class Controller:
             dispatch.serve_freed(now)
         for transfer in arrived:
             dispatch.data_came(transfer, now)
+            if self._programs is not None:
+                self._programs.note_transfer(transfer)
         first_new = run.submitted
         if now >= self.next_timer:
             news |= self._take_timers()

@@ -222,6 +222,17 @@ class Dispatch:
             self._put_off(execution, now)
             self.begin(execution)
 
+    def cut_data(self, host: int) -> None:
+        """Stop what is under way from or to a host that goes down."""
+        if self._transfers is not None:
+            self.commands += map(Stop, self._transfers.cut(host))
+
+    def resume_data(self, now: float) -> None:
+        """Send again what hosts that were down have held up."""
+        if self._transfers is not None:
+            for host in self._transfers.resume(now):
+                self._run.touch(host)
+
     def put_off_late(self, now: float) -> None:
         """Expect executions to begin now whose data should have been there before: they cannot end any earlier."""
         if self._transfers is not None:
@@ -246,7 +257,7 @@ class Dispatch:
             run.set_pstate(execution.start, host, execution.pstate)
         if self._account is not None:
             self._account.commit(execution)
-        if self._powers is not None:
+        if self._powers is not None and (self._programs is None or self._programs.are_bounded):
             self._powers.began(execution)
         run.executions.recent.append(execution)
         if self._programs is None:

@@ -8,6 +8,7 @@ drivers decide alike (paper 000, eq. 1; algorithms B5 and B7). A joule counts wh
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from gridsched.arrays import Floats
 from gridsched.energy import grid_energy_between
 from gridsched.engine.events import ProfileEvents
 from gridsched.engine.execution import UNENDED, Execution
-from gridsched.engine.host_powers import HostPowers
+from gridsched.engine.host_powers import BoundedPowers, HostPowers
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.model.limits import time_tolerance
@@ -60,6 +61,10 @@ class EnergyAccount:
         self._ready_times = ready_times
         self._estimates = system.estimates
         self._powers = powers
+        #: where programs decide what hosts draw: their powers without that, and what they have drawn above so far [J]
+        self._certain = powers.at_rest if isinstance(powers, BoundedPowers) else powers
+        self.drawn_j: Callable[[float], Floats] | None = None
+        self._drawn_before = np.zeros(len(system.platform))
         self._counted = ready_times.counted
         self._idle_w = system.platform.most_idle_w
         self._draws_idle = bool(self._idle_w.any())
@@ -103,10 +108,19 @@ class EnergyAccount:
     def _draw_until(self, time: float) -> None:
         if time > self._time:
             if self._weights.sites:
-                self._consumed_j += self._counted_j(self._powers.watts, self._time, time)
+                self._consumed_j += self._counted_j(self._certain.watts, self._time, time)
             else:
-                self._consumed_j += self._powers.total_w * _counted_s(self._weights, self._time, time)
+                self._consumed_j += self._certain.total_w * _counted_s(self._weights, self._time, time)
+            if self.drawn_j is not None:
+                drawn = self.drawn_j(time).copy()
+                mean_w = (drawn - self._drawn_before) / (time - self._time)
+                self._consumed_j += self._counted_j(mean_w, self._time, time)
+                self._drawn_before = drawn
             self._time = time
+
+    def count_until(self, now: float) -> None:
+        """Count what was drawn until now [s], in the present period, before anything ends."""
+        self._follow_until(min(now, self.period_end))
 
     def _counted_j(self, watts: Floats, begin: float, end: float) -> float:
         """Return what the powers of all hosts [W] count between two times [J]."""
@@ -220,7 +234,10 @@ class EnergyAccount:
 
     @property
     def exhausted_at(self) -> float:
-        """When the budget will be used up if nothing changes [s]; inf unless the run then stops."""
+        """When the budget will be used up if nothing changes [s]; inf unless the run then stops.
+
+        Where programs decide what hosts draw, no later than that: then it is looked at again.
+        """
         if not self.stops or self._period < 0:
             return math.inf
         rest = self._budget_j - self._consumed_j

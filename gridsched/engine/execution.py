@@ -59,6 +59,8 @@ class Execution:
         Average power [W], where a budget is kept.
     has_begun : bool
         False while its core waits for input files.
+    rests : bool
+        It has begun, but does not compute: it receives or sends a message.
     is_cut : bool
         Its end is that of its requested time, at which it is killed; set by the driver, too.
     computed : ndarray of float64, shape (hosts, 2), or None
@@ -79,6 +81,7 @@ class Execution:
         "part_cores",
         "parts",
         "pstate",
+        "rests",
         "start",
         "task",
         "watts",
@@ -92,7 +95,7 @@ class Execution:
         self.end = estimated_end
         self.estimated_end = estimated_end
         self.outcome = UNENDED
-        self.has_begun = False
+        self.has_begun = self.rests = False
         self.hosts: Integers | None = None
         self.parts: Integers | None = None
         self.part_cores = 0
@@ -185,7 +188,7 @@ class ParallelStep:
     names : tuple of str
         Its hosts, one for each part.
     speeds : ndarray of float64, shape (parts,)
-        Of a core of each host in the execution's P-state [flop/s].
+        Of the cores of each part, in the execution's P-state [flop/s].
     began : float
         [s].
 
@@ -210,6 +213,11 @@ class ParallelStep:
         self.outcome = UNENDED
         #: times [s] from the begin of its messages on, and which share of it was done by then
         self._done: list[tuple[float, float]] = [(began + placed.latency_s, 0.0)]
+
+    @property
+    def part_cores(self) -> int:
+        """How many cores each part computes on: of a whole node, one."""
+        return self.execution.part_cores or 1
 
     @property
     def hosts_named(self) -> tuple[str, ...]:
@@ -306,9 +314,11 @@ class ExecutionRows:
         records = np.empty(len(executions), dtype=EXECUTION)
         for name in EXECUTION.names or ():  # column by column: five times faster than row by row
             records[name] = list(map(attrgetter(name), executions))
-        nothing = np.zeros(0, dtype=np.int64)
+        nothing, computed = np.zeros(0, dtype=np.int64), np.zeros((0, 2))
+        if executions and executions[0].computed is not None:  # then all of a run have it
+            computed = np.concatenate([computed, *(each.computed for each in executions if each.computed is not None)])
         if not has_sets:
-            return cls(number, records, None, nothing, nothing, np.zeros((0, 2)))
+            return cls(number, records, None, nothing, nothing, computed)
         width = np.array([each.width for each in executions], dtype=np.int64)
         ids = np.concatenate([nothing, *(each.nodes for each in executions)])
         cores, each_cores = nothing, np.array([each.part_cores for each in executions], dtype=np.int64)
@@ -316,16 +326,13 @@ class ExecutionRows:
             cores = np.repeat(each_cores, width)
             if any(each.parts is not None for each in executions):
                 cores *= np.concatenate([each.parts_each for each in executions])
-        computed = np.zeros((0, 2))
-        if any(each.computed is not None for each in executions):
-            zeros = [np.zeros((each.width, 2)) if each.computed is None else each.computed for each in executions]
-            computed = np.concatenate(zeros)
         return cls(number, records, width, ids, cores, computed)
 
     def take(self, rows: Integers) -> ExecutionRows:
         """Return some of the rows, in this order."""
         if self.width is None:
-            return replace(self, number=self.number[rows], records=self.records[rows])
+            computed = self.computed[rows] if len(self.computed) else self.computed
+            return replace(self, number=self.number[rows], records=self.records[rows], computed=computed)
         first, width = (np.cumsum(self.width) - self.width)[rows], self.width[rows]
         at = _places(first, width)
         cores = self.host_cores[at] if len(self.host_cores) else self.host_cores
@@ -358,27 +365,28 @@ def joined(parts: list[ExecutionRows]) -> ExecutionRows:
     records = np.empty(len(number), dtype=EXECUTION)
     width: Integers | None = None
     first = np.zeros(0, dtype=np.int64)
-    n_placed = sum(len(part.host_ids) for part in parts)
+    n_placed = sum(len(part.number if part.width is None else part.host_ids) for part in parts)
     if parts[0].width is not None:
         width = np.empty(len(number), dtype=np.int64)
         for part in parts:
             if part.width is not None:
                 width[np.searchsorted(number, part.number)] = part.width
         first = np.cumsum(width) - width
-    ids = np.empty(n_placed, dtype=np.int64)
+    ids = np.empty(0 if width is None else n_placed, dtype=np.int64)
     cores = np.zeros(n_placed if any(len(part.host_cores) for part in parts) else 0, dtype=np.int64)
     computed = np.zeros((n_placed if any(len(part.computed) for part in parts) else 0, 2))
     while parts:
         part = parts.pop()
         rows = np.searchsorted(number, part.number)
         records[rows] = part.records
+        at = rows
         if part.width is not None:
             at = _places(first[rows], part.width)
             ids[at] = part.host_ids
             if len(part.host_cores):
                 cores[at] = part.host_cores
-            if len(part.computed):
-                computed[at] = part.computed
+        if len(part.computed):
+            computed[at] = part.computed
     return ExecutionRows(number, records, width, ids, cores, computed)
 
 

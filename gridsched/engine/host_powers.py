@@ -47,7 +47,7 @@ class HostPowers:
         self._share: dict[int, float] = {}
         self._computing: Any = [0] * len(platform)
         for execution in run.executing():
-            if execution.has_begun:
+            if execution.has_begun and not execution.rests:
                 for host, cores in zip(execution.all_hosts, execution.cores.tolist(), strict=True):
                     self._computing[host] += cores
         self._watts: Any = [self._power_of(host) for host in range(len(platform))]
@@ -86,7 +86,7 @@ class HostPowers:
         return math.fsum(
             self._share_of(each) * cores
             for each in self._run.resources.on_host(host)
-            if each.has_begun
+            if each.has_begun and not each.rests
             for other, cores in zip(each.all_hosts, each.cores.tolist(), strict=True)
             if other == host
         )
@@ -106,8 +106,8 @@ class HostPowers:
         self._follow(execution, 1)
 
     def ended(self, execution: Execution) -> None:
-        """Follow an execution that ended, perhaps while it waited for its input files."""
-        self._follow(execution, -1 if execution.has_begun else 0)
+        """Follow an execution that computes no more, or never did: it may have waited for its input files."""
+        self._follow(execution, -1 if execution.has_begun and not execution.rests else 0)
 
     def _follow(self, execution: Execution, sign: int) -> None:
         hosts = execution.hosts
@@ -139,6 +139,47 @@ class HostPowers:
     def sum_anew(self) -> None:
         """Forget what rounding has added up."""
         self.total_w = math.fsum(self._watts)
+
+
+class BoundedPowers(HostPowers):
+    """Powers of hosts whose executions have programs: no more than this, as if all cores computed all the time.
+
+    Parameters
+    ----------
+    platform : Platform
+    run : RunState
+
+    Attributes
+    ----------
+    at_rest : HostPowers
+        The same if nothing computed.
+    """
+
+    def __init__(self, platform: Platform, run: RunState) -> None:
+        self.at_rest = _PowersAtRest(platform, run)
+        super().__init__(platform, run)
+
+    def changed(self, host: int) -> None:
+        """Follow a host that began or ended something, changed its P-state, or was switched."""
+        super().changed(host)
+        self.at_rest.changed(host)
+
+    def _follow(self, execution: Execution, sign: int) -> None:
+        super()._follow(execution, sign)
+        for host in execution.all_hosts:  # whose P-state may be another one
+            self.at_rest.changed(host)
+
+    def sum_anew(self) -> None:
+        """Forget what rounding has added up."""
+        super().sum_anew()
+        self.at_rest.sum_anew()
+
+
+class _PowersAtRest(HostPowers):
+    """Powers of hosts on which nothing computes."""
+
+    def _load_of(self, host: int) -> float:
+        return 0.0
 
 
 class PowerCap:

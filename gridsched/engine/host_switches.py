@@ -198,6 +198,7 @@ class Outages:
         self._run.is_down[host] = False
         if self._was_on[host]:
             self._switches.switch_on(host, now)
+            self._dispatch.resume_data(now)
 
     def _goes_down(self, host: int, now: float) -> None:
         run = self._run
@@ -209,6 +210,7 @@ class Outages:
             self._withdraw(host, now)
             for execution in list(run.resources.on_host(host)):
                 self._lose(execution, now)
+        self._dispatch.cut_data(host)
         self._switches.cut_off(host, now)
 
     def _count_failed_boot(self, host: int, now: float) -> None:

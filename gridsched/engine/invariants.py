@@ -33,10 +33,12 @@ class Laws:
     Parameters
     ----------
     tasks : Tasks
+    has_messages : bool
+        Whether tasks receive their input before they start.
     """
 
-    def __init__(self, tasks: Tasks) -> None:
-        self._tasks = tasks
+    def __init__(self, tasks: Tasks, *, has_messages: bool = False) -> None:
+        self._tasks, self._has_messages = tasks, has_messages
         self._since = self._waited_s = 0.0
         self._waiting = self._submitted = 0
 
@@ -60,8 +62,9 @@ class Laws:
         waited_s = (trace.executions["start"] - trace.tasks.submit_time_s[started]).sum()
         # who lost its host waits again, and the records do not say how long
         is_once = np.array_equal(np.sort(started), np.arange(len(trace.tasks))) and trace.had_turn.all()
-        # what waits on its host for files or data has not started, but waits in no queue
-        if is_once and self._tasks.files is None and not len(trace.transfers):
+        # what waits on its host for files or data, or receives its input, has not started, but waits in no queue
+        starts_at_once = self._tasks.files is None and not len(trace.transfers) and not self._has_messages
+        if is_once and starts_at_once:
             laws.append(Identity("Little's law, as tasks were counted", "s", float(waited_s), self._waited_s))
         for each in laws:
             if each.fails:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from typing import Any, Final
@@ -18,10 +18,12 @@ import numpy as np
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.execution import Activity, Command, Execution, ParallelStep, Stop, Transfer
+from gridsched.engine.host_powers import HostPowers
 from gridsched.engine.link_traffic import LinkTraffic
 from gridsched.engine.placed_steps import PlacedStep, PlacedSteps, StepRoutes
 from gridsched.model.job_profiles import Step
 from gridsched.model.limits import time_tolerance
+from gridsched.model.platform import Platform
 from gridsched.model.routes import RouteSource
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
@@ -44,12 +46,48 @@ class ProgramRules:
         Whether tasks do what their profiles specify.
     traffic_step_s : float or None
         Length of the steps in which bytes over each link are recorded [s]; None: they are not.
+    load : ndarray of float64, shape (tasks,)
+        Share of its hosts' range of power that each task without a profile draws; empty: the whole.
     """
 
     routes: RouteSource
     master: str | None = None
     runs_profiles: bool = False
     traffic_step_s: float | None = None
+    load: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True)
+class PlacedParts:
+    """The parts of an execution on its hosts.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Host of each part.
+    speeds, full_speeds : ndarray of float64, shape (parts,)
+        Of the cores of each part, and of all cores of its host, in the execution's P-state [flop/s].
+    place : ndarray of int64, shape (parts,)
+        Which of the execution's hosts each part has.
+    loads : ndarray of float64, shape (hosts,)
+        Share of what each host can compute that the execution takes where it just computes.
+    """
+
+    names: tuple[str, ...]
+    speeds: Floats
+    full_speeds: Floats
+    place: Integers
+    loads: Floats
+
+    @classmethod
+    def of(cls, execution: Execution, platform: Platform, load: float = 1.0) -> PlacedParts:
+        """Return the parts of an execution, on whose cores it takes this load; a part of a whole node has one core."""
+        hosts = np.array(execution.all_hosts)
+        place = np.repeat(np.arange(len(hosts)), execution.parts_each)
+        speed, cores = platform.speed[hosts, execution.pstate], platform.cores[hosts]
+        names = tuple(platform.hosts[h].name for h in hosts[place].tolist())
+        of_part = speed[place] * (execution.part_cores or 1)
+        return cls(names, of_part, (speed * cores)[place], place, load * execution.cores / cores)
 
 
 class ProgramRun:
@@ -59,12 +97,7 @@ class ProgramRun:
     ----------
     execution : Execution
     steps : iterator of Step
-    names : tuple of str
-        Its hosts, one for each part.
-    speeds : ndarray of float64, shape (parts,)
-        Of a core of each host in the execution's P-state [flop/s].
-    cores : ndarray of int64, shape (parts,)
-        Of each host.
+    parts : PlacedParts
     deadline : float
         When it is killed [s]; inf: never.
     n_levels : int
@@ -92,20 +125,20 @@ class ProgramRun:
         self,
         execution: Execution,
         steps: Iterator[Step],
-        names: tuple[str, ...],
-        speeds: Floats,
-        cores: Floats,
+        parts: PlacedParts,
         deadline: float = inf,
         n_levels: int = 0,
         traffic: LinkTraffic | None = None,
     ) -> None:
-        self.execution = execution
-        self.names, self.speeds, self.deadline = names, speeds, deadline
+        self.execution, self.parts, self.deadline = execution, parts, deadline
         self.activity: Activity | None = None
         self.end_s: float | None = None
-        self._steps, self._cores, self._full_speed = steps, cores, speeds * cores
+        self._steps = steps
         self._placed: dict[int, PlacedStep] = {}
         self._step, self._began = COMPUTE, execution.start
+        #: until when, and up to which share of the step, it has been counted what it has computed
+        self._counted_s: float | None = None
+        self._counted = 0.0
         self._run_time_s = execution.estimated_end - execution.start
         self.sent_bytes = np.zeros(1 + n_levels)
         self.routes: StepRoutes | None = None
@@ -127,14 +160,14 @@ class ProgramRun:
                 continue
             if self.end_s is None and not step.is_message:
                 execution.start = self.end_s = now
-            self._step, self._began = step, now
+            self._step, self._began, self._counted_s, self._counted = step, now, None, 0.0
             if step is COMPUTE:
                 execution.end = now + self._run_time_s
                 self.activity = execution
                 return execution
             if step.delay_s:
                 return step.delay_s
-            self.activity = ParallelStep(execution, self._place(step, steps), self.names, self.speeds, now)
+            self.activity = ParallelStep(execution, self._place(step, steps), self.parts.names, self.parts.speeds, now)
             self.activity.traffic = self._traffic
             return self.activity
         if self.end_s is None:
@@ -146,33 +179,65 @@ class ProgramRun:
         if placed is None or placed.step is not step:
             if len(self._placed) >= steps.MOST_KEPT:
                 self._placed.pop(next(iter(self._placed)))
-            placed = self._placed[id(step)] = steps.place(step, self.names)
+            placed = self._placed[id(step)] = steps.place(step, self.parts.names)
         return placed
+
+    @property
+    def computes_on(self) -> list[int]:
+        """Places of those of its hosts on which the present step computes."""
+        if self.activity is self.execution:
+            return list(range(len(self.parts.loads)))
+        flops = self._step.flops
+        return sorted(set(self.parts.place[np.flatnonzero(flops)].tolist())) if len(flops) else []
+
+    @property
+    def computes_from(self) -> float:
+        """When the present step begins to compute [s]."""
+        activity = self.activity
+        return self._began + (activity.placed.latency_s if isinstance(activity, ParallelStep) else 0.0)
+
+    def count(self, now: float, share: float, *, alone: bool) -> Floats:
+        """Count what it has computed until now [s], up to a share of its step; return what came to it.
+
+        Parameters
+        ----------
+        now : float
+        share : float
+        alone : bool
+            Whether nothing else computes on its hosts; else only what it has computed is counted, not for how long.
+
+        Returns
+        -------
+        ndarray of float64, shape (hosts, 2)
+            Seconds, as `Execution.computed` has them.
+        """
+        more = np.zeros((len(self.parts.loads), 2))
+        if self.activity is None:
+            return more
+        places, since = self.computes_on, self._counted_s
+        latency_s = self.computes_from - self._began
+        # in this order, as rounding has always been
+        seconds = max(now - self._began - latency_s if since is None else now - max(since, self.computes_from), 0.0)
+        if self.activity is self.execution:
+            more[:, 1] = seconds * self.parts.loads
+        elif places:
+            done = (share - self._counted) * self._step.flops / self.parts.full_speeds
+            np.add.at(more[:, 1], self.parts.place, done)
+        if alone:
+            more[places, 0] = seconds
+        self._counted_s, self._counted = now, share
+        assert self.execution.computed is not None
+        self.execution.computed += more
+        return more
 
     def end_step(self, now: float, share: float) -> None:
         """Note that the step that it is at ends or is ended now [s], after a share of its work."""
         activity, self.activity = self.activity, None
         if not self._step.is_message:
             self.end_s = now
-        if activity is None:
-            return
-        computed = self.execution.computed
-        if activity is self.execution:
-            if computed is not None:
-                computed += (now - self._began) * self.shares_of_cores
-            return
-        assert isinstance(activity, ParallelStep)
-        activity.note_end(now, share)
-        flops = self._step.flops
-        if len(flops) and computed is not None:
-            computed[flops > 0, 0] += max(now - self._began - activity.placed.latency_s, 0.0)
-            computed[:, 1] += share * flops / self._full_speed
-        self._add_sent(activity.placed, share)
-
-    @property
-    def shares_of_cores(self) -> Floats:
-        """One, and the share of the cores of each of its hosts that it has, shape (hosts, 2)."""
-        return np.stack([np.ones(len(self._cores)), self.execution.cores / self._cores], axis=1)
+        if isinstance(activity, ParallelStep):
+            activity.note_end(now, share)
+            self._add_sent(activity.placed, share)
 
     def _add_sent(self, placed: PlacedStep, share: float) -> None:
         """Note which share of a step's messages was sent."""
@@ -195,6 +260,46 @@ class ProgramRun:
         return self.before | dict(zip(self.routes.links, self.sums.tolist(), strict=True))
 
 
+class Together:
+    """Divides the time in which several executions compute on a host evenly among them.
+
+    So the seconds of all together are those in which the host computes, whose power is another than when it is idle.
+    """
+
+    def __init__(self) -> None:
+        #: of each host what computes there: the place that this host has in it, and from when on [s]
+        self._on: dict[int, dict[ProgramRun, tuple[int, float]]] = {}
+        self._counted: dict[int, float] = {}
+
+    def begin(self, run: ProgramRun, now: float) -> None:
+        """Note that the present step of a run computes, now [s] or when its latency is over."""
+        hosts = run.execution.all_hosts
+        for place in run.computes_on:
+            self.count(hosts[place], now)
+            self._on.setdefault(hosts[place], {})[run] = place, run.computes_from
+
+    def end(self, run: ProgramRun) -> None:
+        """Note that it computes no more; until now is counted."""
+        for host in run.execution.all_hosts:
+            self._on.get(host, {}).pop(run, None)
+
+    def count(self, host: int, now: float) -> float:
+        """Count what has come to each until now [s]; return for how long the host has computed since the last time."""
+        since, self._counted[host] = self._counted.get(host, now), now
+        members = self._on.get(host)
+        if not members or now <= since:
+            return 0.0
+        computed_s = 0.0
+        for time in sorted({now, *(begin for _, begin in members.values() if since < begin < now)}):
+            active = [(run, place) for run, (place, begin) in members.items() if begin <= since]
+            for run, place in active:
+                assert run.execution.computed is not None
+                run.execution.computed[place, 0] += (time - since) / len(active)
+            computed_s += time - since if active else 0.0
+            since = time
+        return computed_s
+
+
 class Programs:
     """Lets executions go through their programs; what they send and compute is noted.
 
@@ -203,6 +308,8 @@ class Programs:
     system : System
     tasks : Tasks
     rules : ProgramRules
+    powers : HostPowers, optional
+        Which follow what computes; but for profiles, of which they know the most that they could draw.
 
     Attributes
     ----------
@@ -214,12 +321,11 @@ class Programs:
         The driver's `Driver.remaining`.
     """
 
-    def __init__(self, system: System, tasks: Tasks, rules: ProgramRules) -> None:
-        self._tasks, self._rules = tasks, rules
+    def __init__(self, system: System, tasks: Tasks, rules: ProgramRules, powers: HostPowers | None = None) -> None:
+        self._tasks, self._rules, self._powers = tasks, rules, powers
         self._steps = PlacedSteps(rules.routes, system.platform)
         self._traffic = None if rules.traffic_step_s is None else LinkTraffic(rules.traffic_step_s)
-        self._names = [host.name for host in system.platform.hosts]
-        self._speed, self._cores = system.platform.speed, system.platform.cores
+        self._platform = system.platform
         self._kills = system.rules.walltime == "kill"
         self._n_levels = len(system.platform.switch_of)
         self._runs: dict[Execution, ProgramRun] = {}
@@ -230,6 +336,10 @@ class Programs:
         self.commands: list[Command] = []
         self.next_time = inf
         self.remaining: Callable[[Activity], float] = _nothing_remains
+        #: where several executions compute on a host
+        self._together = Together() if tasks.share_nodes or tasks.are_serial else None
+        #: what hosts have drawn above idle, where it is to be counted [J]
+        self._joules: Floats | None = None
         self._row: dict[str, int] = {}
         self._sums = np.zeros(0)
         self.sent_bytes = np.zeros(1 + self._n_levels)
@@ -239,20 +349,24 @@ class Programs:
         """Whether it is recorded what crosses links over time."""
         return self._traffic is not None
 
+    @property
+    def are_bounded(self) -> bool:
+        """Whether it is not known how much hosts draw at a time, only how much at most (`BoundedPowers`)."""
+        return self._rules.runs_profiles
+
     # ------------------------------------------------------------------ going on
 
     def begin(self, execution: Execution, now: float) -> None:
         """Let an execution that has its hosts and its data begin its program."""
-        task = execution.task
-        hosts = np.array(execution.all_hosts)
-        steps = self._program_of(task, len(hosts))
+        load = self._rules.load.item(execution.task) if len(self._rules.load) else 1.0
+        parts = PlacedParts.of(execution, self._platform, load)
+        steps = self._program_of(execution.task, len(parts.names))
         deadline = execution.estimated_end if self._kills else inf
-        names = tuple(self._names[h] for h in hosts.tolist())
-        speeds, cores = self._speed[hosts, execution.pstate], self._cores[hosts]
         if self._rules.runs_profiles:
-            execution.computed = np.zeros((len(hosts), 2))
-        run = ProgramRun(execution, steps, names, speeds, cores, deadline, self._n_levels, self._traffic)
+            execution.computed = np.zeros((len(parts.loads), 2))
+        run = ProgramRun(execution, steps, parts, deadline, self._n_levels, self._traffic)
         self._runs[execution] = run
+        execution.rests = not self._rules.runs_profiles
         if deadline < inf:
             heapq.heappush(self._due, (deadline, next(self._number), run, True))
         self._go_on(run, now)
@@ -282,6 +396,13 @@ class Programs:
             heapq.heappush(self._due, (now + begun, next(self._number), run, False))
         else:
             self.commands.append(begun)
+            if self._rules.runs_profiles:
+                if self._together is not None:
+                    self._together.begin(run, now)
+            elif begun is run.execution:
+                run.execution.rests = False
+                if self._powers is not None:
+                    self._powers.began(run.execution)
 
     def advance(self, now: float, ended: Sequence[Activity]) -> list[Execution]:
         """Let executions go on whose steps have ended by now [s]; return those that are over, in their order."""
@@ -316,8 +437,44 @@ class Programs:
             yield run, True
 
     def _step_ends(self, run: ProgramRun, now: float) -> None:
-        run.end_step(now, 1.0)
+        self._end_step(run, now, 1.0)
         self._go_on(run, now)
+
+    def _end_step(self, run: ProgramRun, now: float, share: float) -> None:
+        """End the present step of a run after a share of it."""
+        if self._rules.runs_profiles:
+            self._count(run, now, share)
+            if self._together is not None:
+                self._together.end(run)
+        elif run.activity is run.execution:
+            if self._powers is not None:
+                self._powers.ended(run.execution)
+            run.execution.rests = True
+        run.end_step(now, share)
+
+    def _count(self, run: ProgramRun, now: float, share: float) -> None:
+        """Count what a run has computed until now [s], up to a share of its step, and the joules of that."""
+        hosts = run.execution.all_hosts
+        more = run.count(now, share, alone=self._together is None)
+        if self._together is not None:
+            more[:, 0] = [self._together.count(h, now) for h in hosts]
+        if self._joules is not None:
+            rows = hosts, [run.execution.pstate] * len(hosts)
+            platform = self._platform
+            above_w = platform.epsilon_w[rows] - platform.idle_w[rows], platform.busy_w[rows] - platform.epsilon_w[rows]
+            self._joules[hosts] += more[:, 0] * above_w[0] + more[:, 1] * above_w[1]
+
+    def drawn_j(self, now: float) -> Floats:
+        """Return what each host has drawn until now [s] above what it draws idle, by its computing [J], shape (hosts,).
+
+        From the first call on; before it, nothing is counted.
+        """
+        if self._joules is None:
+            self._joules = np.zeros(len(self._platform))
+        for run in self._runs.values():
+            if (activity := run.activity) is not None:
+                self._count(run, now, 1.0 - self.remaining(activity))
+        return self._joules
 
     def _find_next_time(self, now: float) -> None:
         while self._due and self._due[0][2].execution not in self._runs:
@@ -340,7 +497,7 @@ class Programs:
         if (activity := run.activity) is not None:
             share = 1.0 - self.remaining(activity)
             self.commands.append(Stop(activity))
-            run.end_step(now, share)
+            self._end_step(run, now, share)
         if run.end_s is None:
             execution.start = execution.end = now
         else:
@@ -348,6 +505,13 @@ class Programs:
         self._add_up(run)
 
     # ------------------------------------------------------------------ records
+
+    def note_transfer(self, transfer: Transfer) -> None:
+        """Note what crosses links with data that have arrived."""
+        hosts = self._platform.hosts
+        names = hosts[transfer.source].name, hosts[transfer.target].name
+        rows = self._rows(self._rules.routes.route(*names).links)
+        np.add.at(self._sums, rows, transfer.size_bytes)
 
     def _add_up(self, run: ProgramRun) -> None:
         """Note what an execution has sent that ends."""

@@ -15,7 +15,7 @@ from gridsched.model.network import Network
 from gridsched.model.staged_files import StagedFiles
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import TRANSFER
+from gridsched.model.trace import TRANSFER, ExecutionEnd
 
 #: The maker of files that no task makes.
 _NO_TASK = -1
@@ -36,10 +36,22 @@ class Transfers:
         Files that lie on a host from the start; their pairs are counted on from the last dependency.
     source : int
         That host.
+    is_down : sequence of bool
+        Hosts that are down by themselves, as it is at any time: from and to them nothing is sent.
+
+    Attributes
+    ----------
+    arriving : collection of Transfer
+        What arrives in the present instant.
     """
 
     def __init__(
-        self, dependencies: Dependencies, network: Network, staged: StagedFiles | None = None, source: int = 0
+        self,
+        dependencies: Dependencies,
+        network: Network,
+        staged: StagedFiles | None = None,
+        source: int = 0,
+        is_down: Sequence[bool] = (),
     ) -> None:
         pairs = dependencies.by_task()
         self._network = network
@@ -56,7 +68,11 @@ class Transfers:
             self._add(staged)
         #: hosts at which data are, or to which they are on their way, and when they are expected there [s]
         self._places: dict[int, dict[int, float]] = {}
-        self._in_flight: set[tuple[int, int]] = set()
+        self._in_flight: dict[tuple[int, int], Transfer] = {}
+        #: what of that waits until both of its hosts are up
+        self._held: list[Transfer] = []
+        self._is_down = is_down
+        self.arriving: Collection[Transfer] = ()
         #: (pair, host) that are wanted of tasks which have not ended, in order
         self._wanted: dict[int, dict[tuple[int, int], None]] = {}
         self._waiting: dict[int, list[Execution]] = {}
@@ -153,13 +169,37 @@ class Transfers:
         if target in places:
             return
         size = self._size[pair]
-        places[target] = end = now + self._network.transfer_s(size, source, target)
-        transfer = Transfer(pair, key, source, target, size, now, end)
-        self._in_flight.add((key, target))
         self._use(source, 1)
         self._use(target, 1)
-        self.sent.append(transfer)
-        self._all.append(transfer)
+        self._begin(Transfer(pair, key, source, target, size, now, now), now)
+
+    def _begin(self, transfer: Transfer, now: float) -> None:
+        """Send data, or hold them until both hosts are up."""
+        source, target = transfer.source, transfer.target
+        transfer.end = now + self._network.transfer_s(transfer.size_bytes, source, target)
+        self._places[transfer.key][target] = transfer.end
+        self._in_flight[transfer.key, target] = transfer
+        if self._is_down and (self._is_down[source] or self._is_down[target]):
+            self._held.append(transfer)
+        else:
+            self.sent.append(transfer)
+            self._all.append(transfer)
+
+    def cut(self, host: int) -> list[Transfer]:
+        """Return what is under way from or to a host that goes down, to be stopped; it begins again later."""
+        held = set(self._held) | set(self.arriving)
+        cut = [each for each in self._in_flight.values() if host in (each.source, each.target) and each not in held]
+        for each in cut:
+            each.outcome = int(ExecutionEnd.CANCELLED)
+        self._held += cut
+        return cut
+
+    def resume(self, now: float) -> set[int]:
+        """Send again what was cut or held, where both hosts are up; return the hosts where other times are expected."""
+        held, self._held = self._held, []
+        for each in held:
+            self._begin(Transfer(each.pair, each.key, each.source, each.target, each.size_bytes, now, now), now)
+        return {each.target for each in held}
 
     def are_there(self, task: int, host: int) -> bool:
         """Whether all data of a task are at a host."""
@@ -206,7 +246,7 @@ class Transfers:
         """Note that data have arrived; return the executions that wait for nothing else."""
         key, target = transfer.key, transfer.target
         transfer.end = now
-        self._in_flight.remove((key, target))
+        del self._in_flight[key, target]
         self._use(transfer.source, -1)
         self._use(target, -1)
         self._places[key][target] = now
@@ -228,12 +268,13 @@ class Transfers:
 
     def records(self) -> NDArray[np.void]:
         """Return all transfers that have ended as an array of `TRANSFER`, in order of their begin."""
-        ended = [each for each in self._all if (each.key, each.target) not in self._in_flight]
+        under_way = set(self._in_flight.values())
+        ended = [each for each in self._all if each.outcome == UNENDED and each not in under_way]
         rows: list[Any] = [(e.pair, e.source, e.target, e.size_bytes, e.begin, e.end) for e in ended]
         return np.array(rows, dtype=TRANSFER)
 
 
-def transfers_of(tasks: Tasks, system: System) -> Transfers | None:
+def transfers_of(tasks: Tasks, system: System, is_down: Sequence[bool] = ()) -> Transfers | None:
     """Return what sends data between tasks; None where none make any, or they take no time."""
     if system.network is None or not tasks.send_data:
         return None
@@ -241,9 +282,8 @@ def transfers_of(tasks: Tasks, system: System) -> Transfers | None:
     if pairs is None:
         none = np.zeros(0, dtype=np.int64)
         pairs = Dependencies(none, none, none, np.zeros(0))
-    if tasks.staged is None:
-        return Transfers(pairs, system.network)
-    return Transfers(pairs, system.network, tasks.staged, tasks.staged.source(system.platform))
+    source = 0 if tasks.staged is None else tasks.staged.source(system.platform)
+    return Transfers(pairs, system.network, tasks.staged, source, is_down)
 
 
 def _keys(pairs: Dependencies) -> list[int]:

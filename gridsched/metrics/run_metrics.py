@@ -36,9 +36,14 @@ def makespan_s(trace: Trace) -> float:
 
 
 def not_computing_time_s(trace: Trace) -> float:
-    """Node-seconds beyond what nodes needed to compute at full speed [s], of jobs with profiles (`Trace.computed`)."""
-    execution, _ = trace.placed()
+    """Node-seconds beyond what nodes needed to compute at full speed [s], of jobs with profiles (`Trace.computed`).
+
+    Of nodes that are shared, a job counts by its share of their cores.
+    """
+    execution, host = trace.placed()
     lasted = (trace.executions["end"] - trace.executions["start"])[execution]
+    if len(trace.host_cores):
+        lasted = lasted * trace.host_cores / trace.platform.cores[host]
     return float(np.maximum(lasted - trace.computed[:, 1], 0.0).sum())
 
 

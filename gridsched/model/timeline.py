@@ -270,10 +270,14 @@ def _timeline(
 def _computing(
     trace: Trace, execution: Integers, placements: Integers, first: Integers, last: Integers, n_rows: int
 ) -> Floats:
-    """Return `HostTimeline.computing`: each host has one placement at a time."""
+    """Return `HostTimeline.computing`; where nodes are shared, the sum of what runs on a host at a time."""
     lasted = (trace.executions["end"] - trace.executions["start"])[execution]
     shares = trace.computed[placements] / np.where(lasted > 0, lasted, 1.0)[:, None]
     rows = np.zeros((n_rows, 2))
+    if len(trace.host_cores) or not trace.is_parallel:
+        np.add.at(rows, first, shares)
+        np.subtract.at(rows, last, shares)
+        return np.maximum(np.cumsum(rows, axis=0), 0.0)
     spans = last - first
     within = np.repeat(first - np.append(0, np.cumsum(spans)[:-1])[: len(spans)], spans) + np.arange(spans.sum())
     rows[within] = np.repeat(shares, spans, axis=0)

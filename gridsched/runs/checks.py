@@ -95,42 +95,22 @@ def _check_walltime(scenario: LoadedScenario) -> None:
         why = "its tasks have no requested times, or take just these"
     elif scenario.platform.profiles.speeds:
         why = f"host {scenario.platform.profiles.speeds[0][0]!r} has a speed profile, by which nothing is known to end"
-    elif scenario.uses_network and not scenario.runs_profiles:
-        why = "messages take time that no job asked for; leave them out by --network none"
     if why is not None:
         raise InputError(f"{name}: --walltime kill is not possible in this run: {why}.")
 
 
 def _check_network(scenario: LoadedScenario) -> None:
-    if scenario.uses_network and scenario.tasks.send_data and scenario.tasks.has_bytes:
-        raise InputError(
-            f"{scenario.tasks.name}: tasks have input or output bytes, and make data for others, too; one network "
-            "run has one of them. Leave the input and output bytes out, or use --network none."
-        )
-    if scenario.sends_data and (scenario.tasks.width > 1).any():
-        raise InputError(
-            f"{scenario.tasks.name}: tasks that make data for others lie on one host, and some have up to "
-            f"{scenario.tasks.width.max()} parts. Give a task cores instead, or use --network none."
-        )
-    knows_routes = scenario.tasks.send_data or scenario.tasks.have_profiles
-    if scenario.driver == "reference" and scenario.network == "platform" and not knows_routes:
-        raise InputError("The reference driver has no network; use --driver simgrid.")
-    if scenario.driver == "reference" and scenario.network is None and scenario.tasks.has_bytes:
-        raise InputError(
-            f"{scenario.tasks.name}: its tasks have input or output bytes, and the reference "
-            "driver has no network. Use --driver simgrid, or leave the bytes out by --network none."
-        )
     if not scenario.uses_network:
         return
+    if scenario.driver == "reference" and scenario.has_messages and not scenario.runs_profiles:
+        raise InputError(
+            f"{scenario.tasks.name}: the reference driver knows no messages between master and workers; use --driver "
+            "simgrid, or leave the input and output bytes out by --network none."
+        )
     if scenario.has_messages and scenario.platform.master is None and scenario.deployment is None:
         raise InputError(
             f"{scenario.platform.name}: tasks with input or output bytes need a master. Give a "
             "host the property role=master, or pass --deployment, or use --network none."
-        )
-    if scenario.tasks.files is not None:
-        raise InputError(
-            "Input files (--files) are staged over the clusters' uplinks by gridsched's own model; "
-            "use them with --network none."
         )
 
 
@@ -147,19 +127,17 @@ def _check_place(scenario: LoadedScenario) -> None:
 def _check_profiles(scenario: LoadedScenario) -> None:
     """Refuse what goes on where hosts change with time and is not simulated."""
     profiles, platform = scenario.platform.profiles, scenario.platform
-    if scenario.uses_network:
-        if profiles.states:
-            raise InputError(
-                f"{platform.name}: host {profiles.states[0][0]!r} goes down with time (a state "
-                "profile, or --failures), and messages are not defined then. Leave the bytes "
-                "out by --network none."
-            )
-        if profiles.failing_links:
-            raise InputError(
-                f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and "
-                "messages are not defined when it is down. Leave the bytes out by --network none, "
-                "or take the profile out."
-            )
+    if scenario.uses_network and profiles.failing_links:
+        raise InputError(
+            f"{platform.name}: link {profiles.failing_links[0]!r} has a state profile, and "
+            "messages are not defined when it is down. Leave the bytes out by --network none, "
+            "or take the profile out."
+        )
+    if scenario.has_messages and scenario.master_name in profiles.state_of:
+        raise InputError(
+            f"{platform.name}: host {scenario.master_name!r} goes down with time, and the master, from which messages "
+            "leave, runs there. Choose another one, or leave the bytes out by --network none."
+        )
     if not profiles.of_hosts:
         return
     for role, host in platform.idle_hosts_named:
@@ -174,7 +152,7 @@ def _check_profiles(scenario: LoadedScenario) -> None:
 
 #: SimGrid's options that say which models there are; its model of parallel tasks has all of them.
 _MODELS = ("host/model", "network/model", "cpu/model")
-#: Of wider jobs no bytes are sent on SimGrid: it takes a number for each pair of parts, sent or not.
+#: Of wider jobs no bytes are sent on SimGrid: it takes a number for each pair of parts, or of cores, sent or not.
 _MOST_PARTS = 4_000
 
 
@@ -203,18 +181,8 @@ def _check_job_profiles(scenario: LoadedScenario) -> None:
     named = {host.name for host in platform.everyone}
     missing = sorted(frozenset().union(*(each.storages for each in tasks.profiles)) - named)
     why = None
-    if not tasks.take_whole_nodes and (platform.cores > 1).any():
-        why = "jobs with profiles take whole nodes, and here nodes have several cores that jobs share"
-    elif platform.profiles.speeds:
+    if platform.profiles.speeds:
         why = f"host {platform.profiles.speeds[0][0]!r} has a speed profile, which no parallel task follows"
-    elif scenario.is_metered:
-        why = "jobs with profiles draw by what they compute, and --power measured gives another power"
-    elif scenario.budget is not None or scenario.power_cap_w is not None:
-        why = (
-            "what jobs with profiles draw is known when they have ended, and a budget or a cap on power needs it before"
-        )
-    elif tasks.has_bytes or tasks.send_data:
-        why = "tasks with profiles have input or output bytes, or make data for others, too; one run has one of them"
     elif scenario.driver == "simgrid" and (widest := _widest_that_sends(tasks)) > _MOST_PARTS:
         why = f"a job of {widest:,} parts sends bytes, and SimGrid takes {_MOST_PARTS:,} parts at most here"
     elif missing:
@@ -224,11 +192,10 @@ def _check_job_profiles(scenario: LoadedScenario) -> None:
 
 
 def _widest_that_sends(tasks: Tasks) -> int:
-    """Return how many parts the widest task has whose profile sends bytes."""
+    """Return how many parts, or cores of them, the widest task has whose profile sends bytes."""
     assert tasks.profile is not None
-    width = np.ones(len(tasks), dtype=np.int64) if tasks.width is None else tasks.width
-    kinds = np.unique(np.stack([tasks.profile, width], axis=1), axis=0).tolist()
-    return max((parts for k, parts in kinds if k >= 0 and tasks.profiles[k].moves_bytes(parts)), default=0)
+    kinds = np.unique(np.stack([tasks.profile, tasks.width, tasks.size], axis=1), axis=0).tolist()
+    return max((size for k, parts, size in kinds if k >= 0 and tasks.profiles[k].moves_bytes(parts)), default=0)
 
 
 def _check_cap_on_profiles(scenario: LoadedScenario) -> None:

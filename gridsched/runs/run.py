@@ -389,18 +389,22 @@ def _kept_routes(file: Path, names: tuple[str, ...], wattage: tuple[float, float
 
 
 def _with_routes(scenario: LoadedScenario) -> LoadedScenario:
-    """Return the scenario with how long data take between its hosts, if its tasks make any for each other."""
-    if scenario.runs_profiles and scenario.driver == "reference" and scenario.routes is None:
+    """Return the scenario with what is to be known of the network between its hosts before the run."""
+    has_profiles = scenario.runs_profiles
+    names = [host.name for host in scenario.platform.hosts]
+    if scenario.sends_data and scenario.between_hosts is None:
+        with _platform_file(scenario, has_sets=has_profiles) as file:
+            network = network_between(file.resolve(), names, scenario.cfg, has_parallel_tasks=has_profiles)
+            scenario = replace(scenario, between_hosts=network)
+    if has_profiles and scenario.driver == "reference" and scenario.routes is None:
+        others = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
+        if scenario.has_messages and scenario.master_name is not None:
+            others |= {scenario.master_name}
+        names += sorted(others - set(names))
         with _platform_file(scenario, has_sets=True) as file:
-            names = [host.name for host in scenario.platform.hosts]
-            storages = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
-            names += sorted(storages - set(names))
-            return replace(scenario, routes=_kept_routes(file.resolve(), tuple(names), scenario.platform.link_wattage))
-    if not scenario.sends_data or scenario.between_hosts is not None:
-        return scenario
-    with _platform_file(scenario, has_sets=False) as file:
-        names = [host.name for host in scenario.platform.hosts]
-        return replace(scenario, between_hosts=network_between(file.resolve(), names, scenario.cfg))
+            routes = _kept_routes(file.resolve(), tuple(names), scenario.platform.link_wattage)
+            scenario = replace(scenario, routes=routes)
+    return scenario
 
 
 @contextlib.contextmanager

@@ -96,7 +96,8 @@ def make_controller(
     """
     programs, system = None, scenario.system
     if routes is not None:
-        programs = ProgramRules(routes, master, scenario.runs_profiles, scenario.traffic_step_s)
+        load = np.zeros(0) if scenario.run_times is None else scenario.run_times.load
+        programs = ProgramRules(routes, master, scenario.runs_profiles, scenario.traffic_step_s, load)
         system = replace(system, routes=routes) if scenario.runs_profiles else system
     return Controller(
         system,
@@ -112,7 +113,7 @@ def make_controller(
 def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     """Run a scenario with the reference driver, in this process."""
     routes = scenario.routes if scenario.runs_profiles else None
-    controller = make_controller(scenario, scheduler, routes)
+    controller = make_controller(scenario, scheduler, routes, scenario.master_name if scenario.has_messages else None)
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
@@ -153,7 +154,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
         hosts_off=scenario.ids_off,
         cfg=scenario.cfg,
         log=scenario.log,
-        has_parallel_tasks=scenario.uses_parallel_tasks(has_sets=has_sets) and not scenario.is_metered,
+        has_parallel_tasks=scenario.uses_parallel_tasks(has_sets=has_sets),
         uses_network=scenario.uses_network and not scenario.runs_profiles,
         wattages=scenario.wattages,
         carbon=scenario.system.carbon if scenario.meters_carbon else None,
@@ -187,7 +188,7 @@ def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path
     fields = {name: value for name, value in vars(trace).items() if name not in _SHARED}
     if run_times is not None:
         fields["load"] = run_times.load
-    if reference.validates() and not controller.has_programs:  # there messages take time, too
+    if reference.validates():
         controller.validate_end(replace(trace, load=fields.get("load", trace.load)))
     links_j = session.links_j
     if scenario.runs_profiles:

@@ -60,8 +60,10 @@ class LinkModel:
     has_crosstraffic: bool
 
     @classmethod
-    def of_file(cls, platform_file: Path, cfg: Sequence[str] = ()) -> LinkModel:
+    def of_file(cls, platform_file: Path, cfg: Sequence[str] = (), *, has_parallel_tasks: bool = False) -> LinkModel:
         """Return the model by a platform file's options, and by ``--cfg``, which takes precedence.
+
+        Where SimGrid models parallel tasks (``ptask_L07``), it has neither factors nor acknowledgements.
 
         Raises
         ------
@@ -69,6 +71,8 @@ class LinkModel:
             If SimGrid has no such formula for the model, or an option is not a number.
         """
         options = {**_options_of(platform_file), **dict(item.split(":", 1) for item in cfg)}
+        if has_parallel_tasks:
+            return cls(1.0, 1.0, _number(platform_file, options, "network/TCP-gamma", _GAMMA_BYTES), False)
         name = options.get("network/model", "LV08")
         if name not in _FACTORS or options.get("host/model", "default") not in ("default", "compound"):
             raise InputError(
@@ -144,7 +148,9 @@ def _number(platform_file: Path, options: Mapping[str, str], name: str, default:
     return value
 
 
-def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str] = ()) -> Network:
+def network_between(
+    platform_file: Path, hosts: Sequence[str], cfg: Sequence[str] = (), *, has_parallel_tasks: bool = False
+) -> Network:
     """Return how long lone transfers take between hosts, on the routes that SimGrid finds.
 
     Parameters
@@ -155,6 +161,8 @@ def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str
         Their names.
     cfg : sequence of str
         SimGrid's ``--cfg`` items.
+    has_parallel_tasks : bool
+        Whether SimGrid models parallel tasks.
 
     Raises
     ------
@@ -162,7 +170,7 @@ def network_between(platform_file: Path, hosts: Sequence[str], cfg: Sequence[str
         If there are too many hosts, SimGrid cannot be asked or refuses the file, there is no route between two of
         them, or its model is none of those with a formula.
     """
-    model = LinkModel.of_file(platform_file, cfg)
+    model = LinkModel.of_file(platform_file, cfg, has_parallel_tasks=has_parallel_tasks)
     pairs = [(a, b) for a in hosts for b in hosts if a != b]
     seen = _seen(platform_file, hosts, pairs)
     routes = {(route.source, route.target): route for route in seen.routes}

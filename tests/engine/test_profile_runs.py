@@ -10,7 +10,7 @@ import numpy as np
 from gridsched import Host, Platform, PState, make_tasks
 from gridsched.engine.execution import Execution
 from gridsched.engine.placed_steps import PlacedSteps
-from gridsched.engine.programs import ProgramRun
+from gridsched.engine.programs import PlacedParts, ProgramRun
 from gridsched.model.job_profiles import Delay, ParallelWork, Sequence, Step
 from gridsched.model.routes import RouteLinks, Routes
 from gridsched.policy.registry import make_scheduler
@@ -31,7 +31,7 @@ def test_steps_that_are_over_are_not_kept():
             yield step
 
     run, steps = (
-        ProgramRun(Execution(0, 0, 0, 0.0, inf), delays(), ("a",), np.ones(1), np.ones(1)),
+        ProgramRun(Execution(0, 0, 0, 0.0, inf), delays(), PlacedParts(("a",), *[np.ones(1)] * 4)),
         PlacedSteps(ROUTES),
     )
     while run.next_step(0.0, steps) is not None:
