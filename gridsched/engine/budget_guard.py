@@ -9,8 +9,8 @@ import numpy as np
 from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.energy import counted_inside
 from gridsched.engine.decision_validator import Refusal
-from gridsched.engine.energy_account import EnergyAccount
-from gridsched.engine.host_powers import BoundedPowers, HostPowers, PowerCap
+from gridsched.engine.energy_account import EnergyAccount, NoAccount
+from gridsched.engine.host_powers import BoundedPowers, HostPowers, NoCap, NoPowers, PowerCap
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
 from gridsched.engine.task_states import RUNNING, VIRTUAL
@@ -36,6 +36,8 @@ class BudgetGuard:
     account : EnergyAccount
     ready_times : ReadyTimes
     """
+
+    exists = True
 
     def __init__(
         self, system: System, budget: EnergyBudget, run: RunState, account: EnergyAccount, ready_times: ReadyTimes
@@ -203,6 +205,18 @@ class BudgetGuard:
         return verdicts.astype(np.int64)
 
 
+class NoGuard(BudgetGuard):
+    """A run without a budget: anything is admitted."""
+
+    exists = puts_off = refuses = False
+
+    def __init__(self) -> None:
+        pass
+
+    def apply_traits(self, traits: Traits) -> None:
+        """Judge nothing."""
+
+
 def by_host(tasks: Integers, hosts: Integers, pstates: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the columns of a plan in order of the hosts; each queue stays in the plan's order."""
     order = np.argsort(hosts, kind="stable")
@@ -211,7 +225,7 @@ def by_host(tasks: Integers, hosts: Integers, pstates: Integers) -> tuple[Intege
 
 def energy_parts(
     system: System, run: RunState, ready_times: ReadyTimes, *, is_metered: bool = False, are_bounded: bool = False
-) -> tuple[HostPowers | None, PowerCap | None, EnergyAccount | None, BudgetGuard | None]:
+) -> tuple[HostPowers, PowerCap, EnergyAccount, BudgetGuard]:
     """Return what counts and limits power and energy, as far as the rules ask for it.
 
     Where the run `is_metered`, powers are counted in any case. Where they `are_bounded`, programs decide how much
@@ -222,13 +236,14 @@ def energy_parts(
     InputError
         If the hosts draw more than a cap allows before anything runs.
     """
-    budget, cap_w, cap = system.rules.budget, system.rules.power_cap_w, None
+    budget, cap_w = system.rules.budget, system.rules.power_cap_w
+    cap: PowerCap = NoCap()
     if budget is None and cap_w is None and not is_metered:
-        return None, None, None, None
+        return NoPowers(), cap, NoAccount(), NoGuard()
     powers = BoundedPowers(system.platform, run) if are_bounded else HostPowers(system.platform, run)
     if cap_w is not None:
         cap = PowerCap(cap_w, powers, system.platform)
     if budget is None:
-        return powers, cap, None, None
+        return powers, cap, NoAccount(), NoGuard()
     account = EnergyAccount(system, budget, run, ready_times, powers)
     return powers, cap, account, BudgetGuard(system, budget, run, account, ready_times)

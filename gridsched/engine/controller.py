@@ -23,14 +23,15 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import DrawnEnergy
 from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Activity, Command, Execution, Timer, Transfer
-from gridsched.engine.host_switches import HostSwitches, Outages
+from gridsched.engine.host_powers import NoPowers
+from gridsched.engine.host_switches import HostSwitches, NoOutages, Outages
 from gridsched.engine.invariants import Laws, check_invariants
 from gridsched.engine.kinds_of_resources import with_pools
 from gridsched.engine.live_state import LiveState, renewed
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
-from gridsched.engine.programs import ProgramRules, Programs
+from gridsched.engine.programs import PlainPrograms, ProgramRules, Programs
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
-from gridsched.engine.ready_times import ReadyTimes, Staging
+from gridsched.engine.ready_times import NoStaging, ReadyTimes, Staging
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.engine.transfers import transfers_of
@@ -39,10 +40,53 @@ from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import EVEN
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
-from gridsched.model.trace import PERIOD, TRANSFER, ExecutionEnd, TaskState, Trace
+from gridsched.model.trace import ExecutionEnd, TaskState, Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.decisions import Decision
 from gridsched.policy.state import State
+
+
+class Instant:
+    """What one instant of a run, or one event of it, has brought so far.
+
+    Parameters
+    ----------
+    now : float
+        [s].
+    ended : sequence of Activity
+        Executions that are over, and transfers that have arrived.
+    asked_before : int
+        How often the policy had been asked before.
+
+    Attributes
+    ----------
+    arrived : sequence of Transfer
+    has_ends, new_period, news, event_due : bool
+        Whether executions ended, a period began, something asks for the policy, and it is to be asked.
+    first_new : int
+        The first task that is submitted now.
+    is_over : bool
+        Whether no scheduler is to be asked any more.
+    """
+
+    __slots__ = (
+        "arrived",
+        "asked_before",
+        "ended",
+        "event_due",
+        "first_new",
+        "has_ends",
+        "is_over",
+        "new_period",
+        "news",
+        "now",
+    )
+
+    def __init__(self, now: float, ended: Sequence[Activity], asked_before: int) -> None:
+        self.now, self.ended, self.asked_before = now, ended, asked_before
+        self.arrived: Sequence[Transfer] = ()
+        self.has_ends = self.new_period = self.news = self.event_due = self.is_over = False
+        self.first_new = 0
 
 
 class Controller:
@@ -119,30 +163,33 @@ class Controller:
         self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
         self._transfers = transfers = transfers_of(tasks, system, run.is_down)
         self._ready_times = ready_times = ReadyTimes(system, run, transfers)
-        staging = None if tasks.files is None else Staging(system.platform, tasks, tasks.files)
+        staging = NoStaging() if tasks.files is None else Staging(system.platform, tasks, tasks.files)
         are_bounded = program_rules is not None and program_rules.runs_profiles
         powers, self._cap, account, guard = energy_parts(
             system, run, ready_times, is_metered=is_metered, are_bounded=are_bounded
         )
         self._powers, self._account = powers, account
-        self._programs = None if program_rules is None else Programs(system, tasks, program_rules, powers)
-        if are_bounded and account is not None and self._programs is not None:
+        self._programs: Programs = PlainPrograms(powers)
+        if program_rules is not None:
+            self._programs = Programs(system, tasks, program_rules, powers)
+        if are_bounded and account.exists:
             account.drawn_j = self._programs.drawn_j
         traits = scheduler.traits
-        if self._cap is not None and traits.parallel and traits.respects_power_cap:
+        if traits.parallel and traits.respects_power_cap:
             self._cap.check_jobs(system, tasks, powers_hosts=traits.powers_hosts)
         self._dispatch = dispatch = Dispatch(
             system, run, self._timers, staging, account, powers, transfers, self._programs
         )
         self._switches = HostSwitches(system.platform, run, dispatch, self._timers)
         self._handlers = DecisionHandlers(system, run, dispatch, self._switches, self._timers, staging, account, guard)
-        goes_down = bool(system.platform.profiles.states)
-        self._outages = Outages(system, tasks, run, dispatch, self._switches) if goes_down else None
+        self._outages: Outages = NoOutages()
+        if system.platform.profiles.states:
+            self._outages = Outages(system, tasks, run, dispatch, self._switches)
         self._drawn = DrawnEnergy(self._platform, tasks, run)
         estimates, reveal = system.estimates.concealed()
         concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
-        shown_powers = None if account and system.platform.profiles.speeds else powers
+        shown_powers = NoPowers() if account.exists and system.platform.profiles.speeds else powers
         state = LiveState(
             concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j, transfers
         )
@@ -161,6 +208,7 @@ class Controller:
             scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, submissions, self._events
         )
         self._by_events = system.rules.mapping_events == "event"
+        self._phases = self._find_phases()
         self._starts_successors = dispatch.can_start_successor and not self._events.exist and not self._by_events
 
     @property
@@ -186,22 +234,20 @@ class Controller:
     @property
     def has_programs(self) -> bool:
         """Whether executions may have more steps than one."""
-        return self._programs is not None
+        return self._programs.exist
 
     @property
     def records_traffic(self) -> bool:
         """Whether it is recorded what crosses links over time."""
-        return self._programs is not None and self._programs.records_traffic
+        return self._programs.records_traffic
 
     def attach(self, remaining: Callable[[Activity], float]) -> None:
         """Ask a driver which share of an activity is left (`Driver.remaining`), from now on."""
-        if self._programs is not None:
-            self._programs.remaining = remaining
+        self._programs.remaining = remaining
 
     @property
     def power_w(self) -> float:
         """What all computing hosts draw now [W], at full speed; of a run that is metered."""
-        assert self._powers is not None
         return self._powers.total_w
 
     @property
@@ -247,42 +293,30 @@ class Controller:
             command = self._dispatch.start_successor(cast(Execution, ended[0]), now)
             if command is not None:
                 return [command]
-        finished = self._go_on(now, ended)
+        finished = self._go_on(now, ended) if self._programs.exist else ended
         if finished is None:
-            return self._take_commands()
-        if not self._by_events:
-            return self._step_event(now, finished)
-        return [command for ends in self._events_of(now, finished) for command in self._step_event(now, ends)]
+            return self._dispatch.take_commands()
+        commands: list[Command] = []
+        for ends in self._events_of(now, finished) if self._by_events else (finished,):
+            instant = Instant(now, ends, self._calls.mapping_events)
+            for _, phase in self._phases:
+                if instant.is_over:
+                    break
+                phase(instant)
+            commands += self._close(instant)
+        return commands
 
-    def _go_on(self, now: float, ended: Sequence[Activity]) -> Sequence[Execution | Transfer] | None:
+    def _go_on(self, now: float, ended: Sequence[Activity]) -> Sequence[Activity] | None:
         """Let programs go on whose steps have ended; return what has ended for good, or None: nothing else happens."""
-        if self._programs is None:
-            return cast("Sequence[Execution | Transfer]", ended)
-        if self._account is not None:
-            self._account.count_until(now)
-        finished: list[Execution | Transfer] = [each for each in ended if isinstance(each, Transfer)]
+        self._account.count_until(now)
+        finished: list[Activity] = [each for each in ended if isinstance(each, Transfer)]
         finished += self._programs.advance(now, ended)
         if finished or now >= self._next_instant:
             return finished
         self.next_timer = min(self._next_instant, self._programs.next_time)
         return None
 
-    def _take_commands(self) -> list[Command]:
-        """Return what programs begin and stop, once."""
-        if self._programs is None:
-            return []
-        commands, self._programs.commands = self._programs.commands, []
-        return commands
-
-    def _step_event(self, now: float, ended: Sequence[Execution | Transfer]) -> list[Command]:
-        """Do as `step` does, for what ends with one event of an instant, or in all of it."""
-        before = self._calls.mapping_events
-        due = self._apply_instant(now, ended)
-        if due is not None:
-            self._calls.ask(now, *due)
-        return self._close_instant(due, before)
-
-    def _events_of(self, now: float, ended: Sequence[Execution | Transfer]) -> Iterator[Sequence[Execution | Transfer]]:
+    def _events_of(self, now: float, ended: Sequence[Activity]) -> Iterator[Sequence[Activity]]:
         """Yield what ends with each event of an instant, where each is one by itself.
 
         What has come to the end of its estimate is gone with the first; then come
@@ -290,9 +324,7 @@ class Controller:
         period of the budget or the budget ends, all has ended.
         """
         limit = now + time_tolerance(now)
-        ends_first = self._outages is not None and self._outages.next_time <= now
-        ends_first |= self._account is not None and self._account.next_time <= limit
-        if ends_first or self._transfers is not None:
+        if self._outages.next_time <= now or self._account.next_time <= limit or self._transfers.exists:
             yield ended
             return
         finished = cast(Sequence[Execution], ended)
@@ -318,115 +350,146 @@ class Controller:
         """
         self.now = now
         self._run.executions.keep_short()
-        commands: list[Command] = []
-        finished = self._go_on(now, ended)
+        finished = self._go_on(now, ended) if self._programs.exist else ended
         if finished is None:
-            return self._take_commands()
+            return self._dispatch.take_commands()
+        commands: list[Command] = []
         for ends in self._events_of(now, finished) if self._by_events else (finished,):
-            before = self._calls.mapping_events
-            due = self._apply_instant(now, ends)
-            if due is not None:
-                for only in self._calls.asks(*due):
+            instant = Instant(now, ends, self._calls.mapping_events)
+            for name, phase in self._phases:
+                if instant.is_over:
+                    break
+                if name != "ask":
+                    phase(instant)
+                    continue
+                for only in self._calls.asks(instant.event_due, instant.first_new):
                     state = self._calls.state_to_schedule(now, only)
                     self._calls.apply((yield state), state)
-            commands += self._close_instant(due, before)
+            commands += self._close(instant)
         return commands
 
-    def _close_instant(self, due: tuple[bool, int] | None, before: int) -> list[Command]:
-        """Let free cores take what is planned now, and return the commands of the instant.
+    # ------------------------------------------------------------------ the phases of an instant
 
-        `due` is as `_apply_instant` returned it, `before` how often the policy had been asked before.
-        """
-        run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
-        if due is not None:
-            if run.place_holders.next_start <= now:
-                calls.check(self._handlers.start_planned(now), now)
-            elif run.n_virtual and not len(run.place_holders):
-                asked_now = calls.mapping_events > before
-                hosts = run.virtual.hosts() if asked_now else dispatch.vacant
-                dispatch.serve_plan(hosts, now)
-            self._submissions.note_starts(now)
-            dispatch.vacant = []
-            progress = self._progress
-            if run.n_executing and not progress.woken:
-                if progress.idle_wakeups:
-                    progress.idle_wakeups.clear()
-            elif run.open_tasks and (why := progress.stall_reason(now, due[0])) is not None:
-                raise IncompleteRun(self.what_is_left(why))
-        if self._parks:
-            dispatch.park_idle_hosts(now)
-        if self._transfers is not None:
-            dispatch.commands += self._transfers.take_sent()
-        if self._cap is not None:
-            calls.check(self._cap.refusal(dispatch.commands, self.scheduler), now)
-        self._renew_next_timer()
-        return dispatch.commands
+    def _find_phases(self) -> list[tuple[str, Callable[[Instant], None]]]:
+        """Return what happens in an instant, in this order; what a run does not have is left out."""
+        phases: list[tuple[str, Callable[[Instant], None], bool]] = [
+            ("ends", self._apply_ends, True),
+            ("period", self._begin_period, self._account.exists),
+            ("outages", self._apply_outages, not isinstance(self._outages, NoOutages)),
+            ("arrivals", self._apply_arrivals, self._transfers.exists),
+            ("timers", self._apply_timers, True),
+            ("submissions", self._apply_submissions, True),
+            ("ask", self._ask, True),
+            ("serve", self._serve, True),
+        ]
+        return [(name, phase) for name, phase, exists in phases if exists]
 
-    def _apply_instant(self, now: float, ended: Sequence[Execution | Transfer]) -> tuple[bool, int] | None:
-        """Apply what happens; return whether an event is due and the first new task, or None.
-
-        None: no scheduler is to be asked any more.
-        """
-        account, run, dispatch = self._account, self._run, self._dispatch
-        dispatch.commands = self._take_commands()
-        arrived: Sequence[Transfer] = ()
-        if self._transfers is None:
-            finished = cast("Sequence[Execution]", ended)
-        else:
-            self._transfers.arriving = arrived = [each for each in ended if isinstance(each, Transfer)]
-            finished = [each for each in ended if isinstance(each, Execution)]
-        new_period = account is not None and account.advance(now)
+    def _apply_ends(self, instant: Instant) -> None:
+        """End executions, the run where its budget is used up, and what is left at a horizon."""
+        dispatch, now, ended = self._dispatch, instant.now, instant.ended
+        if self._transfers.exists:
+            instant.arrived = [each for each in ended if isinstance(each, Transfer)]
+            self._transfers.arriving = instant.arrived
+            ended = [each for each in ended if isinstance(each, Execution)]
+        finished = cast("Sequence[Execution]", ended)
+        instant.new_period = self._account.advance(now)
         if len(finished) > 1:
             finished = sorted(finished, key=lambda e: (e.task, e.host))
         for execution in finished:
             dispatch.finish(execution, finished, now)
-        if account is not None and account.exhausted_at <= now + time_tolerance(now):
+        instant.has_ends = bool(finished)
+        if self._account.exhausted_at <= now + time_tolerance(now):
             self._end_run(TaskState.KILLED)
-            return None
-        if now >= self._horizon and not self._ended:
+            instant.is_over = True
+        elif now >= self._horizon and not self._ended:
             self._end_run(TaskState.UNFINISHED)
-        if new_period:
-            if len(run.place_holders) and self._handlers.refuses:
-                self._run.withdraw_plan()  # the last period's budget admitted these
-            self._progress.passes("period")
-            self._submissions.returned = self._run.return_postponed()
-        news = new_period
-        if self._outages is not None and self._outages.apply(now):
+
+    def _begin_period(self, instant: Instant) -> None:
+        """Let what was postponed wait again, if a period of the budget begins."""
+        if not instant.new_period:
+            return
+        if len(self._run.place_holders) and self._handlers.refuses:
+            self._run.withdraw_plan()  # the last period's budget admitted these
+        self._progress.passes("period")
+        self._submissions.returned = self._run.return_postponed()
+        instant.news = True
+
+    def _apply_outages(self, instant: Instant) -> None:
+        """Let hosts go down and come up."""
+        if self._outages.apply(instant.now):
             if self._calls.trigger != "event":
                 self._submissions.return_waiting()
-            news = True
+            instant.news = True
             self._progress.passes("outage")
+
+    def _apply_arrivals(self, instant: Instant) -> None:
+        """Let executions begin whose data arrive."""
+        if self._dispatch.freed:
+            self._dispatch.serve_freed(instant.now)
+        for transfer in instant.arrived:
+            self._dispatch.data_came(transfer, instant.now)
+            self._programs.note_transfer(transfer)
+
+    def _apply_timers(self, instant: Instant) -> None:
+        """Serve the queues of hosts that are free, and apply what is due."""
+        now, dispatch = instant.now, self._dispatch
         if dispatch.freed:
             dispatch.serve_freed(now)
-        for transfer in arrived:
-            dispatch.data_came(transfer, now)
-            if self._programs is not None:
-                self._programs.note_transfer(transfer)
-        first_new = run.submitted
+        instant.first_new = self._run.submitted
         if now >= self.next_timer:
-            news |= self._take_timers()
-        if not run.open_tasks or self._ended:
-            return None
+            instant.news |= self._take_timers()
+        instant.is_over = not self._run.open_tasks or self._ended
+
+    def _apply_submissions(self, instant: Instant) -> None:
+        """Let tasks wait that are submitted now, or that others have held; find out whether an event is due."""
+        run, dispatch, calls, now = self._run, self._dispatch, self._calls, instant.now
         released = self._submissions.release(now)
         if dispatch.freed:  # queues in which released tasks wait
             dispatch.serve_freed(now)
         dispatch.put_off_late(now)
-        return self._serve(first_new, news, bool(finished), released), first_new
-
-    def _serve(self, first_new: int, news: bool, finished: bool, released: bool) -> bool:
-        """Let free cores take what is planned, and the policy attend; return if an event is due."""
-        run, dispatch, calls, now = self._run, self._dispatch, self._calls, self.now
-        news |= released
         # before the policy is asked; but a common queue does not hold what has been released in this instant
         takes_common = run.common and not (released and not self._events.exist)
         if takes_common or (dispatch.vacant and self.system.rules.pending_slots):
             dispatch.serve_plan(dispatch.vacant, now)
         # while a common queue lasts, cores that are free have taken from it: nothing to decide
-        news = news or (finished and not (run.common and run.n_virtual))
-        event_due = self._events.is_due(now) if self._events.exist else news
-        if calls.observes_events and (event_due or run.submitted > first_new or self._submissions.returned):
+        news = instant.news or released or (instant.has_ends and not (run.common and run.n_virtual))
+        instant.event_due = self._events.is_due(now) if self._events.exist else news
+        if calls.observes_events and (
+            instant.event_due or run.submitted > instant.first_new or self._submissions.returned
+        ):
             calls.on_event(now)
-        return event_due
+
+    def _ask(self, instant: Instant) -> None:
+        """Ask the policy, if this is the moment."""
+        self._calls.ask(instant.now, instant.event_due, instant.first_new)
+
+    def _serve(self, instant: Instant) -> None:
+        """Let free cores take what is planned now, and find out whether the run gets on."""
+        run, dispatch, calls, now = self._run, self._dispatch, self._calls, instant.now
+        if run.place_holders.next_start <= now:
+            calls.check(self._handlers.start_planned(now), now)
+        elif run.n_virtual and not len(run.place_holders):
+            asked_now = calls.mapping_events > instant.asked_before
+            hosts = run.virtual.hosts() if asked_now else dispatch.vacant
+            dispatch.serve_plan(hosts, now)
+        self._submissions.note_starts(now)
+        dispatch.vacant = []
+        progress = self._progress
+        if run.n_executing and not progress.woken:
+            if progress.idle_wakeups:
+                progress.idle_wakeups.clear()
+        elif run.open_tasks and (why := progress.stall_reason(now, instant.event_due)) is not None:
+            raise IncompleteRun(self.what_is_left(why))
+
+    def _close(self, instant: Instant) -> list[Command]:
+        """Return the commands of an instant, and find out when the next one is."""
+        dispatch, now = self._dispatch, instant.now
+        if self._parks:
+            dispatch.park_idle_hosts(now)
+        dispatch.commands += self._transfers.take_sent()
+        self._calls.check(self._cap.refusal(dispatch.commands, self.scheduler), now)
+        self._renew_next_timer()
+        return dispatch.take_commands()
 
     def _renew_next_timer(self) -> None:
         run, time = self._run, self._horizon
@@ -434,17 +497,14 @@ class Controller:
             time = min(time, self._timers.first)
         if run.next_start < time:
             time = run.next_start
-        if self._outages is not None and self._outages.next_time < time:
+        if self._outages.next_time < time:
             time = self._outages.next_time
         # submissions are no instants if no one looks before the next mapping event
         if not (self._events.exist and self._calls.trigger == "event"):
             time = min(time, self._submissions.next_time)
         time = min(time, self._events.next_time)
-        if self._account is not None:
-            time = min(time, self._account.next_time)
-        self.next_timer = self._next_instant = time
-        if self._programs is not None:
-            self.next_timer = min(time, self._programs.next_time)
+        self._next_instant = time = min(time, self._account.next_time)
+        self.next_timer = min(time, self._programs.next_time)
 
     def _take_timers(self) -> bool:
         """Apply all host changes, submissions and wakes that are due; return if any asks."""
@@ -467,7 +527,7 @@ class Controller:
         if state == TaskState.KILLED:
             for execution in self._run.executing():
                 execution.stop(self.now, ExecutionEnd.KILLED)
-                if self._programs is not None and execution.has_begun:
+                if execution.has_begun and self._programs.exist:
                     self._programs.stop(execution, self.now)
         self._run.end_tasks(int(state), running=state == TaskState.KILLED)
         self._timers.forget(Timer.WAKE, Timer.RELEASE)
@@ -475,8 +535,7 @@ class Controller:
         self._events.end()
         self._horizon = math.inf
         self._ended = True
-        if self._outages is not None:
-            self._outages.end()
+        self._outages.end()
 
     def validate(self) -> None:
         """Compare what the engine keeps in several places; for tests, after any instant.
@@ -531,15 +590,15 @@ class Controller:
             mapping_events=self._calls.mapping_events,
             timing={"policy_s": self._calls.policy_time_s},
             delegated_to=self._calls.delegated_to,
-            periods=np.empty(0, dtype=PERIOD) if account is None else account.records(),
+            periods=account.records(),
             energy_weights=EVEN if budget is None else budget.weights,
             as_estimated=as_estimated,
             **self._run.records(),
-            transfers=np.zeros(0, dtype=TRANSFER) if self._transfers is None else self._transfers.records(),
+            transfers=self._transfers.records(),
             notes=self._handlers.notes,
             carbon=self.system.carbon,
             limited_by_budget=self._is_limited_by_budget(),
         )
         if len(trace.periods):
             trace.periods["carried_over_j"] = carried_over_energy(trace)
-        return trace if self._programs is None else replace(trace, **self._programs.records())
+        return replace(trace, **self._programs.records())

@@ -51,9 +51,9 @@ class DecisionHandlers:
     dispatch : Dispatch
     switches : HostSwitches
     timers : Timers
-    staging : Staging or None
-    account : EnergyAccount or None
-    guard : BudgetGuard or None
+    staging : Staging
+    account : EnergyAccount
+    guard : BudgetGuard
 
     Attributes
     ----------
@@ -68,9 +68,9 @@ class DecisionHandlers:
         dispatch: Dispatch,
         switches: HostSwitches,
         timers: Timers,
-        staging: Staging | None,
-        account: EnergyAccount | None,
-        guard: BudgetGuard | None,
+        staging: Staging,
+        account: EnergyAccount,
+        guard: BudgetGuard,
     ) -> None:
         self._run = run
         self._validator = DecisionValidator(system, run)
@@ -91,7 +91,7 @@ class DecisionHandlers:
     @property
     def refuses(self) -> bool:
         """Whether a budget refuses what exceeds it."""
-        return self._guard is not None and self._guard.refuses
+        return self._guard.refuses
 
     def apply_traits(self, traits: Traits) -> None:
         """Take decisions of a policy with these traits from now on."""
@@ -102,8 +102,7 @@ class DecisionHandlers:
                 self._handlers[kind] = partial(_needs, trait, kind.__name__)
         for column in traits.notes:
             self.notes.setdefault(column, np.full(len(self._run.states), np.nan))
-        if self._guard is not None:
-            self._guard.apply_traits(traits)
+        self._guard.apply_traits(traits)
 
     def apply(self, decision: Decision, now: float) -> Refusal | None:
         """Apply a decision at `now` [s], or say why it is not allowed."""
@@ -137,11 +136,11 @@ class DecisionHandlers:
         if state == RUNNING:
             if not self._traits.replicates:
                 return _needs("replicates", "Assign of a running task")
-        elif state == POSTPONED and self._guard is not None and self._guard.puts_off:
+        elif state == POSTPONED and self._guard.puts_off:
             return None  # a moment ago, by the same answer
         elif (why := self._validator.assigned(state)) is not None:
             return why, task, host
-        if self._guard is not None:
+        if self._guard.exists:
             place = np.array([task]), np.array([host]), np.array([pstate])
             refusal, fits = self._guard.admit(*place, now, "Assign")
             if refusal is not None or not fits[0]:
@@ -194,7 +193,7 @@ class DecisionHandlers:
                 return refusal
         if is_copy and start > now:
             return "a copy of a running task starts now, or is queued by Assign", task, None
-        if self._guard is not None:
+        if self._guard.exists:
             place = np.array([task]), hosts[:1], np.array([pstate])
             refusal, fits = self._guard.admit(*place, now, "Allocate", np.array([start]))
             if refusal is not None or not fits[0]:
@@ -221,8 +220,7 @@ class DecisionHandlers:
         """End the task's last running copy, on the host that is named or on any; else unqueue."""
         run, task, host = self._run, index(decision.task), decision.host
         traits, is_running = self._traits, run.state_of[task] == RUNNING
-        if self._account is not None:
-            self._account.forget_state()
+        self._account.forget_state()
         hosts = None if host is None else [index(host)]
         copies = [each for each in self._copies(task) if hosts is None or hosts[0] in each.all_hosts]
         places = run.places.get(task, ())
@@ -270,7 +268,7 @@ class DecisionHandlers:
 
     def _postpone(self, decision: Postpone, now: float) -> Refusal | None:
         why = self._validator.mappable(index(decision.task), "postponed")
-        if self._account is None:
+        if not self._account.exists:
             why = "Postpone waits for the next budget period, and there is none"
         if why is not None:
             return why, decision.task, None
@@ -300,14 +298,14 @@ class DecisionHandlers:
         self._withdraw_plan(now)
         queues = by_host(tasks, hosts, pstates)
         refusal = self._validator.plan(*queues)
-        if refusal is None and self._guard is not None:
+        if refusal is None and self._guard.exists:
             refusal, fits = self._guard.admit(tasks, hosts, pstates, now, "Plan")
             if not fits.all():
                 tasks, hosts = tasks[fits], hosts[fits]
                 queues = by_host(tasks, hosts, pstates[fits])
         if refusal is None:
             self._run.plan(*queues)
-            if self._staging is not None:
+            if self._staging.exists:
                 self._staging.book_plan(tasks, self._platform.cluster_of[hosts], now)
         return refusal
 
@@ -328,7 +326,7 @@ class DecisionHandlers:
         if refusal is not None:
             return refusal
         inside_j = None
-        if self._guard is not None:
+        if self._guard.exists:
             refusal, fits = self._guard.admit(tasks, first, pstates, now, "Plan", starts)
             if refusal is not None:
                 return refusal
@@ -365,7 +363,7 @@ class DecisionHandlers:
             why = "a Plan without hosts has no P-states: the scenario's is used"
         elif not self._always_feasible:
             why = "a Plan without hosts needs tasks that run on every host"
-        elif self._guard is not None and self._guard.refuses:
+        elif self._guard.refuses:
             why = "a Plan without hosts uses an unknown part of a budget that refuses"
         if why is not None:
             return why, None, None
@@ -377,8 +375,7 @@ class DecisionHandlers:
 
     def _withdraw_plan(self, now: float) -> None:
         self._run.withdraw_plan()
-        if self._staging is not None:
-            self._staging.withdraw_planned(now)
+        self._staging.withdraw_planned(now)
 
     # ------------------------------------------------------------------ hosts and time
 

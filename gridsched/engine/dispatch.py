@@ -31,21 +31,16 @@ class Dispatch:
     system : System
     run : RunState
     timers : Timers
-    staging : Staging or None
-        Where tasks need input files.
-    account : EnergyAccount or None
-        Where a budget is kept.
-    powers : HostPowers or None
-        Where a budget is kept or the power is capped.
-    transfers : Transfers or None
-        Where tasks make data for others.
-    programs : Programs or None
-        Where executions may have more steps than one.
+    staging : Staging
+    account : EnergyAccount
+    powers : HostPowers
+    transfers : Transfers
+    programs : Programs
 
     Attributes
     ----------
     commands : list of Command
-        Of the present instant, for the driver.
+        Of the present instant, for the driver; `take_commands` takes them.
     freed : list of int
         Hosts with a core set free that fixed queues have not been offered yet.
     vacant : list of int
@@ -57,18 +52,18 @@ class Dispatch:
         system: System,
         run: RunState,
         timers: Timers,
-        staging: Staging | None,
-        account: EnergyAccount | None,
-        powers: HostPowers | None,
-        transfers: Transfers | None,
-        programs: Programs | None = None,
+        staging: Staging,
+        account: EnergyAccount,
+        powers: HostPowers,
+        transfers: Transfers,
+        programs: Programs,
     ) -> None:
         self._run = run
         self._transfers, self._programs = transfers, programs
         self._timers = timers
         self._staging = staging
         #: whether executions may have to wait on their hosts for files or data
-        self._may_wait = staging is not None or transfers is not None
+        self._may_wait = staging.exists or transfers.exists
         self._account = account
         self._powers = powers
         self._slots = system.rules.pending_slots
@@ -76,7 +71,6 @@ class Dispatch:
         self._estimates = estimates = system.estimates
         #: estimated run time [s] of (task, host, P-state)
         self.run_time: Callable[[int, int, int], float] = estimates.run_time
-        self._cluster_of: list[int] = system.platform.cluster_of.tolist() if staging else []
         #: None where a scheduler's P-states are the host's
         self.host_pstate: Callable[[int, int, int], int] | None = None
         if type(estimates).host_pstate is not Estimates.host_pstate:
@@ -88,7 +82,7 @@ class Dispatch:
         self._kills = system.rules.walltime == "kill"
         #: how far the run's journal has been read for hosts to park
         self._read = 0
-        self.commands: list[Command] = []
+        self.commands: list[Command] = programs.commands
         self.freed: list[int] = []
         self.vacant: list[int] = []
 
@@ -96,8 +90,8 @@ class Dispatch:
     def can_start_successor(self) -> bool:
         """Whether hosts have one core each, and nothing but run times matters for a start."""
         resources = self._run.resources
-        plain = self._powers is None and not self._may_wait and self.host_pstate is None and not self._kills
-        plain &= self._run.followed is None and self._programs is None
+        plain = not self._powers.exists and not self._may_wait and self.host_pstate is None and not self._kills
+        plain &= self._run.followed is None and not self._programs.exist
         return resources.one_core and not resources.has_sets and plain
 
     def start_successor(self, execution: Execution, now: float) -> Execution | None:
@@ -167,8 +161,7 @@ class Dispatch:
         if start <= now:
             self.start_placed(execution, now)
             return
-        if self._account is not None:
-            self._account.commit(execution)
+        self._account.commit(execution)
         self._run.reserve(execution)
 
     def start_placed(self, execution: Execution, now: float) -> None:
@@ -176,27 +169,21 @@ class Dispatch:
 
         Its end, as estimated, is counted from then on.
         """
-        ready, lacks_data = now, False
-        if self._staging is not None:
-            clusters = sorted({self._cluster_of[each] for each in execution.all_hosts})
-            ready = max(self._staging.data_ready(execution.task, cluster, now) for cluster in clusters)
-        files_ready = ready
-        if self._transfers is not None:
-            task, host = execution.task, execution.host
-            self._transfers.want(task, host, now)
-            if lacks_data := not self._transfers.are_there(task, host):
-                ready = max(ready, self._transfers.expected(task, host, now))
+        task, host = execution.task, execution.host
+        files_ready = ready = self._staging.ready_on(task, execution.all_hosts, now)
+        self._transfers.want(task, host, now)
+        if lacks_data := not self._transfers.are_there(task, host):
+            ready = max(ready, self._transfers.expected(task, host, now))
         if ready > now:
             self._start_at(execution, ready)
         self._run.taken(execution)
         if execution.start <= now and not lacks_data:
             self.begin(execution)
             return
-        if self._account is not None:
-            self._account.commit(execution)
+        self._account.commit(execution)
         if files_ready > now:
-            self._timers.set(files_ready, Timer.DATA_READY, execution.host, execution)
-        elif self._transfers is not None:
+            self._timers.set(files_ready, Timer.DATA_READY, host, execution)
+        else:
             self._transfers.wait(execution)
 
     def _start_at(self, execution: Execution, start: float) -> None:
@@ -208,14 +195,13 @@ class Dispatch:
 
     def files_came(self, execution: Execution) -> None:
         """Let an execution begin whose input files are there, if it waits for no data of other tasks."""
-        if self._transfers is None or self._transfers.are_there(execution.task, execution.host):
+        if self._transfers.are_there(execution.task, execution.host):
             self.begin(execution)
         else:
             self._transfers.wait(execution)
 
     def data_came(self, transfer: Transfer, now: float) -> None:
         """Let executions begin that have waited for data alone which arrive now."""
-        assert self._transfers is not None
         if self._run.fixed[transfer.target]:
             self._run.touch(transfer.target)
         for execution in self._transfers.arrive(transfer, now):
@@ -224,20 +210,17 @@ class Dispatch:
 
     def cut_data(self, host: int) -> None:
         """Stop what is under way from or to a host that goes down."""
-        if self._transfers is not None:
-            self.commands += map(Stop, self._transfers.cut(host))
+        self.commands += map(Stop, self._transfers.cut(host))
 
     def resume_data(self, now: float) -> None:
         """Send again what hosts that were down have held up."""
-        if self._transfers is not None:
-            for host in self._transfers.resume(now):
-                self._run.touch(host)
+        for host in self._transfers.resume(now):
+            self._run.touch(host)
 
     def put_off_late(self, now: float) -> None:
         """Expect executions to begin now whose data should have been there before: they cannot end any earlier."""
-        if self._transfers is not None:
-            for execution in self._transfers.late(now):
-                self._put_off(execution, now)
+        for execution in self._transfers.late(now):
+            self._put_off(execution, now)
 
     def _put_off(self, execution: Execution, start: float) -> None:
         """Let an execution that has its hosts, but has not begun, start at another time [s]."""
@@ -255,29 +238,21 @@ class Dispatch:
             run.set_pstates(execution.start, execution.hosts, execution.pstate)
         elif run.pstate[host] != execution.pstate:
             run.set_pstate(execution.start, host, execution.pstate)
-        if self._account is not None:
-            self._account.commit(execution)
-        if self._powers is not None and (self._programs is None or self._programs.are_bounded):
-            self._powers.began(execution)
+        self._account.commit(execution)
         run.executions.recent.append(execution)
-        if self._programs is None:
-            self.commands.append(execution)
-        else:
-            self._programs.begin(execution, execution.start)
-            self._take_programs_commands()
+        self._programs.begin(execution, execution.start)
 
-    def _take_programs_commands(self) -> None:
-        assert self._programs is not None
-        self.commands += self._programs.commands
-        self._programs.commands = []
+    def take_commands(self) -> list[Command]:
+        """Return the commands so far, once."""
+        commands = self.commands
+        self.commands = self._programs.commands = []
+        return commands
 
     def enqueue(self, task: int, host: int, pstate: int, now: float) -> None:
         """Append a task to the host's fixed queue; its files are on their way from now on."""
         self._run.append_fixed(host, task, pstate)
-        if self._staging is not None:
-            self._staging.data_ready(task, self._cluster_of[host], now)
-        if self._transfers is not None:
-            self._transfers.want(task, host, now)
+        self._staging.ready_on(task, (host,), now)
+        self._transfers.want(task, host, now)
 
     def can_start(self, task: int, host: int, now: float) -> bool:
         """Whether a task that comes now can start on the host: nothing is before it, and it has room."""
@@ -286,22 +261,15 @@ class Dispatch:
 
     def keeps_data(self, host: int) -> bool:
         """Whether data go from or to the host, or are kept there for tasks that will want them."""
-        return self._transfers is not None and host in self._transfers.hosts_in_use
+        return host in self._transfers.hosts_in_use
 
     def count_assigned(self, task: int, host: int, pstate: int) -> None:
         """Add a task that is started or fixed to what was ever assigned."""
-        if self._account is not None:
-            self._account.forget_state()
-            self._account.assigned_j += self._estimates.energy(task, host, pstate)
+        self._account.assign(task, host, pstate)
 
     def uncount_execution(self, execution: Execution, now: float) -> None:
         """Take out what a copy, or a reservation, will not draw that is withdrawn at `now` [s]."""
-        if self._account is not None:
-            task, host = execution.task, execution.host
-            pstate = self._estimates.scheduler_pstate(task, execution.pstate)
-            run_time = self._estimates.run_time(task, host, pstate)
-            left = min(max(execution.estimated_end - now, 0.0), run_time) / run_time
-            self._account.assigned_j -= left * self._estimates.energy(task, host, pstate)
+        self._account.unassign_rest(execution, now)
 
     # ------------------------------------------------------------------ off a core
 
@@ -317,7 +285,7 @@ class Dispatch:
         else:
             execution.outcome, state = (_TIMEOUT, _KILLED) if execution.is_cut else (_FINISHED, FINISHED)
             run.end_task(task, state)
-            if self._transfers is not None and not execution.is_cut:
+            if not execution.is_cut:
                 for host in self._transfers.note_end(task, execution.host, now):
                     run.touch(host)
             if run.replicates:
@@ -331,11 +299,8 @@ class Dispatch:
     def _stop(self, copy: Execution, now: float, outcome: ExecutionEnd) -> None:
         """End a running copy at `now` [s]; its core is free at once."""
         copy.stop(now, outcome)
-        if copy.has_begun and self._programs is not None:
+        if copy.has_begun:
             self._programs.stop(copy, now)
-            self._take_programs_commands()
-        elif copy.has_begun:
-            self.commands.append(Stop(copy))
         self._free_hosts(copy)
 
     def withdraw(self, copy: Execution, now: float, outcome: ExecutionEnd = ExecutionEnd.CANCELLED) -> None:
@@ -346,23 +311,19 @@ class Dispatch:
 
     def unqueue(self, task: int, host: int) -> None:
         """Take a task out of the host's fixed queue, and of what was ever assigned."""
-        pstate = self._run.remove_fixed(host, task)
-        if self._account is not None:
-            self._account.assigned_j -= self._estimates.energy(task, host, pstate)
+        self._account.unassign(task, host, self._run.remove_fixed(host, task))
         self._leaves(task, host)
 
     def _leaves(self, task: int, host: int, lost: Execution | None = None) -> None:
         """Find the state of a task that leaves a host or its queue, and send it no more data there."""
         run = self._run
         run.settle(task, lost)
-        if self._transfers is not None:
-            self._transfers.unwant(task, host, waits=run.state_of[task] in (WAITING, BLOCKED))
+        self._transfers.unwant(task, host, waits=run.state_of[task] in (WAITING, BLOCKED))
 
     def give_up(self, task: int, state: int) -> None:
         """Give a task that is in no queue its final state; it has not succeeded."""
         self._run.end_task(task, state)
-        if self._transfers is not None:
-            self._transfers.forget(task)
+        self._transfers.forget(task)
 
     def _free_hosts(self, execution: Execution) -> None:
         """Give back the hosts of an execution; queues are served later."""
@@ -373,13 +334,11 @@ class Dispatch:
                 self.freed.append(host)
         elif run.queued_hosts or (run.n_virtual and not len(run.place_holders)):
             self.freed += execution.all_hosts
-        if self._powers is not None:
-            self._powers.ended(execution)
+        self._powers.ended(execution)
 
     def power_changed(self, host: int) -> None:
         """Follow a host that changed its P-state while nothing runs there, or was switched."""
-        if self._powers is not None:
-            self._powers.changed(host)
+        self._powers.changed(host)
 
     def park_idle_hosts(self, now: float) -> None:
         """Park hosts on which nothing runs, after all of the instant has started.
@@ -444,8 +403,7 @@ class Dispatch:
                     self.start(task, host, pstate, now)
                 else:
                     run.append_fixed(host, task, pstate)
-                    if self._transfers is not None:  # input files are booked with the plan
-                        self._transfers.want(task, host, now)
+                    self._transfers.want(task, host, now)  # input files are booked with the plan
 
     def _may_start(self, host: int, now: float) -> bool:
         """Whether some task might start on the host: quick, and never wrongly no."""

@@ -85,6 +85,8 @@ class EnergyAccount:
         if self.period_end == 0.0:
             self._open_next()
 
+    exists = True
+
     # ------------------------------------------------------------------ what is drawn
 
     def advance(self, now: float) -> bool:
@@ -154,6 +156,23 @@ class EnergyAccount:
     def mean_w(self, task: int, host: int, pstate: int) -> float:
         """Average power of a task above idle [W]: its estimated energy over its estimated time."""
         return self._counted.energy(task, host, pstate) / self._estimates.run_time(task, host, pstate)
+
+    def assign(self, task: int, host: int, pstate: int) -> None:
+        """Add a task that is started or fixed to what was ever assigned."""
+        self.forget_state()
+        self.assigned_j += self._estimates.energy(task, host, pstate)
+
+    def unassign(self, task: int, host: int, pstate: int) -> None:
+        """Take out a task that leaves the queue of a host."""
+        self.assigned_j -= self._estimates.energy(task, host, pstate)
+
+    def unassign_rest(self, execution: Execution, now: float) -> None:
+        """Take out what a copy, or a reservation, will not draw that is withdrawn at `now` [s]."""
+        task, host = execution.task, execution.host
+        pstate = self._estimates.scheduler_pstate(task, execution.pstate)
+        run_time = self._estimates.run_time(task, host, pstate)
+        left = min(max(execution.estimated_end - now, 0.0), run_time) / run_time
+        self.assigned_j -= left * self._estimates.energy(task, host, pstate)
 
     def commit(self, execution: Execution) -> None:
         """Note the average power of an execution that computes from now on, or from later on."""
@@ -266,6 +285,43 @@ class EnergyAccount:
         if self._period >= 0 and self._time > self.period_start:
             rows.append(self._row())
         return np.array(rows, dtype=PERIOD)
+
+
+class NoAccount(EnergyAccount):
+    """A run without a budget: nothing is counted, and nothing ends."""
+
+    exists = False
+    stops = refuses = False
+    next_time = exhausted_at = math.inf
+
+    def __init__(self) -> None:
+        self.period_end, self.drawn_j = math.inf, None
+
+    def advance(self, now: float) -> bool:
+        """Count nothing; no period ever begins."""
+        return False
+
+    def count_until(self, now: float) -> None:
+        """Count nothing."""
+
+    def assign(self, task: int, host: int, pstate: int) -> None:
+        """Count nothing."""
+
+    def unassign(self, task: int, host: int, pstate: int) -> None:
+        """Count nothing."""
+
+    def unassign_rest(self, execution: Execution, now: float) -> None:
+        """Count nothing."""
+
+    def commit(self, execution: Execution) -> None:
+        """Count nothing."""
+
+    def forget_state(self) -> None:
+        """Know no state."""
+
+    def records(self) -> NDArray[np.void]:
+        """Return no periods."""
+        return np.empty(0, dtype=PERIOD)
 
 
 def _counted_s(weights: Signal, begin: float, end: float) -> float:

@@ -37,6 +37,8 @@ class HostPowers:
         What all hosts draw now [W].
     """
 
+    exists = True
+
     def __init__(self, platform: Platform, run: RunState) -> None:
         self._platform = platform
         self._run = run
@@ -139,6 +141,24 @@ class HostPowers:
     def sum_anew(self) -> None:
         """Forget what rounding has added up."""
         self.total_w = math.fsum(self._watts)
+
+
+class NoPowers(HostPowers):
+    """A run of which it is not asked what hosts draw."""
+
+    exists = False
+
+    def __init__(self) -> None:
+        self.total_w = math.nan
+
+    def changed(self, host: int) -> None:
+        """Follow nothing."""
+
+    def began(self, execution: Execution) -> None:
+        """Follow nothing."""
+
+    def ended(self, execution: Execution) -> None:
+        """Follow nothing."""
 
 
 class BoundedPowers(HostPowers):
@@ -273,3 +293,17 @@ class PowerCap:
 
     def _is_exceeded(self) -> bool:
         return not PowerState(self._powers.total_w, self._cap_w).allows(0.0).item()
+
+
+class NoCap(PowerCap):
+    """A run whose hosts may draw what they want."""
+
+    def __init__(self) -> None:
+        self._cap_w = math.inf
+
+    def check_jobs(self, system: System, tasks: Tasks, *, powers_hosts: bool) -> None:
+        """Refuse nothing."""
+
+    def refusal(self, commands: Iterable[Command], scheduler: Scheduler) -> Refusal | None:
+        """Refuse nothing."""
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from gridsched.engine.dispatch import Dispatch
@@ -262,3 +263,19 @@ class Outages:
                 "its hosts go down before it ends. Use shorter tasks, hosts that stay up longer, "
                 "or let what is lost fail (--on-failure failed)."
             )
+
+
+class NoOutages(Outages):
+    """A run whose hosts never go down by themselves."""
+
+    next_time = math.inf
+
+    def __init__(self) -> None:
+        self._was_on = []
+
+    def apply(self, now: float) -> bool:
+        """Let no host go down."""
+        return False
+
+    def end(self) -> None:
+        """Start nothing again, as always."""

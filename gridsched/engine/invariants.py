@@ -11,7 +11,7 @@ import numpy as np
 
 from gridsched.energy import trace_energy
 from gridsched.engine.execution import UNENDED, Execution
-from gridsched.engine.host_powers import HostPowers
+from gridsched.engine.host_powers import BoundedPowers, HostPowers
 from gridsched.engine.plans import Reservations
 from gridsched.engine.ready_times import ReadyTimes
 from gridsched.engine.run_state import RunState
@@ -75,9 +75,7 @@ class Laws:
 Comparison = tuple[str | tuple[str, object], Any, Any]
 
 
-def check_invariants(
-    system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers | None, now: float
-) -> None:
+def check_invariants(system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers, now: float) -> None:
     """Compare what is kept in several places, as it is at `now` [s].
 
     Parameters
@@ -86,7 +84,7 @@ def check_invariants(
     run : RunState
     ready_times : ReadyTimes
         As they were followed from the start.
-    powers : HostPowers or None
+    powers : HostPowers
         The same.
     now : float
         [s].
@@ -104,14 +102,14 @@ def check_invariants(
 
 
 def _compared(
-    system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers | None, now: float
+    system: System, run: RunState, ready_times: ReadyTimes, powers: HostPowers, now: float
 ) -> Iterator[Comparison]:
     yield "open tasks", run.open_tasks, int(np.count_nonzero(run.states < FINISHED))
     if not run.open_tasks:
         return  # what is over is not cleared up
     yield from _of_run(run, now)
     yield "ready times", ready_times.table(now).tolist(), ready_times.again().table(now).tolist()
-    if powers is not None and not system.platform.profiles.speeds:
+    if powers.exists and not isinstance(powers, BoundedPowers) and not system.platform.profiles.speeds:
         total_w = HostPowers(system.platform, run).total_w
         same = math.isclose(powers.total_w, total_w, rel_tol=1e-9, abs_tol=1e-9)
         yield "power [W]", powers.total_w, powers.total_w if same else total_w

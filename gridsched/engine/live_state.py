@@ -56,14 +56,13 @@ class LiveState(State):
         All of the run.
     run : RunState
     ready_times : ReadyTimes
-    staging : Staging or None
-    account : EnergyAccount or None
-    powers : HostPowers or None
+    staging : Staging
+    account : EnergyAccount
+    powers : HostPowers
         Where they are kept up to date.
     consumed_j : callable
         What returns `consumed_j`, if somebody asks.
-    transfers : Transfers or None
-        Where tasks make data for others.
+    transfers : Transfers
     """
 
     def __init__(
@@ -72,11 +71,11 @@ class LiveState(State):
         tasks: Tasks,
         run: RunState,
         ready_times: ReadyTimes,
-        staging: Staging | None,
-        account: EnergyAccount | None = None,
-        powers: HostPowers | None = None,
-        consumed_j: Callable[[], float] = lambda: math.nan,
-        transfers: Transfers | None = None,
+        staging: Staging,
+        account: EnergyAccount,
+        powers: HostPowers,
+        consumed_j: Callable[[], float],
+        transfers: Transfers,
     ) -> None:
         self._transfers = transfers
         self.estimates = system.estimates
@@ -174,7 +173,7 @@ class LiveState(State):
     def data_ready(self, task: int) -> Floats:
         """Return when the data that a task needs of others could be at each host [s], shape (hosts,)."""
         n_hosts = len(self._platform.hosts)
-        if self._transfers is None:
+        if not self._transfers.exists:
             return np.full(n_hosts, self.now)
         return self._transfers.expected_anywhere(task, self.now, n_hosts)
 
@@ -248,14 +247,14 @@ class LiveState(State):
     @property
     def energy(self) -> EnergyState:
         """The energy budget of the present period and what is left of it."""
-        if self._account is None:
+        if not self._account.exists:
             return _NO_BUDGET
         return self._account.state(self.now)
 
     @property
     def power(self) -> PowerState:
         """What all hosts draw now, and the cap on it."""
-        powers = self._powers or HostPowers(self._platform, self._run)
+        powers = self._powers if self._powers.exists else HostPowers(self._platform, self._run)
         return PowerState(powers.total_w, self._cap_w)
 
     def consumed_j(self) -> float:
@@ -284,7 +283,7 @@ class LiveState(State):
         Infinite where it runs something, boots or is off, and where data of tasks go from or to it, or are kept there.
         """
         since = self._run.resources.idle_since()
-        if self._transfers is not None:
+        if self._transfers.exists:
             since[list(self._transfers.hosts_in_use)] = np.inf
         return since
 
@@ -335,7 +334,7 @@ class LiveState(State):
         return self._staged("uplink_free")[1]
 
     def _staged(self, name: str) -> tuple[Floats, Floats]:
-        if self._staging is None:
+        if not self._staging.exists:
             raise AttributeError(f"state.{name}: the tasks of this run have no input files.")
         return self._staging.begun(self.now)
 
@@ -369,5 +368,4 @@ def followed(state: LiveState) -> None:
     """Have a state made again where it is read, after something has happened; no policy gets this."""
     if state._views:
         state._views = {}
-    if state._account is not None:
-        state._account.forget_state()
+    state._account.forget_state()

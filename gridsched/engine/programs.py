@@ -111,6 +111,8 @@ class ProgramRun:
         What it does now; None: it waits for the end of a delay, or is over.
     end_s : float or None
         When it ended to do anything but send messages to the master [s]; None: it has not begun.
+    is_over : bool
+        Whether no step is left.
     sent_bytes : ndarray of float64, shape (1 + levels,)
         What it has sent, and what of that left the switch of each level [byte].
     routes : object or None
@@ -133,6 +135,7 @@ class ProgramRun:
         self.execution, self.parts, self.deadline = execution, parts, deadline
         self.activity: Activity | None = None
         self.end_s: float | None = None
+        self.is_over = False
         self._steps = steps
         self._placed: dict[int, PlacedStep] = {}
         self._step, self._began = COMPUTE, execution.start
@@ -172,6 +175,7 @@ class ProgramRun:
             return self.activity
         if self.end_s is None:
             self.end_s = now
+        self.is_over = True
         return None
 
     def _place(self, step: Step, steps: PlacedSteps) -> PlacedStep:
@@ -308,8 +312,8 @@ class Programs:
     system : System
     tasks : Tasks
     rules : ProgramRules
-    powers : HostPowers, optional
-        Which follow what computes; but for profiles, of which they know the most that they could draw.
+    powers : HostPowers
+        They follow what computes; of profiles they know the most that these could draw.
 
     Attributes
     ----------
@@ -321,7 +325,9 @@ class Programs:
         The driver's `Driver.remaining`.
     """
 
-    def __init__(self, system: System, tasks: Tasks, rules: ProgramRules, powers: HostPowers | None = None) -> None:
+    exist = True
+
+    def __init__(self, system: System, tasks: Tasks, rules: ProgramRules, powers: HostPowers) -> None:
         self._tasks, self._rules, self._powers = tasks, rules, powers
         self._steps = PlacedSteps(rules.routes, system.platform)
         self._traffic = None if rules.traffic_step_s is None else LinkTraffic(rules.traffic_step_s)
@@ -349,11 +355,6 @@ class Programs:
         """Whether it is recorded what crosses links over time."""
         return self._traffic is not None
 
-    @property
-    def are_bounded(self) -> bool:
-        """Whether it is not known how much hosts draw at a time, only how much at most (`BoundedPowers`)."""
-        return self._rules.runs_profiles
-
     # ------------------------------------------------------------------ going on
 
     def begin(self, execution: Execution, now: float) -> None:
@@ -367,6 +368,8 @@ class Programs:
         run = ProgramRun(execution, steps, parts, deadline, self._n_levels, self._traffic)
         self._runs[execution] = run
         execution.rests = not self._rules.runs_profiles
+        if self._rules.runs_profiles:
+            self._powers.began(execution)
         if deadline < inf:
             heapq.heappush(self._due, (deadline, next(self._number), run, True))
         self._go_on(run, now)
@@ -401,8 +404,7 @@ class Programs:
                     self._together.begin(run, now)
             elif begun is run.execution:
                 run.execution.rests = False
-                if self._powers is not None:
-                    self._powers.began(run.execution)
+                self._powers.began(run.execution)
 
     def advance(self, now: float, ended: Sequence[Activity]) -> list[Execution]:
         """Let executions go on whose steps have ended by now [s]; return those that are over, in their order."""
@@ -447,8 +449,7 @@ class Programs:
             if self._together is not None:
                 self._together.end(run)
         elif run.activity is run.execution:
-            if self._powers is not None:
-                self._powers.ended(run.execution)
+            self._powers.ended(run.execution)
             run.execution.rests = True
         run.end_step(now, share)
 
@@ -494,9 +495,11 @@ class Programs:
         """End a run wherever it is, and add up what it has sent."""
         execution = run.execution
         del self._runs[execution]
-        if (activity := run.activity) is not None:
-            share = 1.0 - self.remaining(activity)
-            self.commands.append(Stop(activity))
+        if not run.is_over:
+            share = 1.0
+            if (activity := run.activity) is not None:
+                share = 1.0 - self.remaining(activity)
+                self.commands.append(Stop(activity))
             self._end_step(run, now, share)
         if run.end_s is None:
             execution.start = execution.end = now
@@ -543,6 +546,37 @@ class Programs:
         if self._traffic is not None and self._row:
             records |= {"traffic_bytes": self._traffic.bytes_of(self._row), "traffic_step_s": self._traffic.step_s}
         return records
+
+
+class PlainPrograms(Programs):
+    """A run whose executions just compute: each is an activity itself.
+
+    Parameters
+    ----------
+    powers : HostPowers
+    """
+
+    exist = False
+
+    def __init__(self, powers: HostPowers) -> None:
+        self._powers, self._traffic = powers, None
+        self.commands, self.next_time, self.remaining = [], inf, _nothing_remains
+
+    def begin(self, execution: Execution, now: float) -> None:
+        """Let an execution that has its hosts and its data compute."""
+        self._powers.began(execution)
+        self.commands.append(execution)
+
+    def stop(self, execution: Execution, now: float) -> None:
+        """End an execution before its end."""
+        self.commands.append(Stop(execution))
+
+    def note_transfer(self, transfer: Transfer) -> None:
+        """Note nothing."""
+
+    def records(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
 
 
 def _message(parts: int, size_bytes: float, master: str, *, comes: bool) -> Step:

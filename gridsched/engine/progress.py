@@ -32,8 +32,8 @@ class Progress:
     timers : Timers
     submissions : Submissions
     events : MappingEvents
-    outages : Outages or None
-    account : EnergyAccount or None
+    outages : Outages
+    account : EnergyAccount
     rules : Rules
 
     Attributes
@@ -50,8 +50,8 @@ class Progress:
         timers: Timers,
         submissions: Submissions,
         events: MappingEvents,
-        outages: Outages | None,
-        account: EnergyAccount | None,
+        outages: Outages,
+        account: EnergyAccount,
         rules: Rules,
     ) -> None:
         self.idle_wakeups: Counter[str] = Counter()
@@ -118,8 +118,8 @@ class Progress:
     def _comes(self, what: str) -> bool:
         """Whether an outage or a period is still to come."""
         if what == "outage":
-            return self._outages is not None and self._outages.next_time < math.inf
-        return self._account is not None and self._account.period_end < math.inf
+            return self._outages.next_time < math.inf
+        return self._account.period_end < math.inf
 
     # ------------------------------------------------------------------ a policy's own doing
 

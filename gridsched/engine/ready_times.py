@@ -108,8 +108,8 @@ class ReadyTimes(QueueFollower):
     ----------
     system : System
     run : RunState
-    transfers : Transfers or None
-        Where tasks make data for others: a queued task begins when its data are expected, as far as they are made.
+    transfers : Transfers
+        A queued task begins when its data are expected, as far as they are made.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class ReadyTimes(QueueFollower):
         What a budget counts of tasks: their energies, above idle where hosts draw any.
     """
 
-    def __init__(self, system: System, run: RunState, transfers: Transfers | None = None) -> None:
+    def __init__(self, system: System, run: RunState, transfers: Transfers) -> None:
         super().__init__(run)
         self._system, self._transfers = system, transfers
         self._run_time = system.estimates.run_time
@@ -198,7 +198,7 @@ class ReadyTimes(QueueFollower):
         for task, pstate in entries:
             run_time = self._run_time(task, host, pstate)
             last = self._n_cores(task, host) - 1 if self._on_sets else 0
-            if self._transfers is not None:
+            if self._transfers.exists:
                 ends[last] = max(ends[last], self._transfers.expected(task, host, self._now))
             if energy_of is not None:
                 whole_j = energy_of(task, host, pstate)
@@ -248,7 +248,10 @@ class Staging:
         If a file lies at a place the platform does not have.
     """
 
+    exists = True
+
     def __init__(self, platform: Platform, tasks: Tasks, files: DataFiles) -> None:
+        self.cluster_of: list[int] = platform.cluster_of.tolist()
         self._needs = tasks.input_files or ((),) * len(tasks)
         self._sizes = files.size_bytes
         self._clusters = platform.clusters
@@ -295,6 +298,11 @@ class Staging:
             self._booked[cluster].append(Transfer(begin, ready, missing, fixed))
         return ready
 
+    def ready_on(self, task: int, hosts: Iterable[int], now: float) -> float:
+        """Return when the task's files are on all of some hosts [s], booking missing transfers for good."""
+        clusters = sorted({self.cluster_of[each] for each in hosts})
+        return max(self.data_ready(task, cluster, now) for cluster in clusters)
+
     def begun(self, now: float) -> tuple[Floats, Floats]:
         """Return (file available [s], uplink free [s]) of what a new plan cannot withdraw."""
         available, uplink_free = self.available.copy(), np.zeros(len(self._clusters))
@@ -316,3 +324,19 @@ class Staging:
         """Book the transfers of a plan in its order."""
         for task, cluster in zip(tasks, clusters, strict=True):
             self.data_ready(int(task), int(cluster), now, fixed=False)
+
+
+class NoStaging(Staging):
+    """A run whose tasks need no input files."""
+
+    exists = False
+
+    def __init__(self) -> None:
+        self.cluster_of = []
+
+    def ready_on(self, task: int, hosts: Iterable[int], now: float) -> float:
+        """Return when the task's files are there [s]: now."""
+        return now
+
+    def withdraw_planned(self, now: float) -> None:
+        """Withdraw nothing."""

@@ -45,6 +45,8 @@ class Transfers:
         What arrives in the present instant.
     """
 
+    exists = True
+
     def __init__(
         self,
         dependencies: Dependencies,
@@ -274,10 +276,59 @@ class Transfers:
         return np.array(rows, dtype=TRANSFER)
 
 
-def transfers_of(tasks: Tasks, system: System, is_down: Sequence[bool] = ()) -> Transfers | None:
-    """Return what sends data between tasks; None where none make any, or they take no time."""
+class NoTransfers(Transfers):
+    """A run whose tasks make no data for others, or send them in no time."""
+
+    exists = False
+
+    def __init__(self) -> None:
+        self._in_use, self._held, self.arriving = {}, [], ()
+
+    def want(self, task: int, host: int, now: float) -> None:
+        """Send nothing."""
+
+    def unwant(self, task: int, host: int, *, waits: bool) -> None:
+        """Send nothing."""
+
+    def forget(self, task: int) -> None:
+        """Keep nothing."""
+
+    def note_end(self, task: int, host: int, now: float) -> set[int]:
+        """Send nothing."""
+        return _NO_HOSTS
+
+    def are_there(self, task: int, host: int) -> bool:
+        """Whether all data of a task are at a host: it needs none."""
+        return True
+
+    def expected(self, task: int, host: int, now: float) -> float:
+        """Return when all data of a task are there [s]: now."""
+        return now
+
+    def late(self, now: float) -> list[Execution]:
+        """Return what waits for data: nothing."""
+        return []
+
+    def cut(self, host: int) -> list[Transfer]:
+        """Return what is under way: nothing."""
+        return []
+
+    def take_sent(self) -> Sequence[Transfer]:
+        """Return what is to be sent: nothing."""
+        return ()
+
+    def records(self) -> NDArray[np.void]:
+        """Return no transfers."""
+        return np.zeros(0, dtype=TRANSFER)
+
+
+_NO_HOSTS: set[int] = set()
+
+
+def transfers_of(tasks: Tasks, system: System, is_down: Sequence[bool] = ()) -> Transfers:
+    """Return what sends data between tasks, if any make some, and these take time."""
     if system.network is None or not tasks.send_data:
-        return None
+        return NoTransfers()
     pairs = tasks.dependencies
     if pairs is None:
         none = np.zeros(0, dtype=np.int64)

@@ -49,7 +49,8 @@ def platform_xml(cores: int = 1, down: str = "", config: str = "") -> str:
     routes = [f'<route src="{a}" dst="{b}"><link_ctn id="{a}{b}"/></route>' for a, b in pairs]
     return (
         '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">'
-        f'{config}<zone id="z" routing="Full">{"".join([*hosts, *links, *routes])}</zone>{trace if down else ""}</platform>'
+        f'{config}<zone id="z" routing="Full">{"".join([*hosts, *links, *routes])}</zone>'
+        f"{trace if down else ''}</platform>"
     )
 
 

@@ -116,13 +116,6 @@ def test_speeds_with_messages(file):
         run(Scenario(file, make_tasks([900.0]), "wq"))
 
 
-def test_messages_and_hosts_that_go_down(file):
-    """The effect of a message to a host that is down is not defined: one line."""
-    tasks = make_tasks([900.0], input_bytes=[1000.0])
-    with pytest.raises(InputError, match="'b'"):
-        run(Scenario(file, tasks, "wq"))
-
-
 def platform(profiles: HostProfiles, n: int, cores: tuple[int, ...]) -> Platform:
     pstates = (PState(100.0, 10.0, 20.0, 40.0), PState(37.0, 5.0, 8.0, 11.0))
     hosts = tuple(Host(f"h{k}", pstates, cores=cores[k], off_w=1.0, boot_time_s=0.5 * (k == 2)) for k in range(n))

@@ -293,7 +293,6 @@ def test_a_host_that_only_sends_draws_its_idle_figure(clusters: Path):
         ({"cfg": ("host/model:default",)}, "host/model:default"),
         ({"cfg": ("host/solver:maxmin",)}, "fairbottleneck"),
         ({"cfg": ("host/solver:nothing",)}, "fairbottleneck"),
-        ({"power_cap_w": 1e6}, "cap on power"),
     ],
 )
 def test_what_contradicts_parallel_tasks_is_one_line(clusters: Path, changes: dict, word: str):
