@@ -105,6 +105,7 @@ def state_of(system: System, tasks: Tasks, **changes) -> SimpleNamespace:
         "estimates": system.estimates,
         "tasks_to_arrive": 0,
         "mappable": np.arange(len(tasks)),
+        "blocked": np.zeros(0, dtype=np.int64),
         "core_ready_time": ready,
         "is_on": np.ones(n, dtype=bool),
         "free_cores": cores.copy(),
@@ -116,6 +117,7 @@ def state_of(system: System, tasks: Tasks, **changes) -> SimpleNamespace:
     }
     state = SimpleNamespace(**values)
     state.ready_time = state.core_ready_time[:, 0].copy()
+    state.idle_since = np.where(state.is_on & (state.free_cores == cores), 0.0, np.inf)
     state.waiting = lambda: iter(state.mappable.tolist())
     state.next_waiting = lambda count: state.mappable[:count].tolist()
     state.copies_of = lambda task: [

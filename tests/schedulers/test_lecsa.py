@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,11 +26,15 @@ from gridsched import Scenario, run
 from gridsched.energy import trace_energy
 from gridsched.errors import InputError
 from gridsched.metrics.run_metrics import makespan_s, waiting_time_s, waste_ratio, wasted_flops
+from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.task_types import TypedEstimates
 from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.policy.decisions import PowerOff
 from gridsched.runs.run import RunResult
 from gridsched.schedulers.bag.lecsa import LECSA, select_hosts, share_for
+
+COMMUNICATING = Path(__file__).parents[2] / "examples" / "communicating.xml"
 
 # LECSA's selection, dealing and switching off (paper 004, algorithms A6 and A7).
 
@@ -384,6 +389,31 @@ def test_lecsa_waits_for_all_tasks_before_switching_off(driver):
     # few tasks, p = 0.30: h1 and h2 are selected each time; at 100 s only h1 gets a task
     assert sorted(zip(off["time"].tolist(), off["host"].tolist(), strict=True)) == [(100.0, 1), (100.0, 2)]
     assert lists(result) == {0: [0, 2], 1: [1]}
+
+
+@both_drivers
+def test_lecsa_keeps_hosts_on_for_tasks_that_wait_for_others(driver):
+    """Task 1 may start 5 s after the end of task 0 at 10 s: until then no host goes."""
+    waits = Dependencies(np.array([1]), np.array([0]), np.array([int(After.SUCCESS)]), np.array([5.0]))
+    tasks = make_tasks([100, 100], dependencies=waits)
+    result = run(Scenario(platform_of([10, 10], [2.0, 1.0]), tasks, "lecsa", driver=driver))
+    assert result.trace.executions[["task", "host", "start", "end"]].tolist() == [(0, 0, 0, 10), (1, 0, 15, 25)]
+    off = result.trace.host_changes[~result.trace.host_changes["is_on"]]
+    assert off[["time", "host"]].tolist() == [(15.0, 1)]
+
+
+@both_drivers
+def test_lecsa_keeps_hosts_on_that_send_data(driver):
+    """Tasks 0 and 1 make data on n0 and n1 for task 2, which goes to n0: n1 stays on until it has sent its own."""
+    on, none = np.array([0, 1]), np.zeros(2)
+    waits = Dependencies(np.full(2, 2), on, np.full(2, int(After.SUCCESS)), none, np.full(2, 1e9))
+    scenario = Scenario(COMMUNICATING, make_tasks([1e10, 1e10, 1e10], dependencies=waits), "lecsa", driver=driver)
+    trace = run(scenario).trace
+    assert trace.transfers[["source", "target"]].tolist() == [(1, 0)]
+    off = trace.host_changes[~trace.host_changes["is_on"]]
+    assert trace.transfers["end"][0] > 10.0
+    assert (off["time"][off["host"] == 1] >= trace.transfers["end"][0]).all()
+    assert trace.final_state.tolist() == [TaskState.FINISHED] * 3
 
 
 @both_drivers

@@ -71,7 +71,8 @@ class LECSA(Scheduler):
         efficient host.
     switch_off : {"unused+done", "unused", "none"}
         Switch off hosts that get no task, at once, and the others as soon as their list is done;
-        the former only; or none. Nothing is switched off while tasks are still to arrive.
+        the former only; or none. Nothing is switched off while tasks are still to arrive, or wait for
+        others.
     few_tasks_share : float
         Share p where there are fewer tasks than hosts, in (0, 1].
     weigh : {"energy", "money", "carbon"}
@@ -139,9 +140,8 @@ class LECSA(Scheduler):
         decisions: list[Decision] = [*dealt]
         busy = {decision.host for decision in dealt}
         self.used_ |= busy
-        if state.tasks_to_arrive == 0 and self.switch_off != "none":
-            cores = self.system_.platform.cores
-            idle = is_on & (state.free_cores == cores) & (state.queue_length == 0)
+        if state.tasks_to_arrive == 0 and not len(state.blocked) and self.switch_off != "none":
+            idle = np.isfinite(state.idle_since) & (state.queue_length == 0)
             keep = busy if self.switch_off == "unused+done" else self.used_
             decisions += [PowerOff(host) for host in np.flatnonzero(idle).tolist() if host not in keep]
         return decisions
