@@ -26,6 +26,7 @@ from gridsched.model.tasks import Tasks
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler
 from gridsched.policy.registry import entries, make_scheduler, scheduler_class
+from gridsched.testing import trace_differences
 from gridsched.testing.cases import cases_for
 from gridsched.testing.repetition import same_run
 from gridsched.workloads.traces.trace_options import TraceOptions
@@ -214,8 +215,14 @@ def together(kind: Kind, scheduler: Scheduler) -> Iterator[dict[str, Any]]:
     yield {name: value for name, value in all_of_them.items() if name not in {*kind.may_refuse, CAP}}
 
 
-def same(first: Trace, second: Trace) -> bool:
-    """Whether two runs are the same, bit by bit, with all that moved."""
+def same(first: Trace, second: Trace, changes: dict[str, Any]) -> bool:
+    """Whether two runs are the same, bit by bit, with all that moved.
+
+    Jobs with profiles go on at each end of a budget's period, so that their times are sums of other numbers: they are
+    the same up to rounding.
+    """
+    if first.tasks.have_profiles and BUDGET in changes:
+        return np.array_equal(first.final_state, second.final_state) and not trace_differences(first, second)
     names = ("host_offsets", "host_cores", "computed", "transfers")
     return (
         same_run(first, second)
@@ -226,7 +233,7 @@ def same(first: Trace, second: Trace) -> bool:
 
 def results(
     kind: Kind, scheduler: Scheduler, id: str, changed: Callable[[Kind, Scheduler], Iterable[dict[str, Any]]]
-) -> Iterator[tuple[object, RunResult]]:
+) -> Iterator[tuple[dict[str, Any], RunResult]]:
     """Yield what is changed and the result, first without any change; what is refused, and may be, is passed over."""
     try:
         yield {}, run(kind.scenario)
@@ -250,7 +257,7 @@ def test_vacuous_options_change_nothing(id, moving):
         expected = None
         for changes, result in results(kind, scheduler, id, one_by_one_and_together):
             expected = expected or result
-            assert same(expected.trace, result.trace), (kind.name, changes)
+            assert same(expected.trace, result.trace, changes), (kind.name, changes)
 
 
 ON_SIMGRID = ["wq", pytest.param("heft", marks=pytest.mark.systems("workflows")), "fcfs", "easy_backfilling"]
@@ -266,7 +273,7 @@ def test_vacuous_options_change_nothing_on_simgrid(id, moving):
         on_simgrid = replace(kind, scenario=replace(kind.scenario, driver="simgrid", timeout_s=60.0))
         for changes, result in results(on_simgrid, scheduler, id, together):
             expected = expected or result
-            assert same(expected.trace, result.trace), (kind.name, changes)
+            assert same(expected.trace, result.trace, changes), (kind.name, changes)
             assert result.plugin_j == pytest.approx(expected.plugin_j, rel=1e-12), (kind.name, changes)
 
 
