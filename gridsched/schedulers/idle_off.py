@@ -195,7 +195,12 @@ class IdleOff(Wrapper):
     def _order(self, state: State, since: Floats, task: int) -> Integers:
         """Return all hosts in the order in which tasks take their cores."""
         hosts = np.arange(len(since))
-        energy = state.estimates.eec([task], hosts, self.system_.pstates)[0]
+        pstates = self.system_.pstates
+        if self.shares_:  # by where its first part lies; `eec` is infinite where not all lie together
+            energy = state.estimates.energies(np.full(len(hosts), task), hosts, pstates)
+            energy = np.where(self.members_[state.parts.partition.item(task)], energy, np.inf)
+        else:
+            energy = state.estimates.eec([task], hosts, pstates)[0]
         rank = np.where(state.is_on, np.where(np.isfinite(since), 1, 0), 2)
         return np.lexsort((hosts, energy, np.where(rank == 1, -since, 0.0), rank))
 

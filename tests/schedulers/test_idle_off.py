@@ -216,6 +216,17 @@ def test_parts_of_jobs_get_room_on_hosts_that_are_off():
     assert result.trace.start_time_s.tolist() == [100, 100]
 
 
+@pytest.mark.parametrize("shares", [False, True])
+def test_jobs_of_several_nodes_switch_on_those_that_need_the_least_energy(shares):
+    """Three nodes of 40, 30 and 20 W at work are off when a job of two comes: the last two go on."""
+    hosts = tuple(Host(f"n{k}", (PState(1.0, 10.0, 15.0, watts),)) for k, watts in enumerate((40.0, 30.0, 20.0)))
+    takes = {"demand": [[1]], "anywhere": True} if shares else {}
+    partitions = (Partition("all", (0, 1, 2)),) if shares else ()
+    platform = Platform(hosts, (Cluster("c", (0, 1, 2)),), partitions=partitions)
+    result = on_reference(platform, make_tasks([10.0], 100.0, width=2, **takes), IdleOff("fcfs", timeout_s=5.0))
+    assert [row for row in switched(result) if row[2]] == [(100, 1, True), (100, 2, True)]
+
+
 @pytest.mark.parametrize("scheduler", ["easy_backfilling", "conservative_backfilling"])
 @pytest.mark.parametrize("placement", ["pack", "contiguous"])
 def test_all_jobs_of_the_example_of_shared_nodes_finish(scheduler, placement):
