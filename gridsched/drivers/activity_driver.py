@@ -306,7 +306,13 @@ class ActivityDriver(Driver):
         return left / size
 
     def host(self, change: HostCommand) -> None:
-        """Switch a host, or bring it into another P-state."""
+        """Switch a host, or bring it into another P-state.
+
+        Raises
+        ------
+        InputError
+            If the master's host is switched off.
+        """
         if self._looks or self._engine.clock != self.now:
             self.reach()
         h = change.host

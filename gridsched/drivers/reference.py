@@ -104,7 +104,13 @@ class ReferenceDriver(Driver):
             self._steps = PlacedSteps(routes)
 
     def begin(self, activity: Activity) -> None:
-        """Begin an activity: fix its end, or let it share what it uses from now on."""
+        """Begin an activity: fix its end, or let it share what it uses from now on.
+
+        Raises
+        ------
+        SimulationError
+            If it would send, and no routes are known.
+        """
         if activity.__class__ is Execution:
             self._calendar.start(activity)
         elif isinstance(activity, Transfer):

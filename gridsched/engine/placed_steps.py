@@ -16,7 +16,16 @@ from gridsched.model.routes import RouteSource
 class StepRoutes:
     """The routes of a step's messages between some hosts, whatever their sizes are.
 
-    `switches` are numbers of the switches of each host, the lowest first; another leaves all of its own.
+    Parameters
+    ----------
+    step : Step
+    hosts : sequence of str
+        Those of its parts, then a storage host.
+    routes : RouteSource
+    switches : mapping of str to ndarray of int64
+        Numbers of the switches of each host, the lowest first; another leaves all of its own.
+    n_levels : int
+        Of switches.
 
     Attributes
     ----------

@@ -138,7 +138,7 @@ def test_edges_beside_messages(hosts):
 
 
 def test_messages_count_for_the_requested_time(hosts):
-    """Of 6 s that are asked for, 2 go by with the input: the job is killed in its fourth second of computing."""
+    """Of 6 s that are asked for, the input takes 2: the job is killed when it has computed for 4."""
     tasks = make_tasks([5.0], width=1, requested_time_s=6.0, input_bytes=20.0)
     times = LoggedRunTimes(read_platform(hosts), [5.0])
     result = run(Scenario(hosts, tasks, "fcfs", driver="simgrid", walltime="kill", run_times=times))
