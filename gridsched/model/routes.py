@@ -9,6 +9,9 @@ from typing import NamedTuple, Protocol
 
 from gridsched.errors import InputError
 
+#: SimGrid's ``network/TCP-gamma`` where none is set [byte].
+GAMMA_BYTES = 4194304.0
+
 
 class RouteLinks(NamedTuple):
     """The route from one host to another.
@@ -87,7 +90,7 @@ class Routes:
     between: Mapping[tuple[str, str], RouteLinks] = field(repr=False)
     bandwidth: Mapping[str, float] = field(repr=False)
     unshared: frozenset[str] = frozenset()
-    gamma_bytes: float = 4194304.0
+    gamma_bytes: float = GAMMA_BYTES
     wattage: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def route(self, source: str, target: str) -> RouteLinks:
