@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from math import inf
 from pathlib import Path
 
@@ -61,43 +63,61 @@ def by_flows(case: Case, hosts: list[str]) -> list[tuple[float, float, float]]:
     return [seen[k] for k in range(len(case.plan))]
 
 
-def draw_network(rng: np.random.Generator, hosts: list[str]) -> tuple[str, list[float]]:
+class Draw:
+    """Random numbers, or few values of each kind, so that many things are equal or happen at once."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = rng = np.random.default_rng(seed)
+        self.has_ties = bool(rng.random() < 0.5)
+        self._widths = 10.0 ** rng.uniform(3, 9, size=3)
+        self._widths[1] = self._widths[0] * (1 - rng.choice([1e-4, 4e-6]))  # about what a link is full at
+        self._latencies = [0.0, *10.0 ** rng.uniform(-6, 0, size=2)]
+
+    def one_of(self, few: Sequence[float], other: float) -> float:
+        """Return one of few values, or else another."""
+        return float(self.rng.choice(few) if self.rng.random() < (0.9 if self.has_ties else 0.4) else other)
+
+    def width(self) -> float:
+        """Return a bandwidth [byte/s]."""
+        return self.one_of(self._widths, 10.0 ** self.rng.uniform(3, 9))
+
+    def latency_s(self) -> float:
+        """Return a latency [s]."""
+        return self.one_of(self._latencies, 10.0 ** self.rng.uniform(-6, 0))
+
+    def begin_s(self) -> float:
+        """Return when something begins [s]."""
+        return self.one_of([0.0, 1.0, 2.0], self.rng.uniform(0, 5))
+
+    def size_bytes(self, width: float) -> int:
+        """Return how much takes some seconds over a link [byte]."""
+        return round(self.one_of([0.0, 0.1, 1.0, 1.0], 10.0 ** self.rng.uniform(-2, 0.7)) * width)
+
+
+def draw_network(draws: Draw, hosts: list[str]) -> tuple[str, list[float]]:
     """Return the inner XML of a random network of some hosts, and the bandwidths of its links [byte/s]."""
-    widths, latencies = 10.0 ** rng.uniform(3, 9, size=3), [0.0, *10.0 ** rng.uniform(-6, 0, size=2)]
-    links: dict[str, tuple[float, float, str]] = {}
-
-    def link(name: str, policies: tuple[str, ...]) -> None:
-        width = float(widths[rng.integers(3)] if rng.random() < 0.4 else 10.0 ** rng.uniform(3, 9))
-        latency = float(latencies[rng.integers(3)] if rng.random() < 0.6 else 10.0 ** rng.uniform(-6, 0))
-        links[name] = width, latency, str(rng.choice(policies))
-
-    all_policies = "SHARED", "SHARED", "SPLITDUPLEX", "FATPIPE"
+    policies, rng = ["SHARED", "SHARED", "SPLITDUPLEX", "FATPIPE"], draws.rng
+    names = [*(f"l{host}" for host in hosts), "middle", "other"]
+    links = {name: (draws.width(), draws.latency_s(), str(rng.choice(policies))) for name in names}
     shape = rng.choice(["star", "chain", "dumbbell"])
-    for host in hosts:
-        link(f"l{host}", all_policies)
-    for name in ("middle", "other"):
-        link(name, all_policies)
-    returns_elsewhere, twice = rng.random() < 0.2, rng.random() < 0.15
+    returns_elsewhere, n_crossed = rng.random() < 0.2, 2 if rng.random() < 0.15 else 1
 
     def ctn(name: str, up: bool) -> str:
         direction = f' direction="{"UP" if up else "DOWN"}"' if links[name][2] == "SPLITDUPLEX" else ""
         return f'<link_ctn id="{name}"{direction}/>'
 
     def way(a: int, b: int) -> list[tuple[str, bool]]:
-        first, last = hosts[a], hosts[b]
         if shape == "chain":
             inner = [(f"l{hosts[k]}", a < b) for k in range(min(a, b), max(a, b))]
             return inner if a < b else inner[::-1]
         half = len(hosts) // 2
         crosses = shape == "star" or (a < half) != (b < half)
-        middle = [("other" if returns_elsewhere and a > b else "middle", a < b)] * (2 if twice else 1)
-        return [(f"l{first}", True), *(middle if crosses else []), (f"l{last}", False)]
+        middle = [("other" if returns_elsewhere and a > b else "middle", a < b)] * n_crossed
+        return [(f"l{hosts[a]}", True), *(middle if crosses else []), (f"l{hosts[b]}", False)]
 
     routes = "".join(
         f'<route src="{hosts[a]}" dst="{hosts[b]}" symmetrical="NO">{"".join(ctn(*each) for each in way(a, b))}</route>'
-        for a in range(len(hosts))
-        for b in range(len(hosts))
-        if a != b
+        for a, b in permutations(range(len(hosts)), 2)
     )
     entries = "".join(
         f'<link id="{name}" bandwidth="{width!r}Bps" latency="{latency!r}s" sharing_policy="{policy}"/>'
@@ -112,31 +132,36 @@ def draw_options(rng: np.random.Generator) -> list[str]:
     own = {
         "network/TCP-gamma": rng.choice([0.0, 10.0 ** rng.uniform(3, 7)]),
         "network/weight-S": rng.choice([0.0, 10.0 ** rng.uniform(2, 5)]),
-        "network/latency-factor": rng.uniform(0.5, 20.0),
+        "network/latency-factor": rng.choice([0.0, rng.uniform(0.5, 20.0)]),
         "network/bandwidth-factor": rng.uniform(0.5, 1.0),
     }
     return options + [f"{name}:{float(value)!r}" for name, value in own.items() if rng.random() < 0.25]
 
 
-def draw(folder: Path, seed: int) -> tuple[Case, list[str]]:
-    """Return a random case, and its hosts."""
-    rng = np.random.default_rng(seed)
-    hosts = [f"h{k}" for k in range(rng.integers(2, 7))]
-    network, widths = draw_network(rng, hosts)
-    file = folder / f"network{seed}.xml"
+def write(folder: Path, name: str, hosts: Iterable[str], network: str) -> Path:
+    """Write a platform file."""
+    file = folder / f"{name}.xml"
     file.write_text(
         '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">'
         f'<zone id="z" routing="Full">{"".join(f"""<host id="{h}" speed="1Gf"/>""" for h in hosts)}{network}</zone>'
         "</platform>"
     )
+    return file
+
+
+def draw(folder: Path, seed: int) -> tuple[Case, list[str]]:
+    """Return a random case, and its hosts."""
+    draws = Draw(seed)
+    rng = draws.rng
+    hosts = [f"h{k}" for k in range(rng.integers(2, 7))]
+    network, widths = draw_network(draws, hosts)
     plan: Plan = []
     for _ in range(rng.integers(2, 13)):
         source, target = rng.choice(hosts, size=2, replace=False).tolist()
-        begin = float(rng.integers(3) if rng.random() < 0.4 else rng.uniform(0, 5))
-        size = 0 if rng.random() < 0.05 else round(rng.choice(widths) * 10.0 ** rng.uniform(-2, 0.7))
+        begin = draws.begin_s()
         cancel = begin + float(rng.uniform(0.01, 5)) if rng.random() < 0.1 else None
-        plan.append((begin, source, target, size, cancel))
-    return Case(file, draw_options(rng), plan), hosts
+        plan.append((begin, source, target, draws.size_bytes(rng.choice(widths)), cancel))
+    return Case(write(folder, f"network{seed}", hosts, network), draw_options(rng), plan), hosts
 
 
 def check_drawn(folder: Path, seeds: range) -> None:
