@@ -7,13 +7,18 @@ gives each flow as much as it can. Flows on a link get shares in proportion to 1
 
 - penalty [s] = latency of the route + sum over its links of weight-S / bandwidth; 1 if no latency comes first;
 - a flow has at most TCP-gamma / (2 latency), and at most the bandwidth of each link of its route;
-- what a link of type ``FATPIPE`` carries of one flow takes nothing from the others. The flow with the least penalty
-  gets all of it, and the others what they would get beside it: SimGrid has it so;
+- a link of type ``FATPIPE`` gives the flow with the least penalty all of its bandwidth, and each other flow as much
+  less as its penalty is greater;
 - data flow at bandwidth-factor times that.
 
-SimGrid's precisions are kept, since rates differ without them. A link of which less than 1e-5 is left is full, and no
-longer limits anyone: who has nothing of it so far takes what other links give. What is due within 1e-9 s of another
-event happens with it. This follows ``NetworkCm02Model`` and ``MaxMin`` of SimGrid 4.1.
+What else SimGrid 4.1 does is kept, since rates would differ (``NetworkCm02Model``, ``MaxMin``, ``System``):
+
+- A link of which less than 1e-5 is left is full, and no longer limits any flow. One that has nothing so far has what
+  its other links give; with none left SimGrid ends the process, and here it waits.
+- What is due within 1e-9 s of another event happens with it.
+- Rates are computed again only where something has changed (``network/optim``: Lazy). Several flows may begin to flow
+  in one instant. SimGrid looks at the first link of each, and from there at the flows on it and their links; but it
+  looks at a link once. The other links of a flow that comes to it later limit nothing until the next change there.
 """
 
 from __future__ import annotations
@@ -41,6 +46,7 @@ _YES = frozenset({"yes", "on", "true", "1"})
 #: Options of SimGrid that change its shares, with their default values, which are the only ones known here.
 _FIXED_OPTIONS = {
     "network/solver": "maxmin",
+    "network/optim": "Lazy",
     "maxmin/concurrency-limit": "-1",
     "precision/work-amount": "1e-5",
     "maxmin/precision": "1e-5",

@@ -179,9 +179,76 @@ def check_drawn(folder: Path, seeds: range) -> None:
             ), (seed, sent)
 
 
+def compare(case: Case, hosts: Iterable[str]) -> list[float]:
+    """Return the ends of a case [s], which must be the same by SimGrid and by `Flows`."""
+    (known,) = by_simgrid(case.file.parent, [case])
+    assert known is not None
+    seen = [end for _, end, _ in by_flows(case, list(hosts))]
+    assert seen == pytest.approx([end for _, end, _ in known], rel=1e-12)
+    return seen
+
+
+def link(name: str, width: float, latency_s: float = 0.0, policy: str = "SHARED") -> str:
+    """Return the XML of a link."""
+    return f'<link id="{name}" bandwidth="{width!r}Bps" latency="{latency_s!r}s" sharing_policy="{policy}"/>'
+
+
+def full_route(source: str, target: str, *links: str) -> str:
+    """Return the XML of a route."""
+    return f'<route src="{source}" dst="{target}">{"".join(f"""<link_ctn id="{each}"/>""" for each in links)}</route>'
+
+
+#: latency + size / bandwidth
+PLAIN = ["network/model:CM02", "network/crosstraffic:0"]
+
+
+@pytest.mark.parametrize(("order", "ends"), [("bcc", [10.1, 2.1, 2.1]), ("cbc", [4.1, 10.1, 4.1])])
+def test_flows_that_begin_in_one_instant(tmp_path: Path, order: str, ends: list[float]):
+    """Data to c over 1,000 B/s: 4 s for two of 2,000 B, and 2 s if SimGrid looks at the flow to b alone."""
+    network = link("up", 1e5, 0.1) + link("x", 1000.0) + link("y", 1000.0)
+    routes = full_route("a", "b", "up", "x") + full_route("a", "c", "up", "y") + full_route("b", "c", "x", "y")
+    file = write(tmp_path, "fork", "abc", network + routes)
+    plan: Plan = [(0.0, "a", to, {"b": 10_000, "c": 2000}[to], None) for to in order]
+    assert compare(Case(file, PLAIN, plan), "abc") == pytest.approx(ends)
+
+
+def test_a_full_link_limits_no_other(tmp_path: Path):
+    """Of l, n leaves the second flow 5e-6, by SimGrid's precision nothing: it has m instead of what is left."""
+    for policy in ("SHARED", "FATPIPE"):
+        network = link("l", 1e6) + link("n", 999_995.0, 1e-7) + link("m", 7e5, 1.0, policy)
+        routes = full_route("a", "b", "l", "n") + full_route("c", "d", "l", "m")
+        others = [full_route(*ends, "m") for ends in ("ac", "ad", "bc", "bd")]
+        file = write(tmp_path, f"full{policy}", "abcd", network + routes + "".join(others))
+        plan: Plan = [(0.0, "a", "b", 10**7, None), (0.0, "c", "d", 700_000, None)]
+        assert compare(Case(file, PLAIN, plan), "abcd")[1] == pytest.approx(2.0)
+
+
+def test_a_flow_without_any_rate(tmp_path: Path):
+    """Where a flow is left nothing, SimGrid ends the process; here it waits until the other one has ended."""
+    network = link("l", 1e6) + link("n", 999_995.0, 1e-7)
+    routes = full_route("a", "b", "l", "n") + full_route("c", "d", "l")
+    others = [full_route(*ends, "n") for ends in ("ac", "ad", "bc", "bd")]
+    file = write(tmp_path, "stalled", "abcd", network + routes + "".join(others))
+    case = Case(file, PLAIN, [(1.0, "a", "b", 10**7, None), (1.0, "c", "d", 10**6, None)])
+    assert by_simgrid(tmp_path, [case]) == [None]
+    first, second = (end for _, end, _ in by_flows(case, list("abcd")))
+    # from 1 s to 1.0000001 s it had the link alone
+    assert (first, second) == pytest.approx((1 + 1e-7 + 1e7 / 999_995, first + 1 - 1e-7), rel=1e-12)
+
+
+def test_a_pipe_gives_less_to_those_from_afar(tmp_path: Path):
+    """FATPIPE of 1,000 B/s, latencies 0.1 and 0.4 s: 250 B/s beside the near one, and then all."""
+    network = link("p", 1000.0, 0.0, "FATPIPE") + link("x", 1e5, 0.1) + link("y", 1e5, 0.4)
+    routes = full_route("a", "b", "x", "p") + full_route("c", "d", "y", "p")
+    others = [full_route(*ends, "p") for ends in ("ac", "ad", "bc", "bd")]
+    file = write(tmp_path, "pipe", "abcd", network + routes + "".join(others))
+    case = Case(file, PLAIN, [(0.3, "a", "b", 2000, None), (0.0, "c", "d", 1000, None)])
+    assert compare(case, "abcd") == pytest.approx([2.4, 2.9])
+
+
 def test_networks_that_are_drawn(tmp_path: Path):
     """Stars, chains and dumbbells, links of all kinds, both models and their options."""
-    check_drawn(tmp_path, range(20))
+    check_drawn(tmp_path, range(70, 90))
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ MODELS = {
     "CM02": '<prop id="network/model" value="CM02"/>',
     "CM02 alone": '<prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/>',
     "LV08 alone": '<prop id="network/crosstraffic" value="no"/>',
+    "window": '<prop id="network/TCP-gamma" value="1e4"/>',
     "own": '<prop id="network/latency_factor" value="3"/><prop id="network/TCP-gamma" value="0"/>',
 }
 
