@@ -107,7 +107,8 @@ class LinkModel:
         Raises
         ------
         InputError
-            If SimGrid has no such formula for the model, or an option is not a number.
+            If SimGrid has no such formula for the model, an option is not a number, or one changes how links are
+            shared.
         """
         name = options.get("network/model", "LV08")
         if name not in _MODELS or options.get("host/model", "default") not in ("default", "compound"):

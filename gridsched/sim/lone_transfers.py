@@ -41,7 +41,7 @@ def link_model(platform_file: Path, cfg: Sequence[str] = (), *, has_parallel_tas
     Raises
     ------
     InputError
-        If SimGrid has no formula for the model that is known here, or an option is not a number.
+        See `LinkModel.of_options`.
     """
     options = _options_of(platform_file, cfg)
     if has_parallel_tasks:

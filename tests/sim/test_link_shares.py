@@ -14,12 +14,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gridsched import Scenario, make_tasks, run
 from gridsched.drivers.link_shares import Flows
+from gridsched.model.dependencies import After, Dependencies
+from gridsched.policy.base import Scheduler, Traits
+from gridsched.policy.decisions import Assign
 from gridsched.sim.lone_transfers import link_model, routes_between
 
 BARE = Path(__file__).parent / "bare_transfers.py"
+HOST = '<host id="{}" speed="1Gf"><prop id="wattage_per_state" value="10:20:20"/></host>'
 #: what is sent: begin [s], source, target, bytes, and when it is cancelled [s]
 Plan = list[tuple[float, str, str, int, float | None]]
+
+
+class Anywhere(Scheduler):
+    """Queue all tasks at once, each on a random one of five hosts: their data leave as soon as they are made."""
+
+    traits = Traits(trigger="event")
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def schedule(self, state):
+        """Return all at the first ask."""
+        hosts = np.random.default_rng(self.seed).integers(5, size=40).tolist()
+        return [Assign(task, host) for task, host in enumerate(hosts)] if state.now == 0 else []
 
 
 @dataclass
@@ -143,7 +162,7 @@ def write(folder: Path, name: str, hosts: Iterable[str], network: str) -> Path:
     file = folder / f"{name}.xml"
     file.write_text(
         '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n<platform version="4.1">'
-        f'<zone id="z" routing="Full">{"".join(f"""<host id="{h}" speed="1Gf"/>""" for h in hosts)}{network}</zone>'
+        f'<zone id="z" routing="Full">{"".join(HOST.format(h) for h in hosts)}{network}</zone>'
         "</platform>"
     )
     return file
@@ -244,6 +263,32 @@ def test_a_pipe_gives_less_to_those_from_afar(tmp_path: Path):
     file = write(tmp_path, "pipe", "abcd", network + routes + "".join(others))
     case = Case(file, PLAIN, [(0.3, "a", "b", 2000, None), (0.0, "c", "d", 1000, None)])
     assert compare(case, "abcd") == pytest.approx([2.4, 2.9])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_transfers_of_a_run(tmp_path: Path, seed: int):
+    """Data of a random graph of tasks on a drawn network, sent by the driver on SimGrid at its times, in its order."""
+    draws = Draw(seed)
+    rng, hosts = draws.rng, [f"h{k}" for k in range(5)]
+    network, widths = draw_network(draws, hosts)
+    file = write(tmp_path, "run", hosts, network)
+    whole = bool(seed % 2)  # messages have whole bytes; SimGrid sends others as executions on two hosts
+    pairs = {
+        (int(on), task): round(float(rng.choice(widths)) * rng.uniform(0.1, 2.0), 0 if whole else 3)
+        for task in range(1, 40)
+        for on in rng.integers(0, task, 2)
+    }
+    on, task = np.array(list(pairs)).T
+    graph = Dependencies(
+        task, on, np.full(len(task), int(After.END)), np.zeros(len(task)), np.array(list(pairs.values()))
+    )
+    tasks = make_tasks(rng.uniform(1e8, 2e9, 40), dependencies=graph)
+    options = draw_options(rng)
+    sent = run(Scenario(file, tasks, Anywhere(seed), cfg=tuple(options), timeout_s=60.0)).trace.transfers
+    plan: Plan = [(e["begin"], hosts[e["source"]], hosts[e["target"]], e["size_bytes"], None) for e in sent]
+    assert len(plan) > 20
+    seen = by_flows(Case(file, options, plan), hosts)
+    assert [end for _, end, _ in seen] == pytest.approx(sent["end"].tolist(), rel=1e-9)
 
 
 def test_networks_that_are_drawn(tmp_path: Path):
