@@ -495,9 +495,12 @@ class Flows:
             ended += self._end(min(event, time))
             if event >= time:  # what begins at the time is yet to come before rates are computed
                 return ended
-        while self._ahead and self._ahead[0].time <= time:
+        while self._ahead and not _is_due(time, self._ahead[0].time):
             del self._ahead[0]
         self._time = time
+        if self._ahead and _is_due(self._ahead[0].time, time):  # together with what begins at the time
+            self._take_back()
+            self._begin_to_flow(time)
         return ended
 
     def _end(self, time: float) -> list[Hashable]:
@@ -506,12 +509,16 @@ class Flows:
         ended = sorted(
             (flow for flow in self._flowing if _is_due(flow.end, time)), key=lambda each: (each.end, each.number)
         )
-        for _, _, flow in self._pop_waits(time):
-            self._join(flow, time)
+        self._begin_to_flow(time)
         for flow in ended:
             del self._all[flow.key]
             self._leave(flow)
         return [flow.key for flow in ended]
+
+    def _begin_to_flow(self, time: float) -> None:
+        """Let those flow whose latency is over by a time [s]."""
+        for _, _, flow in self._pop_waits(time):
+            self._join(flow, time)
 
     def _pop_waits(self, time: float) -> list[tuple[float, int, _Flow]]:
         """Return those whose latency is over by a time [s], and no longer keep them."""

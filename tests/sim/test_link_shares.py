@@ -90,7 +90,7 @@ class Draw:
         self.has_ties = bool(rng.random() < 0.5)
         self._widths = 10.0 ** rng.uniform(3, 9, size=3)
         self._widths[1] = self._widths[0] * (1 - rng.choice([1e-4, 4e-6]))  # about what a link is full at
-        self._latencies = [0.0, *10.0 ** rng.uniform(-6, 0, size=2)]
+        self._latencies = [0.0, *(10.0 ** rng.uniform(-6, 0, size=2) if rng.random() < 0.5 else (0.125, 0.25))]
 
     def one_of(self, few: Sequence[float], other: float) -> float:
         """Return one of few values, or else another."""
@@ -106,7 +106,7 @@ class Draw:
 
     def begin_s(self) -> float:
         """Return when something begins [s]."""
-        return self.one_of([0.0, 1.0, 2.0], self.rng.uniform(0, 5))
+        return self.one_of([0.0, 0.125, 0.25, 0.5, 1.0, 2.0], self.rng.uniform(0, 5))
 
     def size_bytes(self, width: float) -> int:
         """Return how much takes some seconds over a link [byte]."""
@@ -177,6 +177,8 @@ def draw(folder: Path, seed: int) -> tuple[Case, list[str]]:
     plan: Plan = []
     for _ in range(rng.integers(2, 13)):
         source, target = rng.choice(hosts, size=2, replace=False).tolist()
+        if draws.has_ties and target != hosts[0] and rng.random() < 0.6:
+            source = hosts[0]  # which sends to many at once
         begin = draws.begin_s()
         cancel = begin + float(rng.uniform(0.01, 5)) if rng.random() < 0.1 else None
         plan.append((begin, source, target, draws.size_bytes(rng.choice(widths)), cancel))
@@ -229,6 +231,17 @@ def test_flows_that_begin_in_one_instant(tmp_path: Path, order: str, ends: list[
     file = write(tmp_path, "fork", "abc", network + routes)
     plan: Plan = [(0.0, "a", to, {"b": 10_000, "c": 2000}[to], None) for to in order]
     assert compare(Case(file, PLAIN, plan), "abc") == pytest.approx(ends)
+
+
+def test_one_that_begins_when_others_begin_to_flow(tmp_path: Path):
+    """The last latency is over at 0.25 s, when SimGrid looks at all again: 2,000 B take 0.125 s of 2 s and 3.75 s."""
+    network = link("up", 1e5, 0.125) + "".join(link(name, 1000.0) for name in "xyz")
+    routes = "".join(full_route("a", to, "up", name) for to, name in zip("bcd", "xyz", strict=True))
+    others = full_route("b", "c", "x", "y") + full_route("b", "d", "x", "z") + full_route("c", "d", "y", "z")
+    file = write(tmp_path, "fork", "abcd", network + routes + others)
+    plan: Plan = [(0.0, "a", to, {"b": 10_000, "c": 2000}[to], None) for to in "bcc"]
+    plan.append((0.125, "a", "d", 10_000, None))
+    assert compare(Case(file, PLAIN, plan), "abcd") == pytest.approx([10.125, 4.0, 4.0, 10.25])
 
 
 def test_a_full_link_limits_no_other(tmp_path: Path):
@@ -293,7 +306,7 @@ def test_the_transfers_of_a_run(tmp_path: Path, seed: int):
 
 def test_networks_that_are_drawn(tmp_path: Path):
     """Stars, chains and dumbbells, links of all kinds, both models and their options."""
-    check_drawn(tmp_path, range(70, 90))
+    check_drawn(tmp_path, range(265, 285))
 
 
 @pytest.mark.long
