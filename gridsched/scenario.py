@@ -13,6 +13,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, Self
 
+from gridsched.drivers.link_shares import LinkModel
 from gridsched.errors import InputError
 from gridsched.model.calendar import Calendar
 from gridsched.model.carbon import Carbon, carbon_signal, forecast_signal, with_signal
@@ -104,9 +105,10 @@ class Scenario(Rules):
     meters_carbon : bool
         Whether SimGrid's joules are read at every change of the carbon intensity (`carbon_check`).
     driver : {"simgrid", "reference"}
-    network : {"platform", "none"} or None
-        Whether inputs and results, or data that tasks make for others, cross the platform's network; None: if
-        any task has bytes. The reference driver knows of data between tasks alone, without contention.
+    network : {"platform", "alone", "none"} or None
+        Whether inputs and results, data that tasks make for others, and what parts of tasks send cross the platform's
+        network; None: if there are any. ``"alone"``: data between tasks take what they would take without others
+        (reference driver).
     traffic_step_s : float, optional
         Length of the steps in which bytes over each link are recorded where jobs have profiles [s]; None: they are
         not. Steps of long runs become longer (`Trace.traffic_step_s`).
@@ -166,8 +168,11 @@ class Scenario(Rules):
         "simgrid"
     )
     network: Annotated[
-        Literal["platform", "none"] | None,
-        key_info("platform: bytes cross its links; or none. Default: platform if a task has bytes.", of=_SIMGRID),
+        Literal["platform", "alone", "none"] | None,
+        key_info(
+            "platform: bytes cross its links; alone: data of tasks do not share them; none. Default: platform if "
+            "there are bytes."
+        ),
     ] = None
     traffic_step_s: Annotated[
         float | None,
@@ -317,13 +322,16 @@ class LoadedScenario(Scenario):
     calendar : Calendar or None
         Which date second 0 is, where the workload has dates.
     routes : Routes or None
-        The routes between hosts, for jobs with profiles on the reference driver; None: those that SimGrid finds.
+        The routes between hosts, for what shares links on the reference driver; None: those that SimGrid finds.
+    link_model : LinkModel or None
+        How transfers share links on the reference driver, where tasks have no profiles.
     """
 
     platform: Platform
     tasks: Tasks
     between_hosts: Network | None = None
     routes: Routes | None = None
+    link_model: LinkModel | None = None
     calendar: Calendar | None = None
 
     @classmethod
@@ -356,7 +364,7 @@ class LoadedScenario(Scenario):
         """Whether anything crosses the platform's network: inputs and results, data between tasks, or within them."""
         tasks = self.tasks
         if self.network is not None:
-            return self.network == "platform"
+            return self.network != "none"
         return tasks.has_bytes or tasks.send_data or tasks.have_profiles
 
     @property

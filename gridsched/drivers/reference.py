@@ -11,17 +11,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-
-import numpy as np
+from math import inf
 
 from gridsched.drivers.calendar import Calendar
 from gridsched.drivers.driver import Driver, play, play_with_answers
-from gridsched.drivers.shared_steps import SentData, SharedStep, SharedSteps
+from gridsched.drivers.link_shares import LinkModel
+from gridsched.drivers.shared_links import SharedLinks
+from gridsched.drivers.shared_steps import SharedSteps
 from gridsched.engine.controller import Controller
 from gridsched.engine.execution import Activity, Command, Execution, HostCommand, ParallelStep, Transfer
-from gridsched.engine.placed_steps import PlacedSteps
 from gridsched.errors import SimulationError
-from gridsched.model.job_profiles import Step
 from gridsched.model.limits import time_tolerance
 from gridsched.model.platform import Platform
 from gridsched.model.routes import Routes
@@ -88,20 +87,26 @@ class ReferenceDriver(Driver):
     platform : Platform, optional
         Where the speed of hosts changes with time, ends follow it.
     routes : Routes, optional
-        Between all its hosts, where steps send over links.
+        Between all its hosts, where anything is sent over links.
+    link_model : LinkModel, optional
+        How links are shared; default as parallel tasks share them.
     """
 
     def __init__(
-        self, run_times: RunTimes | None = None, platform: Platform | None = None, routes: Routes | None = None
+        self,
+        run_times: RunTimes | None = None,
+        platform: Platform | None = None,
+        routes: Routes | None = None,
+        link_model: LinkModel | None = None,
     ) -> None:
         self.now = 0.0
         self._calendar = Calendar(run_times, platform)
-        self._shared: SharedSteps | None = None
-        self._sent: dict[Transfer, SentData] = {}
+        self._shared: SharedSteps | SharedLinks | None = None
         if platform is not None and routes is not None:
-            self._shared = SharedSteps(platform, routes)
-            self._names = [host.name for host in platform.hosts]
-            self._steps = PlacedSteps(routes)
+            names = [host.name for host in platform.hosts]
+            self._shared = SharedSteps(platform, routes, names)
+            if link_model is not None:
+                self._shared = SharedLinks(link_model, routes, names)
 
     def begin(self, activity: Activity) -> None:
         """Begin an activity: fix its end, or let it share what it uses from now on.
@@ -113,18 +118,12 @@ class ReferenceDriver(Driver):
         """
         if activity.__class__ is Execution:
             self._calendar.start(activity)
-        elif isinstance(activity, Transfer):
-            if self._shared is None:
-                self._calendar.send(activity)
-            else:
-                names = self._names[activity.source], self._names[activity.target]
-                step = Step(0.0, np.zeros(0), np.array([0]), np.array([1]), np.array([activity.size_bytes]))
-                self._sent[activity] = sent = SentData(activity, self._steps.place(step, names), names)
-                self._shared.begin(sent, self.now)
-        elif self._shared is None or not isinstance(activity, ParallelStep):
-            raise SimulationError(f"{activity!r}: no routes are known, over which it could send.")
-        else:
+        elif self._shared is not None:
             self._shared.begin(activity, self.now)
+        elif isinstance(activity, Transfer):
+            self._calendar.send(activity)
+        else:
+            raise SimulationError(f"{activity!r}: no routes are known, over which it could send.")
 
     def cancel(self, activity: Activity) -> None:
         """End an activity; the calendar leaves out what has an outcome."""
@@ -132,12 +131,12 @@ class ReferenceDriver(Driver):
             return  # of which its controller has noted it
         activity.outcome = int(ExecutionEnd.CANCELLED)
         if self._shared is not None:
-            self._shared.cancel(self._sent.pop(activity) if isinstance(activity, Transfer) else activity)
+            self._shared.cancel(activity)
 
     def remaining(self, activity: Activity) -> float:
         """Return which share of an activity is left."""
         if self._shared is not None and not isinstance(activity, Execution):
-            return self._shared.remaining(self._sent[activity] if isinstance(activity, Transfer) else activity)
+            return self._shared.remaining(activity)
         if isinstance(activity, ParallelStep):
             return 0.0
         began = activity.start if isinstance(activity, Execution) else activity.begin
@@ -154,21 +153,18 @@ class ReferenceDriver(Driver):
         shared, calendar = self._shared, self._calendar
         while True:
             time = max(min(until, calendar.first, shared.next_time), self.now)
-            ended = [self._what(each) for each in shared.reach(time)]
+            if time == inf:
+                return inf, []
+            ended = shared.reach(time)
             limit = time + time_tolerance(time)
             if calendar.first <= limit:
                 self.now, known = calendar.next_instant(until)
+                if self.now > time:
+                    ended += shared.reach(self.now)
                 return self.now, [*ended, *known]
             self.now = until if time < until <= limit else time
             if ended or until <= limit:
                 return self.now, ended
-
-    def _what(self, step: SharedStep) -> Activity:
-        """Return the activity that a step is."""
-        if isinstance(step, ParallelStep):
-            return step
-        del self._sent[step.transfer]
-        return step.transfer
 
     def carry_out(self, command: Command) -> None:
         """Do what a controller commands; most often that is to begin an execution."""
@@ -178,7 +174,12 @@ class ReferenceDriver(Driver):
             super().carry_out(command)
 
 
-def simulate(controller: Controller, run_times: RunTimes | None = None, routes: Routes | None = None) -> Trace:
+def simulate(
+    controller: Controller,
+    run_times: RunTimes | None = None,
+    routes: Routes | None = None,
+    link_model: LinkModel | None = None,
+) -> Trace:
     """Run a prepared controller to its end.
 
     Parameters
@@ -188,7 +189,9 @@ def simulate(controller: Controller, run_times: RunTimes | None = None, routes: 
     run_times : RunTimes, optional
         True durations; default the estimates.
     routes : Routes, optional
-        Between all hosts, where parts of tasks send to each other.
+        Between all hosts, where anything is sent over links.
+    link_model : LinkModel, optional
+        How links are shared; default as parallel tasks share them.
 
     Returns
     -------
@@ -200,7 +203,7 @@ def simulate(controller: Controller, run_times: RunTimes | None = None, routes: 
         As the controller does.
     """
     validate_if_asked(controller)
-    play(controller, ReferenceDriver(run_times, controller.system.platform, routes))
+    play(controller, ReferenceDriver(run_times, controller.system.platform, routes, link_model))
     return records_of(controller, run_times)
 
 

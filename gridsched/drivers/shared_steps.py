@@ -12,8 +12,9 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.drivers.fair_shares import fair_rates
-from gridsched.engine.execution import ParallelStep, Transfer
-from gridsched.engine.placed_steps import PlacedStep
+from gridsched.engine.execution import Activity, ParallelStep, Transfer
+from gridsched.engine.placed_steps import PlacedStep, PlacedSteps
+from gridsched.model.job_profiles import Step
 from gridsched.model.platform import Platform
 from gridsched.model.routes import Routes
 
@@ -53,10 +54,13 @@ class SharedSteps:
     platform : Platform
     routes : Routes
         Between all its hosts.
+    names : sequence of str
+        Of its hosts.
     """
 
-    def __init__(self, platform: Platform, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, platform: Platform, routes: Routes, names: Sequence[str]) -> None:
+        self._routes, self._names, self._places = routes, names, PlacedSteps(routes)
+        self._sent: dict[Transfer, SentData] = {}
         self._cores = {host.name: host.cores for host in platform.hosts}
         self._now = 0.0
         #: when the latency of a step is over [s]
@@ -68,22 +72,45 @@ class SharedSteps:
     def __bool__(self) -> bool:
         return bool(self._left or self._waits)
 
-    def begin(self, step: SharedStep, now: float) -> None:
-        """Let a step begin now [s]."""
+    def begin(self, activity: Activity, now: float) -> None:
+        """Let a step begin now [s], or data go."""
         self._now = now
+        step = self._step_of(activity)
         if step.placed.latency_s:
             self._waits[step] = now + step.placed.latency_s
         else:
             self._left[step], self._rates = 1.0, None
 
-    def cancel(self, step: SharedStep) -> None:
+    def _step_of(self, activity: Activity) -> SharedStep:
+        """Return the step that an activity is."""
+        if isinstance(activity, ParallelStep):
+            return activity
+        assert isinstance(activity, Transfer)
+        if activity not in self._sent:
+            names = self._names[activity.source], self._names[activity.target]
+            step = Step(0.0, np.zeros(0), np.array([0]), np.array([1]), np.array([activity.size_bytes]))
+            self._sent[activity] = SentData(activity, self._places.place(step, names), names)
+        return self._sent[activity]
+
+    def cancel(self, activity: Activity) -> None:
         """End a step wherever it is."""
+        self._end(self._step_of(activity))
+
+    def _end(self, step: SharedStep) -> Activity:
+        """Keep a step no longer; return the activity that it is."""
         self._waits.pop(step, None)
         if self._left.pop(step, None) is not None:
             self._rates = None
+        if isinstance(step, ParallelStep):
+            return step
+        del self._sent[step.transfer]
+        return step.transfer
 
-    def remaining(self, step: SharedStep) -> float:
+    def remaining(self, activity: Activity) -> float:
         """Return which share of a step is left as it was at the last look."""
+        if isinstance(activity, Transfer) and activity not in self._sent:
+            return 0.0
+        step = self._step_of(activity)
         return self._left.get(step, 1.0 if step in self._waits else 0.0)
 
     @property
@@ -100,7 +127,7 @@ class SharedSteps:
             self._rates = dict(zip(self._left, rates, strict=True))
         return self._rates
 
-    def reach(self, time: float) -> list[SharedStep]:
+    def reach(self, time: float) -> list[Activity]:
         """Go on until a time [s], at most `next_time`; return what has ended then."""
         rates = self._present_rates()
         passed, self._now = time - self._now, time
@@ -112,12 +139,11 @@ class SharedSteps:
                 ended.append(step)
             else:
                 step.note(time, 1.0 - left)
-        for step in ended:
-            self.cancel(step)
+        over = [self._end(step) for step in ended]
         for step in [each for each, until in self._waits.items() if until <= time]:
             del self._waits[step]
             self._left[step], self._rates = 1.0, None
-        return ended
+        return over
 
 
 def rates_of(

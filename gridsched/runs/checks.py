@@ -102,11 +102,14 @@ def _check_walltime(scenario: LoadedScenario) -> None:
 def _check_network(scenario: LoadedScenario) -> None:
     if not scenario.uses_network:
         return
-    if scenario.driver == "reference" and scenario.has_messages and not scenario.runs_profiles:
-        raise InputError(
-            f"{scenario.tasks.name}: the reference driver knows no messages between master and workers; use --driver "
-            "simgrid, or leave the input and output bytes out by --network none."
-        )
+    if scenario.network == "alone":
+        why = None
+        if scenario.driver == "simgrid":
+            why = "on SimGrid, what crosses links shares them; use --driver reference, or --network platform"
+        elif scenario.has_messages or scenario.runs_profiles or not scenario.sends_data:
+            why = "it is of data between tasks, and here is something else; use --network platform"
+        if why is not None:
+            raise InputError(f"{scenario.tasks.name}: --network alone: {why}.")
     if scenario.has_messages and scenario.platform.master is None and scenario.deployment is None:
         raise InputError(
             f"{scenario.platform.name}: tasks with input or output bytes need a master. Give a "

@@ -42,7 +42,13 @@ from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces
 from gridsched.scenario import LoadedScenario, Scenario
 from gridsched.schedulers.kernels import report_interpreter
 from gridsched.sim.client import simulate, simulate_reference
-from gridsched.sim.lone_transfers import DEFAULT_SOLVER, network_between, routes_between, solver_of_parallel_tasks
+from gridsched.sim.lone_transfers import (
+    DEFAULT_SOLVER,
+    link_model,
+    network_between,
+    routes_between,
+    solver_of_parallel_tasks,
+)
 from gridsched.sim.outcome import SimulationOutcome
 from gridsched.version import __version__
 
@@ -391,19 +397,21 @@ def _kept_routes(file: Path, names: tuple[str, ...], wattage: tuple[float, float
 def _with_routes(scenario: LoadedScenario) -> LoadedScenario:
     """Return the scenario with what is to be known of the network between its hosts before the run."""
     has_profiles = scenario.runs_profiles
+    shares = scenario.uses_network and scenario.network != "alone" and scenario.between_hosts is None
     names = [host.name for host in scenario.platform.hosts]
     if scenario.sends_data and scenario.between_hosts is None:
         with _platform_file(scenario, has_sets=has_profiles) as file:
             network = network_between(file.resolve(), names, scenario.cfg, has_parallel_tasks=has_profiles)
             scenario = replace(scenario, between_hosts=network)
-    if has_profiles and scenario.driver == "reference" and scenario.routes is None:
+    if shares and scenario.driver == "reference" and scenario.routes is None:
         others = frozenset().union(*(each.storages for each in scenario.tasks.profiles))
         if scenario.has_messages and scenario.master_name is not None:
             others |= {scenario.master_name}
         names += sorted(others - set(names))
-        with _platform_file(scenario, has_sets=True) as file:
+        with _platform_file(scenario, has_sets=has_profiles) as file:
             routes = _kept_routes(file.resolve(), tuple(names), scenario.platform.link_wattage)
-            scenario = replace(scenario, routes=routes)
+            model = None if has_profiles else link_model(file)
+            scenario = replace(scenario, routes=routes, link_model=model)
     return scenario
 
 

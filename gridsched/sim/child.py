@@ -112,12 +112,13 @@ def make_controller(
 
 def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     """Run a scenario with the reference driver, in this process."""
-    routes = scenario.routes if scenario.runs_profiles else None
-    controller = make_controller(scenario, scheduler, routes, scenario.master_name if scenario.has_messages else None)
+    routes, master = scenario.routes, scenario.master_name if scenario.has_messages else None
+    has_programs = scenario.runs_profiles or master is not None
+    controller = make_controller(scenario, scheduler, routes if has_programs else None, master)
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
-        return reference.simulate(controller, scenario.durations, routes)
+        return reference.simulate(controller, scenario.durations, routes, scenario.link_model)
     finally:
         if was_enabled:
             gc.enable()

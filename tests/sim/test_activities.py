@@ -22,7 +22,7 @@ from gridsched.testing import trace_differences
 
 DRIVERS = ("simgrid", "reference")
 #: A message takes latency + size / bandwidth.
-LINEAR = ("network/model:CM02", "network/crosstraffic:0")
+LINEAR = '<config><prop id="network/model" value="CM02"/><prop id="network/crosstraffic" value="0"/></config>'
 #: Part 0 sends 100 bytes to part 1 while each computes 5 flop.
 EXCHANGE = ParallelWork(flops=(5.0, 5.0), matrix=(0.0, 100.0, 0.0, 0.0))
 
@@ -59,6 +59,14 @@ def hosts(tmp_path: Path) -> Path:
     """One core each."""
     path = tmp_path / "hosts.xml"
     path.write_text(platform_xml())
+    return path
+
+
+@pytest.fixture
+def linear(tmp_path: Path) -> Path:
+    """The same hosts, where a message takes latency + size / bandwidth."""
+    path = tmp_path / "linear.xml"
+    path.write_text(platform_xml(config=LINEAR))
     return path
 
 
@@ -129,10 +137,10 @@ def test_data_share_a_link(hosts):
     assert result.trace.link_bytes == pytest.approx({"ab": 80.0})
 
 
-def test_edges_beside_messages(hosts):
+def test_edges_beside_messages(linear):
     """Task 1 waits for task 0, whose result is with the master at 2 + 5 + 3 s; then come its input and its result."""
     tasks = make_tasks([5.0, 4.0], input_bytes=20.0, output_bytes=30.0, dependencies=after([(1, 0)], [60.0]))
-    result = run(Scenario(hosts, tasks, "mct", driver="simgrid", cfg=LINEAR))
+    result = on_both(Scenario(linear, tasks, "mct"))
     assert rows(result) == [(2.0, 7.0), (12.0, 16.0)]
     assert result.trace.horizon_s == pytest.approx(19.0)
 
@@ -248,15 +256,13 @@ def test_jobs_without_profile_draw_what_was_measured(hosts):
     assert result.summary()["energy_j"] == pytest.approx(8 * 50.0 + 2 * 20.0 + 4 * 10.0 + 6 * 30.0)
 
 
-def test_measured_tasks_send_messages(hosts):
+def test_measured_tasks_send_messages(linear):
     """Input for 2 s, then 5 s at 25 W, and 3 s for the result."""
-    platform = read_platform(hosts)
+    platform = read_platform(linear)
     tasks = make_tasks([5.0], input_bytes=20.0, output_bytes=30.0)
     times = LoggedRunTimes(platform, [5.0], power_w=np.array([25.0]))
-    scenario = Scenario(
-        platform, tasks, "mct", platform_file=hosts, power=("measured",), run_times=times, cfg=LINEAR, driver="simgrid"
-    )
-    result = run(scenario)
+    scenario = Scenario(platform, tasks, "mct", platform_file=linear, power=("measured",), run_times=times)
+    result = on_both(scenario)
     assert rows(result) == [(2.0, 7.0)]
     assert result.summary()["energy_j"] == pytest.approx(30.0 * 10 + 5 * 15.0)
 
@@ -264,9 +270,7 @@ def test_measured_tasks_send_messages(hosts):
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_data_wait_for_a_host_that_is_down(tmp_path, driver):
     """Task 0 ends on a at 2 s; 50 bytes for b are cut at 4 s, when a goes down, and take 5 s from 6 s on."""
-    items = (item.split(":") for item in LINEAR)
-    config = "".join(f'<prop id="{name}" value="{value}"/>' for name, value in items)
-    (tmp_path / "p.xml").write_text(platform_xml(down="a", config=f"<config>{config}</config>"))
+    (tmp_path / "p.xml").write_text(platform_xml(down="a", config=LINEAR))
     tasks = make_tasks([2.0, 3.0, 3.0], dependencies=after([(1, 0), (2, 0)], [0.0, 50.0]))
     result = run(Scenario(tmp_path / "p.xml", tasks, "ready_mct", driver=driver))
     transfers = result.trace.transfers
@@ -274,20 +278,54 @@ def test_data_wait_for_a_host_that_is_down(tmp_path, driver):
     assert (transfers["begin"].item(), transfers["end"].item()) == (6.0, pytest.approx(11.0))
 
 
-def test_data_of_tasks_of_several_parts(hosts):
+def test_data_of_tasks_of_several_parts(linear):
     """The data of a task on a and b lie on a: they reach b, where task 2 waits, in 4 s."""
     tasks = make_tasks(
         [3.0, 50.0, 5.0], width=[2, 1, 1], requested_time_s=[3.0, 50.0, 5.0], dependencies=after([(2, 0)], [40.0])
     )
-    result = run(Scenario(hosts, tasks, "fcfs", cfg=LINEAR, driver="simgrid"))
+    result = on_both(Scenario(linear, tasks, "fcfs"))
     assert rows(result)[:2] == [(0.0, 3.0), (0.0, 50.0)]
 
 
 def test_a_host_goes_down_under_messages(tmp_path):
     """The input of the task takes from 0 to 5 s, and at 4 s its host goes down: on the next one, from 4 to 9 s."""
-    (tmp_path / "p.xml").write_text(platform_xml(down="a"))
+    (tmp_path / "p.xml").write_text(platform_xml(down="a", config=LINEAR))
     tasks = make_tasks([2.0], input_bytes=50.0, output_bytes=10.0)
-    result = run(Scenario(tmp_path / "p.xml", tasks, "mct", cfg=LINEAR, driver="simgrid"))
+    result = on_both(Scenario(tmp_path / "p.xml", tasks, "mct"))
     assert rows(result) == [(4.0, 4.0), (9.0, 11.0)]
     assert result.trace.executions["outcome"].tolist() == [ExecutionEnd.FAILED, ExecutionEnd.FINISHED]
     assert result.trace.horizon_s == pytest.approx(12.0)
+
+
+@pytest.mark.parametrize("id", ["heft", "peft", "ready_mct", "mct"])
+def test_workflows_on_a_backbone(tmp_path, id):
+    """Data of drawn graphs share one slow link, with each other, inputs and results: both drivers give one run."""
+    text = platform_xml(2)
+    links = text[text.index("<link ") : text.index("<route ")]
+    shared = text.replace(links, '<link id="l" bandwidth="3Bps" latency="0.01s"/>')
+    for name in ("ma", "mb", "mc", "ab", "ac", "bc"):
+        shared = shared.replace(f'<link_ctn id="{name}"/>', '<link_ctn id="l"/>')
+    (tmp_path / "p.xml").write_text(shared)
+    rng = np.random.default_rng(51)
+    pairs = [(task, on) for task in range(1, 14) for on in range(task) if rng.random() < 0.25]
+    dependencies = after(pairs, rng.integers(0, 60, len(pairs)).astype(float).tolist())
+    tasks = make_tasks(
+        rng.uniform(1.0, 30.0, 14), input_bytes=rng.integers(0, 9, 14), output_bytes=5.0, dependencies=dependencies
+    )
+    result = on_both(Scenario(tmp_path / "p.xml", tasks, id))
+    begin, end = result.trace.transfers["begin"], result.trace.transfers["end"]
+    together = (begin[:, None] < end) & (begin < end[:, None]) & ~np.eye(len(begin), dtype=bool)
+    assert together.any()
+
+
+def test_data_alone(linear):
+    """Two pieces of 40 bytes from a to b: 8 s together, 4 s each alone, which the reference driver can assume."""
+    dependencies = after([(1, 0), (2, 0), (3, 0)], [40.0, 40.0, 0.0])
+    tasks = make_tasks([3.0, 3.0, 3.0, 99.0], dependencies=dependencies)
+    scenario = Scenario(linear, tasks, "heft", driver="reference")
+    ends = {
+        network: run(replace(scenario, network=network)).trace.transfers["end"].tolist()
+        for network in ("platform", "alone")
+    }
+    assert ends["alone"] == [pytest.approx(7.0)] * len(ends["alone"])
+    assert len(ends["platform"]) == len(ends["alone"]) > 0

@@ -226,7 +226,7 @@ def test_hosts_are_switched_over_the_network_too(tmp_path):
 )
 @pytest.mark.parametrize("cores", [1, 2])
 def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
-    """All tasks finish, and plugin and model joules agree on master and workers."""
+    """All tasks finish, plugin and model joules agree on master and workers, and both drivers on what happened."""
     path = write_star(tmp_path / "p.xml", [10.0, 7.0, 3.0], cores=cores)
     tasks = make_tasks(
         [100.0, 37.0, 250.0, 80.0, 64.0, 12.0, 150.0, 91.0],
@@ -238,6 +238,8 @@ def test_every_scheduler_works_over_the_network(tmp_path, scheduler, cores):
     result = on_simgrid(path, tasks, scheduler, pstate=1, carbon=carbon)
     assert result.summary()["tasks_finished"] == 8
     assert largest_difference(result) <= 1e-9
+    other = on_simgrid(path, tasks, scheduler, pstate=1, carbon=carbon, driver="reference")
+    assert trace_differences(result.trace, other.trace) == []
 
 
 @pytest.mark.parametrize(
@@ -261,14 +263,18 @@ def test_a_worker_without_a_route_is_a_clear_error(tmp_path, routing, words):
     assert "\n" not in str(caught.value)
 
 
-def test_the_reference_driver_refuses_a_network(tmp_path):
-    """Only SimGrid knows how long messages take."""
+def test_the_reference_driver_sends_messages(tmp_path):
+    """The same times as on SimGrid, by hand; none without the network, and none of them alone."""
     path = write_star(tmp_path / "p.xml", [10.0])
     for network in ("platform", None):
-        with pytest.raises(InputError, match="reference driver"):
-            on_simgrid(path, tasks_of(1), driver="reference", network=network)
+        result = on_simgrid(path, tasks_of(1), driver="reference", network=network)
+        assert executions(result) == near([(0, 0, 10.5, 20.5)])
+        assert result.trace.horizon_s == pytest.approx(26.0, rel=1e-12)
     ideal = on_simgrid(path, tasks_of(1), driver="reference", network="none")
     assert ideal.trace.horizon_s == 10.0
+    for driver in ("reference", "simgrid"):
+        with pytest.raises(InputError, match="--network alone"):
+            on_simgrid(path, tasks_of(1), driver=driver, network="alone")
 
 
 def test_a_network_needs_a_master(tmp_path):
