@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from gridsched.runs.run import RunResult as RunResult
     from gridsched.runs.run import run as run
     from gridsched.runs.run_many import run_many as run_many
+    from gridsched.runs.simulation import Simulation as Simulation
     from gridsched.runs.study import Study as Study
     from gridsched.runs.study import study_text as study_text
     from gridsched.scenario import Scenario as Scenario
@@ -136,6 +137,7 @@ _HOME = {
     "runs.run": ("RunResult", "run"),
     "runs.plugin_agreement": ("energy_check",),
     "runs.run_many": ("run_many",),
+    "runs.simulation": ("Simulation",),
     "runs.study": ("Study", "study_text"),
     "schedulers.parallel.backfilling": ("EasyBackfilling",),
     "schedulers.parallel.predictors": ("Predictor",),

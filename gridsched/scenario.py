@@ -26,6 +26,7 @@ from gridsched.model.records import as_record, check_record, key_info
 from gridsched.model.routes import Routes
 from gridsched.model.rules import OF_HOSTS, OF_SHARED_NODES, SCHEDULING, Rules
 from gridsched.model.run_times import KilledAtEstimate, RunTimes
+from gridsched.model.stimuli import CancelTask, SetPowerCap, TimedStimulus
 from gridsched.model.stochastic import StochasticTypes
 from gridsched.model.system import System
 from gridsched.model.tariff import Tariff
@@ -126,6 +127,9 @@ class Scenario(Rules):
         Host that computes nothing, in the place of the one with the property ``role=master``.
     failures : str, optional
         Failures of hosts that are drawn; see `gridsched.model.failures`.
+    events : path, optional
+        What happens to the run from outside, by time: jobs are cancelled, hosts drained and resumed, the power is
+        capped (``time_s,event,what``); see `gridsched.workloads.events_csv`.
     execution_mode : {"auto", "maestro", "actors"}
         How the SimGrid driver runs a scenario without network (see docs, "which mode runs when").
     cfg, log : tuple of str
@@ -220,6 +224,15 @@ class Scenario(Rules):
             "Hosts fail and are repaired, with these means in seconds: mtbf=S,mttr=S[,distribution=weibull,shape=X].",
             "mtbf=S,mttr=S",
             of=OF_HOSTS,
+        ),
+    ] = None
+    events: Annotated[
+        str | Path | None,
+        key_info(
+            "What happens to the run from outside (.csv: time_s,event,what): cancel a job, drain or resume hosts, "
+            "power_cap.",
+            "FILE",
+            of={"group": SCHEDULING},
         ),
     ] = None
     execution_mode: Annotated[
@@ -321,6 +334,8 @@ class LoadedScenario(Scenario):
         platform (`gridsched.sim.lone_transfers`).
     calendar : Calendar or None
         Which date second 0 is, where the workload has dates.
+    stimuli : tuple of TimedStimulus
+        What `events` holds; without such a file, what a program did to the run (`gridsched.Simulation`).
     routes : Routes or None
         The routes between hosts, for what shares links on the reference driver; None: those that SimGrid finds.
     link_model : LinkModel or None
@@ -333,6 +348,17 @@ class LoadedScenario(Scenario):
     routes: Routes | None = None
     link_model: LinkModel | None = None
     calendar: Calendar | None = None
+    stimuli: tuple[TimedStimulus, ...] = ()
+
+    @property
+    def limits_power(self) -> bool:
+        """Whether the power of all hosts together is limited from the start, or at some time."""
+        return self.power_cap_w is not None or any(isinstance(each.stimulus, SetPowerCap) for each in self.stimuli)
+
+    @property
+    def cancels_tasks(self) -> bool:
+        """Whether tasks are cancelled from outside."""
+        return any(isinstance(each.stimulus, CancelTask) for each in self.stimuli)
 
     @classmethod
     def of_system(cls, whole: SystemWorkload, **others: Any) -> LoadedScenario:

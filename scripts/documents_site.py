@@ -24,7 +24,7 @@ PREPARED = ROOT / "build" / "documents"
 COPIES = "repository"
 #: Pages of Python by name: title, and the rooms whose public names it lists.
 PYTHON_PAGES = {
-    "runs": ("Runs, comparisons, studies", ("runs", "sim", "analysis", "campaign", "export", "optimize")),
+    "runs": ("Runs, comparisons, studies", ("runs", "scenario", "sim", "analysis", "campaign", "export", "optimize")),
     "workloads": ("Platforms, tasks, traces", ("model", "platform_io", "workloads")),
     "schedulers": ("Schedulers of your own", ("policy", "schedulers", "testing")),
     "figures": ("Figures", ("figures",)),

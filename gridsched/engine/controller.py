@@ -23,11 +23,12 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import DrawnEnergy
 from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Activity, Command, Execution, Timer, Transfer
-from gridsched.engine.host_powers import NoPowers
+from gridsched.engine.host_powers import NoCap, NoPowers, PowerCap
 from gridsched.engine.host_switches import HostSwitches, NoOutages, Outages
 from gridsched.engine.invariants import Laws, check_invariants
 from gridsched.engine.kinds_of_resources import with_pools
-from gridsched.engine.live_state import LiveState, renewed
+from gridsched.engine.live_state import LiveState, capped, renewed
+from gridsched.engine.outside import Outside
 from gridsched.engine.policy_calls import PolicyCalls, check_clock, check_policy
 from gridsched.engine.programs import PlainPrograms, ProgramRules, Programs
 from gridsched.engine.progress import NOTHING_TO_COME, Progress
@@ -38,6 +39,7 @@ from gridsched.engine.transfers import transfers_of
 from gridsched.errors import IncompleteRun
 from gridsched.model.limits import time_tolerance
 from gridsched.model.signals import EVEN
+from gridsched.model.stimuli import SetPowerCap, Stimulus, TimedStimulus
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
 from gridsched.model.trace import ExecutionEnd, TaskState, Trace
@@ -108,6 +110,10 @@ class Controller:
         Keep `power_w` up to date, which costs a little.
     programs : ProgramRules, optional
         What gives executions more steps than one; default: each computes, and that is all.
+    stimuli : sequence of TimedStimulus
+        What is done from outside while the run goes on. A cap that others set later, too, needs a metered run.
+    n_spare : int
+        So many of the tasks, the last ones, are none yet, but rows for tasks that `insert` adds.
 
     Attributes
     ----------
@@ -126,12 +132,14 @@ class Controller:
         stopwatch: Callable[[], float] | None = None,
         is_metered: bool = False,
         programs: ProgramRules | None = None,
+        stimuli: Sequence[TimedStimulus] = (),
+        n_spare: int = 0,
     ) -> None:
         system.check_pstates()
         self._platform = system.platform
         system = with_pools(system, tasks, scheduler.traits)
         check_policy(scheduler, system, tasks)
-        check_clock(system, tasks)
+        check_clock(system, tasks.taken(np.arange(len(tasks) - n_spare)) if n_spare else tasks)
         self.system = system
         self.tasks = tasks
         self.now = 0.0
@@ -141,7 +149,9 @@ class Controller:
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._ended = False
         self._laws = Laws(tasks, has_messages=programs is not None and programs.master is not None)
-        self._make_parts(scheduler, rng, frozenset(hosts_off), stopwatch, programs, is_metered=is_metered)
+        is_metered |= any(isinstance(each.stimulus, SetPowerCap) for each in stimuli)
+        run = RunState(system, tasks, frozenset(hosts_off), scheduler.traits, n_spare)
+        self._make_parts(run, scheduler, rng, stopwatch, programs, stimuli, is_metered=is_metered)
         if self._calls.observes_events:
             self._timers.set(0.0, Timer.WAKE)
         self._renew_next_timer()
@@ -149,18 +159,19 @@ class Controller:
 
     def _make_parts(
         self,
+        run: RunState,
         scheduler: Scheduler,
         rng: np.random.Generator,
-        hosts_off: frozenset[int],
         stopwatch: Callable[[], float] | None,
         program_rules: ProgramRules | None,
+        stimuli: Sequence[TimedStimulus],
         *,
         is_metered: bool,
     ) -> None:
         """Make the parts of the engine; none of them knows the controller."""
         system, tasks = self.system, self.tasks
         self._timers = Timers()
-        self._run = run = RunState(system, tasks, hosts_off, scheduler.traits)
+        self._run = run
         self._transfers = transfers = transfers_of(tasks, system, run.is_down)
         self._ready_times = ready_times = ReadyTimes(system, run, transfers)
         staging = NoStaging() if tasks.files is None else Staging(system.platform, tasks, tasks.files)
@@ -190,8 +201,8 @@ class Controller:
         concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
         # a policy knows of full speeds alone
         shown_powers = NoPowers() if account.exists and system.platform.profiles.speeds else powers
-        state = LiveState(
-            concealed, tasks, run, ready_times, staging, account, shown_powers, self._consumed_j, transfers
+        self._state = state = LiveState(
+            concealed, tasks, run, ready_times, staging, account, shown_powers, self._drawn.consumed_j, transfers
         )
         self._submissions = submissions = Submissions(
             system,
@@ -202,7 +213,10 @@ class Controller:
             sees_all=scheduler.traits.trigger == "event",
             one_by_one=system.rules.mapping_events == "event",
         )
-        self._progress = Progress(run, self._timers, submissions, self._events, self._outages, account, system.rules)
+        self._outside = outside = Outside(stimuli, run, dispatch, submissions, self._set_power_cap)
+        self._progress = Progress(
+            run, self._timers, submissions, self._events, self._outages, account, system.rules, outside
+        )
         state_at = partial(renewed, state, reveal)
         self._calls = PolicyCalls(
             scheduler, concealed, tasks, rng, run, self._handlers, state_at, stopwatch, submissions, self._events
@@ -210,6 +224,7 @@ class Controller:
         self._by_events = system.rules.mapping_events == "event"
         self._phases = self._find_phases()
         self._starts_successors = dispatch.can_start_successor and not self._events.exist and not self._by_events
+        self._starts_successors &= outside.next_time == math.inf  # they look at no host that is drained
 
     @property
     def scheduler(self) -> Scheduler:
@@ -225,6 +240,33 @@ class Controller:
     def open_tasks(self) -> int:
         """Number of tasks without a final state."""
         return self._run.open_tasks
+
+    def state_at(self, now: float) -> State:
+        """Return the run as its policy would see it at a time after the last instant [s]; it holds until the next."""
+        return self._calls.state_at(now)
+
+    def state_of(self, task: int) -> TaskState:
+        """Return where a task is."""
+        return TaskState(self._run.state_of[task])
+
+    def stimulate(self, time_s: float, stimulus: Stimulus) -> None:
+        """Have something done from outside at a time [s], not before the last instant."""
+        self._starts_successors = False  # they look at no host that is drained
+        self._outside.add(time_s, stimulus)
+        self._phases = self._find_phases()
+        self._renew_next_timer()
+
+    def insert(self, task: int, time_s: float) -> None:
+        """Take over that tasks and estimates have an added task, whose place is none of those that are submitted."""
+        estimates, hosts = self.system.estimates, np.arange(self.system.n_hosts)
+        self._submissions.insert(task, time_s, runnable=bool(estimates.runnable(np.array([task]), hosts)[0]))
+        self._outside.insert(task)
+        self._run.add_task()
+        self._renew_next_timer()
+
+    def stay_open(self, until: float = math.inf, *, is_open: bool = True) -> None:
+        """Allow that nothing is to come: who drives the run may do more, at a time [s] at the latest."""
+        self._outside.is_open, self._outside.returns_at = is_open, until
 
     @property
     def has_sets(self) -> bool:
@@ -262,7 +304,9 @@ class Controller:
 
     def what_is_left(self, why_not: str = NOTHING_TO_COME) -> str:
         """Return a sentence that names the tasks without a final state, and gives the reason `why_not`."""
-        return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, self.system.rules, why_not)
+        rules, cap_w = self.system.rules, self._state.power_cap_w
+        rules = replace(rules, power_cap_w=None if cap_w == math.inf else cap_w)  # it may have changed
+        return unfinished(self._run, self.tasks, repr(self.scheduler), self.now, rules, why_not)
 
     def step(self, now: float, ended: Sequence[Activity]) -> list[Command]:
         """Apply what happens at `now` [s], ask the policy, and return the commands.
@@ -324,7 +368,8 @@ class Controller:
         period of the budget or the budget ends, all has ended.
         """
         limit = now + time_tolerance(now)
-        if self._outages.next_time <= now or self._account.next_time <= limit or self._transfers.exists:
+        ends_first = self._outages.next_time <= now or self._account.next_time <= limit
+        if ends_first or self._outside.next_time <= now or self._transfers.exists:
             yield ended
             return
         finished = cast(Sequence[Execution], ended)
@@ -376,6 +421,7 @@ class Controller:
             ("ends", self._apply_ends, True),
             ("period", self._begin_period, self._account.exists),
             ("outages", self._apply_outages, not isinstance(self._outages, NoOutages)),
+            ("outside", self._apply_outside, self._outside.next_time < math.inf),
             ("arrivals", self._apply_arrivals, self._transfers.exists),
             ("timers", self._apply_timers, True),
             ("submissions", self._apply_submissions, True),
@@ -422,6 +468,13 @@ class Controller:
             instant.news = True
             self._progress.passes("outage")
 
+    def _apply_outside(self, instant: Instant) -> None:
+        """Do what is due from outside, and let all queues go on which a cap has held back."""
+        if self._outside.next_time <= instant.now:
+            instant.news |= self._outside.apply(instant.now)
+        if self._cap.releases():
+            self._dispatch.offer_all_hosts()
+
     def _apply_arrivals(self, instant: Instant) -> None:
         """Let executions begin whose data arrive."""
         if self._dispatch.freed:
@@ -466,6 +519,9 @@ class Controller:
     def _serve(self, instant: Instant) -> None:
         """Let free cores take what is planned now, and find out whether the run gets on."""
         run, dispatch, calls, now = self._run, self._dispatch, self._calls, instant.now
+        if self._cap.holds_back and self._cap.releases():  # the policy has switched hosts off
+            dispatch.offer_all_hosts()
+            dispatch.serve_freed(now)
         if run.place_holders.next_start <= now:
             calls.check(self._handlers.start_planned(now), now)
         elif run.n_virtual and not len(run.place_holders):
@@ -502,7 +558,7 @@ class Controller:
         # submissions are no instants if no one looks before the next mapping event
         if not (self._events.exist and self._calls.trigger == "event"):
             time = min(time, self._submissions.next_time)
-        time = min(time, self._events.next_time)
+        time = min(time, self._events.next_time, self._outside.next_time)
         self._next_instant = time = min(time, self._account.next_time)
         self.next_timer = min(time, self._programs.next_time)
 
@@ -546,7 +602,8 @@ class Controller:
             Where the parts contradict each other.
         """
         self._laws.look(self._run, self.now)
-        check_invariants(self.system, self._run, self._ready_times, self._powers, self.now)
+        parts = self._run, self._ready_times, self._powers
+        check_invariants(self.system, *parts, self.now, is_held_back=self._cap.holds_back)
 
     def validate_end(self, trace: Trace) -> None:
         """Hold the records of a run that was validated after each step to laws of any run.
@@ -558,13 +615,23 @@ class Controller:
         """
         self._laws.check(trace)
 
+    def _set_power_cap(self, cap_w: float) -> bool:
+        """Let the hosts draw so much together from now on [W], and return whether that is new.
+
+        Those that draw more may, until they draw less.
+        """
+        if cap_w == self._state.power_cap_w:
+            return False
+        if isinstance(self._cap, NoCap):
+            self._cap = PowerCap(math.inf, self._powers, self._platform)
+        self._dispatch.follow_cap(self._cap)
+        self._cap.set(cap_w)
+        capped(self._state, cap_w)
+        return True
+
     def finish(self) -> None:
         """Let the policy take leave, once the run is done."""
         self._calls.finish(self.now)
-
-    def _consumed_j(self) -> float:
-        """Return what the computing hosts have drawn until now [J]."""
-        return self._drawn.consumed_j(self.now)
 
     def _is_limited_by_budget(self) -> bool:
         """Whether a greater budget might have changed what happened.
@@ -577,10 +644,10 @@ class Controller:
             return True
         return not scheduler.traits.respects_budget or scheduler.limited_by_budget
 
-    def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True) -> Trace:
+    def trace(self, horizon_s: float | None = None, *, as_estimated: bool = True, is_over: bool = True) -> Trace:
         """Return the records of the run up to `horizon_s` [s] (default: the last instant).
 
-        A driver whose true run times differ from the estimates states this.
+        A driver whose true run times differ from the estimates states this. A run that `is_over` keeps no records.
         """
         account, budget = self._account, self.system.rules.budget
         trace = Trace(
@@ -593,7 +660,7 @@ class Controller:
             periods=account.records(),
             energy_weights=EVEN if budget is None else budget.weights,
             as_estimated=as_estimated,
-            **self._run.records(),
+            **self._run.records(is_over=is_over),
             transfers=self._transfers.records(),
             notes=self._handlers.notes,
             carbon=self.system.carbon,

@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from gridsched.arrays import Floats, Integers
+from gridsched.arrays import Booleans, Floats, Integers
 from gridsched.engine.execution import Execution
 from gridsched.engine.plans import Reservations
 from gridsched.engine.resources import Resources
@@ -74,7 +74,7 @@ class CoreCounts(Resources):
             del self.by_host[host]
             self._since[host] = execution.end
         self.free[host] += 1
-        if self.free[host] == 1:
+        if self.free[host] == 1 and host not in self.drained:
             insort(self.idle, host)
 
     def misfit_alone(self, task: int, host: int) -> str | None:
@@ -131,8 +131,7 @@ class CoreCounts(Resources):
 
     def idle_since(self) -> Floats:
         """Since when each host runs nothing [s], shape (hosts,); infinite where it runs something or is not ready."""
-        idle = np.array(self._ready, dtype=np.bool_) & (self.free_cores() == self.cores)
-        return np.where(idle, self._since, np.inf)
+        return np.where(self._run_nothing(), self._since, np.inf)
 
     def core_ends(self, host: int) -> list[float]:
         """Return the estimated end of what runs on each busy core of a host [s]."""
@@ -142,27 +141,51 @@ class CoreCounts(Resources):
         """Return hosts as nodes: free is one that runs nothing at all."""
         running = self.running
         ends = np.array([each.estimated_end for each in running], dtype=np.float64)
-        free = np.array(self._ready, dtype=np.bool_) & (self.free_cores() == self.cores)
-        arrays = free, ends, np.ones(len(running), dtype=np.int64)
+        width = np.array([each.host not in self.drained for each in running], dtype=np.int64)
+        arrays = self._run_nothing(), ends, width
         for array in arrays:
             array.setflags(write=False)
-        return NodesState(arrays[0], int(free.sum()), *arrays[1:], now, self._free_at, reservations.view)
+        return NodesState(arrays[0], int(arrays[0].sum()), *arrays[1:], now, self._free_at, reservations.view)
+
+    def _run_nothing(self) -> Booleans:
+        """Whether each host runs nothing and could start something now, shape (hosts,)."""
+        free = np.array(self._ready, dtype=np.bool_) & (self.free_cores() == self.cores)
+        free[list(self.drained)] = False
+        return free
 
     def _free_at(self, now: float) -> Floats:
         """When all that runs on each host has ended [s], shape (hosts,); inf where it is off or boots."""
         at = np.where(self._ready, now, np.inf)
         for host, here in self.by_host.items():
             at[host] = max(now, *(each.estimated_end for each in here))
+        at[list(self.drained)] = np.inf
         return at
 
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Add the host to, or take it out of, those that can take a task."""
         if ready != self._ready[host]:
             self._ready[host] = ready
-            if ready:
-                insort(self.idle, host)
-            else:
-                del self.idle[bisect_left(self.idle, host)]
+            if host not in self.drained:
+                self._offer(host, has_room=ready)
+
+    def _offer(self, host: int, *, has_room: bool) -> None:
+        """Add a host to those that can take a task, or take it out."""
+        if has_room:
+            insort(self.idle, host)
+        else:
+            del self.idle[bisect_left(self.idle, host)]
+
+    def drain(self, host: int) -> None:
+        """Take a host out of those that can take a task."""
+        self.drained.add(host)
+        if self._ready[host] and self.free[host]:
+            self._offer(host, has_room=False)
+
+    def resume(self, host: int) -> None:
+        """Let a drained host take tasks again."""
+        self.drained.discard(host)
+        if self._ready[host] and self.free[host]:
+            self._offer(host, has_room=True)
 
     def boots(self, host: int, until: float) -> None:
         """Note that a host boots until a time [s]."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gridsched.arrays import Floats, Integers
 from gridsched.engine.budget_guard import BudgetGuard, by_host
-from gridsched.engine.decision_validator import DOWN, DecisionValidator, Refusal, ascending
+from gridsched.engine.decision_validator import DecisionValidator, Refusal, ascending
 from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
@@ -381,8 +381,8 @@ class DecisionHandlers:
 
     def _power_off(self, decision: PowerOff, now: float) -> Refusal | None:
         run, host = self._run, index(decision.host)
-        if not run.is_on[host]:
-            return "PowerOff of a host that is off", None, host
+        if not run.is_open[host]:
+            return f"PowerOff of a host that is {'drained' if run.is_drained(host) else 'off'}", None, host
         if run.is_spoken_for(host):
             return "PowerOff while something runs, is fixed or is reserved there", None, host
         if self._dispatch.keeps_data(host):
@@ -392,10 +392,10 @@ class DecisionHandlers:
 
     def _power_on(self, decision: PowerOn, now: float) -> Refusal | None:
         run, host = self._run, index(decision.host)
-        if run.is_on[host]:
+        if run.is_open[host]:
             return "PowerOn of a host that is on", None, host
-        if run.is_down[host]:
-            return f"PowerOn of a host that is down; {DOWN}", None, host
+        if run.is_down[host] or run.is_drained(host):
+            return f"PowerOn of a host that is {self._validator.why_closed(host)}", None, host
         self._switches.switch_on(host, now)
         return None
 

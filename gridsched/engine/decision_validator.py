@@ -60,8 +60,8 @@ class DecisionValidator:
             return self.unknown(task, host)
         if not 0 <= pstate < self._n_pstates[host]:
             return f"the host has P-states 0 to {self._n_pstates[host] - 1}, not {pstate}"
-        if not run.is_on[host]:
-            return f"the host is {self._why_off(host)}"
+        if not run.is_open[host]:
+            return f"the host is {self.why_closed(host)}"
         if self._some_infeasible and self._estimates.run_time(task, host, pstate) == np.inf:
             return "the task cannot run on this host"
         if (why := self._resources.misfit_alone(task, host)) is not None:
@@ -128,8 +128,8 @@ class DecisionValidator:
                 return None
         elif (late := resources.too_early(hosts, start, now)) is not None:
             host = hosts.item(late[0])
-            if not run.is_on[host]:
-                return f"host {host} is {self._why_off(host)}", task, None
+            if not run.is_open[host]:
+                return f"host {host} is {self.why_closed(host)}", task, None
             why = f"host {host} is free from {late[1]:g} s on (state.nodes.free_at); {start:g} s is too early"
             return why, task, None
         conflict = resources.conflict(task, hosts, parts, start, end, run.reservations)
@@ -190,8 +190,8 @@ class DecisionValidator:
 
     def _why_not_free(self, task: int, host: int, parts: int) -> str:
         resources = self._resources
-        if not self._run.is_on[host]:
-            return f"host {host} is {self._why_off(host)}"
+        if not self._run.is_open[host]:
+            return f"host {host} is {self.why_closed(host)}"
         if not resources.is_ready(host):
             return f"host {host} has not booted yet"
         left = resources.free_cores().item(host)
@@ -200,7 +200,10 @@ class DecisionValidator:
             f"and {parts} parts of the task find no room there"
         )
 
-    def _why_off(self, host: int) -> str:
+    def why_closed(self, host: int) -> str:
+        """Say why a host takes no tasks, and what helps."""
+        if self._run.is_drained(host):
+            return f"drained; {DOWN}"
         return f"down; {DOWN}" if self._run.is_down[host] else "off; PowerOn it first"
 
     def shared_pstate(self, task: int, host: int, pstate: int) -> str | None:
@@ -235,8 +238,8 @@ class DecisionValidator:
         legal = exist
         if exist.all():
             legal = (pstates >= 0) & (pstates < self._n_pstates_of[hosts])
-            if not all(run.is_on):
-                legal &= np.array(run.is_on)[hosts]
+            if not all(run.is_open):
+                legal &= run.opened[hosts]
             if self._some_infeasible and legal.all():
                 legal &= np.isfinite(self._estimates.run_times(tasks, hosts, pstates))
         if not legal.all():

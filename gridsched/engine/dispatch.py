@@ -8,7 +8,7 @@ from gridsched.arrays import Integers
 from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import Timers
 from gridsched.engine.execution import UNENDED, Command, Execution, SetPState, Stop, Timer, Transfer
-from gridsched.engine.host_powers import HostPowers
+from gridsched.engine.host_powers import HostPowers, NoCap, PowerCap
 from gridsched.engine.programs import Programs
 from gridsched.engine.ready_times import Staging
 from gridsched.engine.run_state import RunState
@@ -66,6 +66,8 @@ class Dispatch:
         self._may_wait = staging.exists or transfers.exists
         self._account = account
         self._powers = powers
+        #: another one where it changes in the run: then what waits in queues may have to wait until hosts draw less
+        self._cap: PowerCap = NoCap()
         self._slots = system.rules.pending_slots
         self._pstates: list[int] = system.pstates.tolist()
         self._estimates = estimates = system.estimates
@@ -257,6 +259,8 @@ class Dispatch:
     def can_start(self, task: int, host: int, now: float) -> bool:
         """Whether a task that comes now can start on the host: nothing is before it, and it has room."""
         run = self._run
+        if self._cap.holds_back:
+            return False
         return not run.fixed[host] and self._has_room(task, host) and run.boot_end[host] <= now and task not in run.held
 
     def keeps_data(self, host: int) -> bool:
@@ -357,7 +361,16 @@ class Dispatch:
                 self.commands.append(SetPState(host, pstate))
         self._read = len(run.journal)
 
+    def follow_cap(self, cap: PowerCap) -> None:
+        """Start nothing of the queues while a cap holds it back."""
+        self._cap = cap
+
     # ------------------------------------------------------------------ out of the queues
+
+    def offer_all_hosts(self) -> None:
+        """Have every queue looked at in this instant."""
+        self.freed += self._run.queued_hosts
+        self.vacant += self._run.virtual.hosts()
 
     def serve_freed(self, now: float) -> None:
         """Serve the fixed queues of hosts with a core set free, after all that set one free."""
@@ -370,6 +383,8 @@ class Dispatch:
         """Let the host take the heads of its fixed queue as long as they find room and wait for no others."""
         run = self._run
         queue = run.fixed[host]
+        if self._cap.holds_back:
+            return
         while queue and run.boot_end[host] <= now:
             task = queue[0][0]
             if task in run.held or not self._has_room(task, host):
@@ -386,7 +401,7 @@ class Dispatch:
             self._serve_common(now)
             return
         for host in sorted(hosts):
-            while run.is_on[host]:
+            while run.is_open[host]:
                 has_slot = len(run.fixed[host]) < self._slots
                 if not has_slot and not self._may_start(host, now):
                     break
@@ -408,6 +423,8 @@ class Dispatch:
     def _may_start(self, host: int, now: float) -> bool:
         """Whether some task might start on the host: quick, and never wrongly no."""
         run = self._run
+        if self._cap.holds_back:
+            return False
         return not run.fixed[host] and run.resources.has_free_core(host) and run.boot_end[host] <= now
 
     def _serve_common(self, now: float) -> None:

@@ -147,7 +147,9 @@ def unfinished(run: RunState, tasks: Tasks, policy: str, now: float, rules: Rule
         why = f" Postponed among them: {len(run.postponed)}; no period's budget of {rules.budget.words} admits these."
     if rules.power_cap_w is not None:
         why += f" The hosts may draw at most {rules.power_cap_w:g} W (power_cap_w)."
+    if run.resources.drained:
+        why += f" Drained: {counted(len(run.resources.drained), 'host')}."
     return (
-        f"{policy} left {len(left)} of {counted(len(tasks), 'task')} unfinished at t = {now:g} s, "
+        f"{policy} left {len(left)} of {counted(run.n_tasks, 'task')} unfinished at t = {now:g} s, "
         f"{why_not}: tasks {names}.{why}"
     )

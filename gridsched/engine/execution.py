@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from operator import attrgetter
@@ -421,6 +422,12 @@ class ExecutionLog:
 
     def __len__(self) -> int:
         return self._n_seen + len(self.recent) - len(self._kept)
+
+    def copy(self) -> ExecutionLog:
+        """Return a log of the same executions, whose records leave this one as it is."""
+        other = copy(self)
+        other.recent, other._parts = self.recent.copy(), self._parts.copy()
+        return other
 
     def keep_short(self) -> None:
         """Put those away that have ended, where there are many; as `put_away` between two instants."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridsched.arrays import Floats
 from gridsched.engine.decision_validator import Refusal
-from gridsched.engine.execution import Command, Execution
+from gridsched.engine.execution import Command, Execution, TurnOn
 from gridsched.engine.run_state import RunState
 from gridsched.errors import InputError, counted
 from gridsched.model.estimates import FlopsEstimates
@@ -213,6 +213,11 @@ class PowerCap:
         What the hosts draw; only read.
     platform : Platform
 
+    Attributes
+    ----------
+    holds_back : bool
+        Whether nothing more starts: the cap was lowered to less than the hosts drew, and they have drawn more since.
+
     Raises
     ------
     InputError
@@ -222,12 +227,25 @@ class PowerCap:
     def __init__(self, cap_w: float, powers: HostPowers, platform: Platform) -> None:
         self._cap_w = cap_w
         self._powers = powers
+        self.holds_back = False
         if self._is_exceeded():
             raise InputError(
                 f"power_cap_w is {cap_w:g} W, but the hosts of {platform.name} draw "
                 f"{powers.total_w:g} W before anything runs. Raise the cap, or switch hosts off "
                 "(--hosts-off)."
             )
+
+    def set(self, cap_w: float) -> None:
+        """Limit the hosts to another power from now on [W]; what draws more already may go on."""
+        self._cap_w = cap_w
+        self.holds_back |= self._is_exceeded()
+
+    def releases(self) -> bool:
+        """Whether the hosts draw no more than the cap for the first time since it was lowered."""
+        if not self.holds_back or self._is_exceeded():
+            return False
+        self.holds_back = False
+        return True
 
     def check_jobs(self, system: System, tasks: Tasks, *, powers_hosts: bool) -> None:
         """Raise `InputError` if a job exceeds the cap although nothing else runs: others would wait for it for ever.
@@ -282,6 +300,8 @@ class PowerCap:
         self._powers.sum_anew()
         if not self._is_exceeded():
             return None
+        if self.holds_back and not any(isinstance(each, Execution | TurnOn) for each in commands):
+            return None
         why = f"the hosts would draw {self._powers.total_w:.6g} W, and the cap (power_cap_w) is {self._cap_w:.6g} W"
         if not scheduler.traits.respects_power_cap:
             others = "power_capped_mct does"
@@ -300,6 +320,11 @@ class NoCap(PowerCap):
 
     def __init__(self) -> None:
         self._cap_w = math.inf
+        self.holds_back = False
+
+    def releases(self) -> bool:
+        """Return False: nothing is held back."""
+        return False
 
     def check_jobs(self, system: System, tasks: Tasks, *, powers_hosts: bool) -> None:
         """Refuse nothing."""

@@ -137,6 +137,19 @@ class HostSwitches:
             self._dispatch.commands.append(SetPState(host, pstate))
 
 
+def withdraw_from(host: int, run: RunState, dispatch: Dispatch, now: float) -> None:
+    """Let tasks that are fixed, planned or reserved on a host wait again, at `now` [s]."""
+    for task, _ in list(run.fixed[host]):
+        dispatch.unqueue(task, host)
+    if len(run.place_holders):
+        run.withdraw_plan()
+    while (planned := run.next_planned(host)) is not None:
+        run.waiting_again(planned[0])
+    for each in run.reservations.withdraw(host=host):
+        dispatch.uncount_execution(each, now)
+        run.waiting_again(each.task)
+
+
 #: So often a task may be started again, and a host fail to boot while tasks wait and nothing runs:
 #: what takes longer than hosts are up would never end.
 MAX_RESTARTS = 1000
@@ -208,7 +221,7 @@ class Outages:
         if run.is_on[host]:
             if run.boot_end[host] > now:
                 self._count_failed_boot(host, now)
-            self._withdraw(host, now)
+            withdraw_from(host, self._run, self._dispatch, now)
             for execution in list(run.resources.on_host(host)):
                 self._lose(execution, now)
         self._dispatch.cut_data(host)
@@ -232,19 +245,6 @@ class Outages:
                 f"waited and nothing ran: it boots for {each.boot_time_s:g} s. Use shorter boot "
                 "times, or hosts that stay up longer."
             )
-
-    def _withdraw(self, host: int, now: float) -> None:
-        """Let tasks that are fixed, planned or reserved on a host wait again."""
-        run, dispatch = self._run, self._dispatch
-        for task, _ in list(run.fixed[host]):
-            dispatch.unqueue(task, host)
-        if len(run.place_holders):
-            run.withdraw_plan()
-        while (planned := run.next_planned(host)) is not None:
-            run.waiting_again(planned[0])
-        for each in run.reservations.withdraw(host):
-            dispatch.uncount_execution(each, now)
-            run.waiting_again(each.task)
 
     def _lose(self, execution: Execution, now: float) -> None:
         """End a running copy as failed, and its task with it unless it is started again."""

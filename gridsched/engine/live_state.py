@@ -61,7 +61,7 @@ class LiveState(State):
     powers : HostPowers
         Where they are kept up to date.
     consumed_j : callable
-        What returns `consumed_j`, if somebody asks.
+        What returns `consumed_j` at a time [s], if somebody asks.
     transfers : Transfers
     """
 
@@ -74,13 +74,13 @@ class LiveState(State):
         staging: Staging,
         account: EnergyAccount,
         powers: HostPowers,
-        consumed_j: Callable[[], float],
+        consumed_j: Callable[[float], float],
         transfers: Transfers,
     ) -> None:
         self._transfers = transfers
         self.estimates = system.estimates
         self.now = 0.0
-        self.tasks_to_arrive = len(tasks)
+        self.tasks_to_arrive = run.n_tasks
         self._arrived = ArrivedTasks(tasks)
         self._submitted = 0
         self._tasks = self._arrived.first(0)
@@ -91,7 +91,7 @@ class LiveState(State):
         self._powers = powers
         self._consumed_j = consumed_j
         cap_w = system.rules.power_cap_w
-        self._cap_w = math.inf if cap_w is None else cap_w
+        self.power_cap_w = math.inf if cap_w is None else cap_w
         self._ready_times = ready_times
         estimates = system.estimates
         self._ready_pmfs = ReadyPmfs(run, estimates) if isinstance(estimates, StochasticEstimates) else None
@@ -149,6 +149,16 @@ class LiveState(State):
         pstate = self.estimates.scheduler_pstate
         rows = [(e.task, e.host, pstate(e.task, e.pstate), e.start, e.estimated_end, e.width) for e in copies]
         return np.array(rows, dtype=RUNNING_COPY)
+
+    @_view
+    def freed(self) -> Integers:
+        """Hosts that each running copy leaves to others when it ends, in the order of `running`, shape (copies,)."""
+        drained, copies = self._run.resources.drained, self.running
+        if not drained:
+            return copies["width"].copy()
+        of_task = {(each.task, each.host): each.all_hosts for each in self._run.executing()}
+        places = zip(copies["task"].tolist(), copies["host"].tolist(), strict=True)
+        return np.array([len(set(of_task[place]) - drained) for place in places], dtype=np.int64)
 
     @property
     def nodes(self) -> NodesState:
@@ -255,11 +265,11 @@ class LiveState(State):
     def power(self) -> PowerState:
         """What all hosts draw now, and the cap on it."""
         powers = self._powers if self._powers.exists else HostPowers(self._platform, self._run)
-        return PowerState(powers.total_w, self._cap_w)
+        return PowerState(powers.total_w, self.power_cap_w)
 
     def consumed_j(self) -> float:
         """Return what all computing hosts have drawn from time 0 until now [J], by the model."""
-        return self._consumed_j()
+        return self._consumed_j(self.now)
 
     @_view
     def free_cores(self) -> Integers:
@@ -273,8 +283,8 @@ class LiveState(State):
 
     @_view
     def is_on(self) -> Booleans:
-        """Whether each host is switched on (booting included), shape (hosts,)."""
-        return self._run.switched_on.copy()
+        """Whether each host is switched on (booting included) and not drained, shape (hosts,)."""
+        return self._run.opened.copy()
 
     @_view
     def idle_since(self) -> Floats:
@@ -289,8 +299,10 @@ class LiveState(State):
 
     @_view
     def is_down(self) -> Booleans:
-        """Whether each host went down by itself, and will come back so, shape (hosts,)."""
-        return np.array(self._run.is_down, dtype=np.bool_)
+        """Whether each host went down by itself, or is drained, and will come back so, shape (hosts,)."""
+        is_down = np.array(self._run.is_down, dtype=np.bool_)
+        is_down[list(self._run.resources.drained)] = True
+        return is_down
 
     @_view
     def queue_length(self) -> Integers:
@@ -357,11 +369,16 @@ def renewed(state: LiveState, reveal: Reveal, now: float, submitted: int, only: 
     state.now = now
     state._only = only
     followed(state)
+    state.tasks_to_arrive = state._run.n_tasks - submitted
     if submitted != state._submitted:
         state._submitted = submitted
-        state.tasks_to_arrive = len(state._arrived) - submitted
         reveal(submitted)
     return state
+
+
+def capped(state: LiveState, cap_w: float) -> None:
+    """Let a state show another cap on the power of hosts [W]; no policy gets this."""
+    state.power_cap_w = cap_w
 
 
 def followed(state: LiveState) -> None:

@@ -64,7 +64,7 @@ class ReadyPmfs(QueueFollower):
                 f"state.ready_pmf: host {host} has {counted(run.resources.cores[host], 'core')}; distributions of "
                 "ready times are known of hosts with one core only."
             )
-        if not run.is_on[host]:
+        if not run.is_open[host]:
             return point_mass(np.inf)
         if not run.is_busy(host) and not run.fixed[host]:
             return point_mass(max(run.boot_end[host], now))
@@ -203,7 +203,7 @@ class GridMissProbabilities(QueueFollower):
         hosts.queue_length[host] = hosts.sum_length[host] = 0
         hosts.queue_mean[host] = 0.0
         running = run.resources.on_host(host)
-        if not run.is_on[host]:
+        if not run.is_open[host]:
             hosts.kind[host] = pmf_kernels.OFF
         elif running:
             copy = running[0]

@@ -84,16 +84,15 @@ class Reservations:
         self._view = None
         return taken
 
-    def withdraw(self, host: int) -> list[Execution]:
-        """Take out all reservations of a node, and return them in order of start."""
+    def withdraw(self, *, host: int | None = None, task: int | None = None) -> list[Execution]:
+        """Take out all reservations of a node, or of a task, and return them in order of start."""
         every = [entry[2] for entry in sorted(self._heap)]
-        self.clear()
-        withdrawn = []
-        for each in every:
-            if (each.nodes == host).any():
-                withdrawn.append(each)
-            else:
-                self.add(each)
+        withdrawn = [each for each in every if each.task == task or (host is not None and each.lies_on(host))]
+        if withdrawn:
+            self.clear()
+            for each in every:
+                if each not in withdrawn:
+                    self.add(each)
         return withdrawn
 
     def between(self, start: float, end: float) -> list[Execution]:

@@ -101,6 +101,10 @@ class PolicyCalls:
         """Let the policy prepare itself, before the run."""
         self.scheduler.prepare(self._shown, self._rng)
 
+    def state_at(self, now: float) -> LiveState:
+        """Return the state at `now` [s], for whoever looks at it besides the policy."""
+        return self._state_at(now, self._run.submitted, None)
+
     def on_event(self, now: float) -> None:
         """Let the policy attend to its hosts at `now` [s]."""
         self.decide(self.scheduler.on_event, self._state_at(now, self._run.submitted, None))
@@ -288,7 +292,7 @@ def check_clock(system: System, tasks: Tasks) -> None:
     submit_s = tasks.submit_time_s
     if not len(tasks) or submit_s[-1] < 1000.0:  # until then the distance of two instants does not grow
         return
-    shortest_s = system.estimates.shortest_times()
+    shortest_s = system.estimates.shortest_times()[: len(tasks)]
     too_late = (submit_s >= 1000.0) & (shortest_s <= submit_s * time_tolerance(1000.0) / 1000.0)
     if too_late.any():
         k = int(np.argmax(too_late))

@@ -9,6 +9,7 @@ from gridsched.engine.energy_account import EnergyAccount
 from gridsched.engine.events import MOST_IDLE_WAKEUPS, MappingEvents, Timers
 from gridsched.engine.execution import Timer
 from gridsched.engine.host_switches import Outages
+from gridsched.engine.outside import Outside
 from gridsched.engine.run_state import RunState
 from gridsched.engine.submissions import Submissions
 from gridsched.model.limits import time_tolerance
@@ -35,6 +36,7 @@ class Progress:
     outages : Outages
     account : EnergyAccount
     rules : Rules
+    outside : Outside
 
     Attributes
     ----------
@@ -53,6 +55,7 @@ class Progress:
         outages: Outages,
         account: EnergyAccount,
         rules: Rules,
+        outside: Outside,
     ) -> None:
         self.idle_wakeups: Counter[str] = Counter()
         self.woken = False
@@ -62,6 +65,7 @@ class Progress:
         self._events = events
         self._outages = outages
         self._account = account
+        self._outside = outside
         self._horizon = math.inf if rules.horizon_s is None else rules.horizon_s
         self._most = rules.max_idle_wakeups
         #: tasks that have started, how many of all executions are known, how many tasks were open
@@ -104,16 +108,22 @@ class Progress:
 
     def _is_over(self, event_due: bool) -> bool:
         """Whether nothing will come, where nothing runs, or has come too often for nothing."""
-        to_come = min(self._submissions.next_time, self._run.next_start, self._horizon)
+        to_come = min(self._submissions.next_time, self._run.next_start, self._horizon, self._from_outside())
         if self._timers or to_come < math.inf:
             self.idle_wakeups.clear()
             return False
         what = next((what for what in ("outage", "period") if self._comes(what)), "nothing")
         if what == "nothing" and self._events.exist:
             what = "event"
+        if what == "nothing" and self._outside.is_open:
+            return False
         if what == "outage" or (what == "event" and event_due):
             self.idle_wakeups[what] += 1
         return self.idle_wakeups[what] >= MOST_IDLE_WAKEUPS[what]
+
+    def _from_outside(self) -> float:
+        """When something is done, or may be done, from outside [s]."""
+        return min(self._outside.next_time, self._outside.returns_at)
 
     def _comes(self, what: str) -> bool:
         """Whether an outage or a period is still to come."""
@@ -161,7 +171,9 @@ class Progress:
 
     def _is_to_come(self) -> bool:
         """Whether anything but the policy's own doing will come, time going on."""
-        to_come = min(self._submissions.next_time, self._run.reservations.next_start, self._horizon)
+        to_come = min(
+            self._submissions.next_time, self._run.reservations.next_start, self._horizon, self._from_outside()
+        )
         if to_come < math.inf or self._timers.holds(Timer.RELEASE):
             return True
         return any(self._comes(what) and self._passed[what] < MOST_IDLE_WAKEUPS[what] for what in ("outage", "period"))

@@ -179,7 +179,7 @@ class ReadyTimes(QueueFollower):
         run = self._run
         self._inside_j[host] = 0.0
         self._base[host] = np.inf
-        if not run.is_on[host]:
+        if not run.is_open[host]:
             self._ready[host] = np.inf
             return
         ends = run.resources.core_ends(host)

@@ -35,6 +35,8 @@ class Resources(ABC):
         self.cores: list[int] = system.platform.cores.tolist()
         self.one_core = max(self.cores, default=1) == 1
         self._estimates = system.estimates
+        #: hosts that are drained: whatever runs there goes on, and nothing starts
+        self.drained: set[int] = set()
 
     # ------------------------------------------------------------------ what runs
 
@@ -195,6 +197,14 @@ class Resources(ABC):
     @abstractmethod
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a host on which nothing runs has booted, or was switched off."""
+
+    @abstractmethod
+    def drain(self, host: int) -> None:
+        """Let a host that is not drained have room for nothing from now on; whatever runs there goes on."""
+
+    @abstractmethod
+    def resume(self, host: int) -> None:
+        """Let a drained host have room again for what it can hold beside what still runs there."""
 
     @abstractmethod
     def boots(self, host: int, until: float) -> None:

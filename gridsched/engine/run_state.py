@@ -34,6 +34,10 @@ class RunState(TaskStates):
         The same as an array.
     is_down : list of bool
         Hosts that went down by themselves; they are off.
+    is_open : list of bool
+        Hosts that are on and not drained: they take tasks now, or when they have booted.
+    opened : ndarray of bool, shape (hosts,)
+        The same as an array.
     switching_w : dict of int to float
         What each host draws that shuts down, or boots in a P-state of its own [W].
     boot_end : list of float
@@ -65,18 +69,22 @@ class RunState(TaskStates):
         Executions that have their hosts, those that wait for input files among them.
     """
 
-    def __init__(self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits) -> None:
+    def __init__(
+        self, system: System, tasks: Tasks, hosts_off: frozenset[int], traits: Traits, n_spare: int = 0
+    ) -> None:
         n = system.n_hosts
         self.is_on = [h not in hosts_off for h in range(n)]
         self.switched_on = np.array(self.is_on, dtype=np.bool_)
         self.is_down = [False] * n
+        self.is_open = list(self.is_on)
+        self.opened = self.switched_on.copy()
         self.switching_w: dict[int, float] = {}
         self.boot_end = [0.0] * n
         self.pstate = array("q", system.first_pstates.tolist())
         self.pstates = np.frombuffer(self.pstate, dtype=np.int64)
         self.resources = resources_of(system, tasks, traits, self.is_on)
         self._take, self._release = self.resources.take, self.resources.release
-        super().__init__(len(tasks))
+        super().__init__(len(tasks), n_spare)
         if tasks.may_be_held:
             self.followed = []
         self.fixed: list[deque[tuple[int, int]]] = [deque() for _ in range(n)]
@@ -104,7 +112,7 @@ class RunState(TaskStates):
             left &= self.states != RUNNING
         self.states[left] = state
         self.open_tasks -= int(np.count_nonzero(left))
-        self.submitted = len(self.states)
+        self.submitted = self.n_tasks
         self.held.clear()
         self.postponed = []
         for host in self.queued_hosts:
@@ -157,10 +165,11 @@ class RunState(TaskStates):
         """Return what has its hosts."""
         return self.resources.running
 
-    def records(self) -> dict[str, Any]:
-        """Return what a `Trace` holds of tasks and hosts, by its fields."""
+    def records(self, *, is_over: bool = True) -> dict[str, Any]:
+        """Return what a `Trace` holds of tasks and hosts, by its fields; only a run that is over may lose its own."""
+        executions = self.executions if is_over else self.executions.copy()
         return {
-            **self.executions.records(),
+            **executions.records(),
             "host_changes": self.host_changes.records(),
             "final_state": self.states.astype(np.int64),
             "times_postponed": self.times_postponed,
@@ -218,6 +227,24 @@ class RunState(TaskStates):
     def switch(self, host: int, *, on: bool) -> None:
         """Switch a host; `host_changed` reports when it boots or is off."""
         self.is_on[host] = self.switched_on[host] = on
+        self._open_or_close(host)
+
+    def is_drained(self, host: int) -> bool:
+        """Whether the host takes no task until it is resumed, be it on or not."""
+        return host in self.resources.drained
+
+    def drain(self, host: int) -> None:
+        """Let a host take no task from now on; nothing may be fixed, planned or reserved there."""
+        self.resources.drain(host)
+        self._open_or_close(host)
+
+    def resume(self, host: int) -> None:
+        """Let a drained host take tasks again."""
+        self.resources.resume(host)
+        self._open_or_close(host)
+
+    def _open_or_close(self, host: int) -> None:
+        self.is_open[host] = self.opened[host] = self.is_on[host] and not self.is_drained(host)
         self.touch(host)
 
     def host_changed(self, time: float, host: int) -> None:

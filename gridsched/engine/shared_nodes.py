@@ -149,6 +149,8 @@ class SharedNodes(WholeNodes):
     def too_early(self, hosts: Integers, start: float, now: float) -> tuple[int, float] | None:
         """Find a node that boots until later than `start` [s], or is off, and until when; `conflict` finds others."""
         until = np.where(self.ready[hosts], -np.inf, self._until[hosts])
+        if self.drained:
+            until[np.isin(hosts, list(self.drained))] = np.inf
         last = until.argmax().item()
         return (last, until.item(last)) if until[last] > start else None
 
@@ -193,7 +195,10 @@ class SharedNodes(WholeNodes):
 
     def free_cores(self) -> Integers:
         """Return the cores of each node that run nothing, shape (hosts,)."""
-        return np.where(self.ready, self.left[:, 0], self._cores_of)
+        free = np.where(self.ready, self.left[:, 0], self._cores_of)
+        for host in self.drained:
+            free[host] = self._room_beside(host).item(0)
+        return free
 
     def core_ends(self, host: int) -> list[float]:
         """Return the estimated end of what runs on each busy core of a node [s]."""
@@ -211,6 +216,7 @@ class SharedNodes(WholeNodes):
             for host, cores in zip(each.nodes.tolist(), each.cores.tolist(), strict=True):
                 at[host, used[host] : used[host] + cores] = max(each.estimated_end, now)
                 used[host] += cores
+        at[list(self.drained)] = np.inf
         at[np.arange(at.shape[1]) >= self._cores_of[:, None]] = np.inf
         at.sort(axis=1)
         return at
@@ -246,6 +252,11 @@ class SharedNodes(WholeNodes):
         if begin + count == self._n_pooled:
             self._n_pooled = begin
         self._end_row(execution)
+        if self.drained:
+            hosts = execution.nodes.tolist()
+            self._keep_drained(hosts)
+            for host in self.drained.intersection(hosts):
+                self.left[host], self._until[host] = 0, execution.end
 
     def _taken(self, execution: Execution) -> Integers:
         """Return what an execution takes of each of its nodes, or of all alike."""
@@ -268,11 +279,37 @@ class SharedNodes(WholeNodes):
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""
         super().set_ready(host, ready=ready)
-        self.left[host] = self.amounts[host] if ready else 0
+        self.left[host] = self.amounts[host] if ready and host not in self.drained else 0
+
+    def drain(self, host: int) -> None:
+        """Let a node have nothing left from now on, and get nothing back of what runs there."""
+        super().drain(host)
+        self.left[host] = 0
+
+    def resume(self, host: int) -> None:
+        """Let a drained node have left again what nothing takes that runs there."""
+        super().resume(host)
+        if self.ready[host]:
+            self.left[host] = self._room_beside(host)
+
+    def _room_beside(self, host: int) -> Integers:
+        """Return what a node has beside what runs there, shape (resources,)."""
+        room = self.amounts[host].copy()
+        for each in self.on_host(host):
+            room -= np.broadcast_to(self._taken(each), (len(each.nodes), len(room)))[_at(each, host)]
+        return room
+
+    def _count_back(self, host: int, sign: int) -> None:
+        """Let what runs on a node give back its parts there, or none, to whoever looks at the state."""
+        super()._count_back(host, sign)
+        for each in self.on_host(host):
+            at = _at(each, host)
+            self._pool[1, self._rows[1, self._place[each]] + at] = each.parts_each[at] if sign > 0 else 0
 
     def free_at(self, now: float, hosts: Integers | None = None) -> Floats:
         """When all that runs on nodes has ended [s], shape (hosts,): estimated; inf where one is off."""
         until, n = self._until.copy(), len(self._at)
+        until[list(self.drained)] = np.inf
         for place in range(n):
             _, begin, count = self._rows[:, place].tolist()
             nodes = self._pool[0, begin : begin + count]
@@ -288,6 +325,11 @@ class SharedNodes(WholeNodes):
             common = (self._shown_free, self.n_free, end[:n], width[:n], now, self.free_at, reservations.view)
             state = self._state = SharedNodesState(*common, self._shown_left, self._shown_rows[:, :n], self._shown_pool)
         return state
+
+
+def _at(execution: Execution, host: int) -> int:
+    """Return the place of a host among those of an execution."""
+    return int(np.searchsorted(execution.nodes, host))
 
 
 def _for_loops(parts: Integers | None) -> Integers:

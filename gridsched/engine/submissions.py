@@ -60,6 +60,8 @@ class Submissions:
         self.returned: Sequence[int] = ()
         self._times = array("d", tasks.submit_time_s.tobytes())  # a list takes four times as much
         self._runnable = system.estimates.runnable(np.arange(len(tasks)), np.arange(system.n_hosts))
+        #: tasks that end at their submission, before the policy sees them
+        self._left_out: set[int] = set()
         self._run = run
         self._gate = Gate(tasks, run, timers, dispatch) if tasks.may_be_held else None
 
@@ -76,9 +78,24 @@ class Submissions:
         if self._one_by_one:
             end = min(end, first + 1)
         waits = end > first and self._run.submit(end, self._runnable)
+        for task in self._left_out.intersection(range(first, end)) if self._left_out else ():
+            self._run.state_of[task] = int(TaskState.KILLED)
         if self._gate is not None and end > first:
             self._gate.hold(first, end, now)
         return waits
+
+    def insert(self, task: int, time_s: float, *, runnable: bool) -> None:
+        """Let a task have the place of one that is not submitted yet, which moves up with all behind it."""
+        self._times.insert(task, time_s)
+        self._times.pop()
+        self._runnable[task + 1 :] = self._runnable[task:-1]
+        self._runnable[task] = runnable
+        self._left_out = {each + (each >= task) for each in self._left_out}
+
+    def leave_out(self, task: int) -> None:
+        """Have a task that is not submitted yet be killed when it is."""
+        self._runnable[task] = False
+        self._left_out.add(task)
 
     def release(self, now: float) -> bool:
         """Let tasks go that others have held; whether any wait now that are new to the policy."""
@@ -200,7 +217,7 @@ class Gate:
         """
         released: list[int] = []
         while self._lets_go(now):
-            never, ready = sorted(self._never), sorted(self._ready)
+            never, ready = sorted(self._never & self._run.held), sorted(self._ready)
             self._never.clear()
             self._ready.clear()
             for each in never:

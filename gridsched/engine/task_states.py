@@ -25,9 +25,13 @@ class TaskStates:
     Parameters
     ----------
     n_tasks : int
+    n_spare : int
+        So many of them, the last ones, are none yet: rows for tasks that may be added.
 
     Attributes
     ----------
+    n_tasks : int
+        Tasks of the run, without spare rows.
     state_of : bytearray
         `TaskState` of each task.
     states : ndarray of uint8, shape (tasks,)
@@ -47,10 +51,11 @@ class TaskStates:
         Tasks that have started or come to a final state since somebody looked; None where no task is ever held.
     """
 
-    def __init__(self, n_tasks: int) -> None:
+    def __init__(self, n_tasks: int, n_spare: int = 0) -> None:
+        self.n_tasks = self.open_tasks = n_tasks - n_spare
         self.state_of = bytearray(n_tasks)
         self.states = np.frombuffer(self.state_of, dtype=np.uint8)
-        self.open_tasks = n_tasks
+        self.states[self.n_tasks :] = TaskState.DROPPED
         self.n_virtual = 0
         self.postponed: list[int] = []
         self.times_postponed = np.zeros(n_tasks, dtype=np.int64)
@@ -82,6 +87,12 @@ class TaskStates:
             self.followed += (np.flatnonzero(~waits) + first).tolist()
         self.waits_from(first)
         return n_waiting > 0
+
+    def add_task(self) -> None:
+        """Let the first spare row be that of a task which is not submitted yet."""
+        self.state_of[self.n_tasks] = int(TaskState.NOT_SUBMITTED)
+        self.n_tasks += 1
+        self.open_tasks += 1
 
     def end_task(self, task: int, state: int) -> None:
         """Give a task its final state."""

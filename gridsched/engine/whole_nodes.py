@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from gridsched.arrays import Booleans, Floats, Integers
@@ -136,6 +138,8 @@ class WholeNodes(Resources):
 
     def is_busy(self, host: int) -> bool:
         """Whether anything runs on the node."""
+        if host in self.drained:
+            return bool(self.on_host(host))
         return bool(self.ready[host] and not self.free[host])
 
     def is_ready(self, host: int) -> bool:
@@ -148,7 +152,10 @@ class WholeNodes(Resources):
 
     def free_cores(self) -> Integers:
         """Return 1 for each node that runs nothing, whether it is on or not, shape (hosts,)."""
-        return np.asarray(~(self.ready & ~self.free), dtype=np.int64)
+        free = ~(self.ready & ~self.free)
+        for host in self.drained:
+            free[host] = not self.on_host(host)
+        return np.asarray(free, dtype=np.int64)
 
     def core_ends(self, host: int) -> list[float]:
         """Return the estimated end of what runs on each busy core of a node [s]."""
@@ -185,6 +192,14 @@ class WholeNodes(Resources):
         self.free[hosts] = True
         self._until[hosts] = execution.end
         self.n_free += len(hosts)
+        if self.drained:
+            self._keep_drained(hosts.tolist())
+
+    def _keep_drained(self, hosts: Iterable[int]) -> None:
+        """Let those of some nodes that are drained not be free."""
+        for host in self.drained.intersection(hosts):
+            self.n_free -= self.free.item(host)
+            self.free[host] = False
 
     def _end_row(self, execution: Execution) -> None:
         """Let the last execution in the arrays have the place of one that ended."""
@@ -212,12 +227,33 @@ class WholeNodes(Resources):
 
     def set_ready(self, host: int, *, ready: bool) -> None:
         """Note that a node on which nothing runs has booted, or was switched off."""
-        self.n_free += int(ready) - int(self.ready[host])
+        free = ready and host not in self.drained
+        self.n_free += int(free) - self.free.item(host)
         self.ready[host] = ready
-        self.free[host] = ready
+        self.free[host] = free
         if not ready:
             self._until[host] = np.inf
         self._state = None
+
+    def drain(self, host: int) -> None:
+        """Let a node start nothing from now on, and be none of those that what runs there gives back."""
+        self.drained.add(host)
+        self._keep_drained((host,))
+        self._count_back(host, -1)
+
+    def resume(self, host: int) -> None:
+        """Let a drained node start something again, now or when what runs there has ended."""
+        self._count_back(host, 1)
+        is_free = self.ready.item(host) and not self.on_host(host)
+        self.drained.discard(host)
+        self.free[host] = is_free
+        self.n_free += is_free
+
+    def _count_back(self, host: int, sign: int) -> None:
+        """Let what runs on a node give back one node more, or less, to whoever looks at the state."""
+        self._state = None
+        for each in self.on_host(host):
+            self._width[self._place[each]] += sign
 
     def boots(self, host: int, until: float) -> None:
         """Note that a node boots until a time [s]."""
@@ -226,7 +262,11 @@ class WholeNodes(Resources):
 
     def free_at(self, now: float, hosts: Integers | None = None) -> Floats:
         """When all or some nodes get free [s], shape (hosts,): estimated; inf where one is off."""
-        return np.maximum(self._until if hosts is None else self._until[hosts], now)
+        until = self._until
+        if self.drained:
+            until = until.copy()
+            until[list(self.drained)] = np.inf
+        return np.maximum(until if hosts is None else until[hosts], now)
 
     def idle_since(self) -> Floats:
         """Since when each node is free [s], shape (hosts,); infinite where it is not."""

@@ -154,6 +154,16 @@ class Estimates(ABC):
         reveal(0)
         return seen, reveal
 
+    def insert(self, task: int, tasks: Tasks) -> None:
+        """Take over that the tasks' own columns have one more, whose place is this; those behind it have moved up.
+
+        Raises
+        ------
+        InputError
+            If these estimates are not of tasks that may be added.
+        """
+        raise InputError(f"{tasks.name}: tasks can be added where times follow from flops or from requested times.")
+
     @property
     def always_feasible(self) -> bool:
         """Whether every task is known to run on every host."""
@@ -266,6 +276,16 @@ class FlopsEstimates(Estimates):
     def numbers_of_cores(self, tasks: Integers, hosts: Integers) -> Integers:
         """Cores of all parts of each, shape (tasks,); whole nodes give all that they have."""
         return self._size[tasks] * self._cores_each[hosts]
+
+    def insert(self, task: int, tasks: Tasks) -> None:
+        """Take over one more task; the columns that are those of `tasks` have it already."""
+        self._flops_list.insert(task, self._flops.item(task))
+        self._flops_list.pop()
+        if self._size is not self._width and not is_constant(self._size):
+            self._size[:] = tasks.size
+        if self._fits is not None:
+            self._fits[task + 1 :] = self._fits[task:-1]
+            self._fits[task] = jobs_that_fit(self._platform, tasks.taken(np.array([task])), self._placement)[0]
 
     @property
     def always_feasible(self) -> bool:

@@ -42,6 +42,26 @@ class RunTimes(ABC):
         """Whether the task is killed after that time, before it would have finished."""
         return False
 
+    def with_spare(self, n_spare: int) -> RunTimes:
+        """Return the same run times with rows for so many tasks that `insert` adds.
+
+        Raises
+        ------
+        InputError
+            If tasks cannot be added.
+        """
+        raise InputError(f"Tasks cannot be added to a run whose run times are {type(self).__name__}.")
+
+    def insert(self, task: int, run_time_s: float) -> None:
+        """Add a task, whose place is this, and which takes so long [s] on the fastest host in P-state 0.
+
+        Raises
+        ------
+        InputError
+            If there are no spare rows.
+        """
+        self.with_spare(1)
+
 
 class KilledAtEstimate(RunTimes):
     """Durations of which none is longer than estimated: what would be is killed then (`Rules.walltime`).
@@ -146,6 +166,25 @@ class LoggedRunTimes(RunTimes):
         self._times: list[float] = times.tolist()
         self._speed: list[list[float]] = relative_speed(platform).tolist()
         self.power_w = power_w
+
+    def with_spare(self, n_spare: int) -> LoggedRunTimes:
+        """Return the same run times with rows for so many tasks that `insert` adds.
+
+        Raises
+        ------
+        InputError
+            If tasks draw what was measured.
+        """
+        if len(self.load):
+            raise InputError("Tasks cannot be added to a run whose tasks draw what was measured.")
+        wider = copy(self)
+        wider._times = [*self._times, *[SMALLEST] * n_spare]
+        return wider
+
+    def insert(self, task: int, run_time_s: float) -> None:
+        """Add a task, whose place is this, and which takes so long [s] on the fastest host in P-state 0."""
+        self._times.insert(task, run_time_s)
+        self._times.pop()
 
     @property
     def logged_s(self) -> Floats:

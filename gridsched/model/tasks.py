@@ -37,7 +37,7 @@ MOST_IN_ALL = 2**62
 CORES, MEMORY, WHOLE_NODE = "cores", "memory_mb", "whole node"
 
 #: Arrays of `Tasks` with an entry for each task.
-_COLUMNS = (
+TASK_COLUMNS = (
     "flops",
     "submit_time_s",
     "input_bytes",
@@ -227,7 +227,7 @@ class Tasks:
     def taken(self, ids: Integers) -> Tasks:
         """Return some of the tasks, numbered again."""
         columns: dict[str, Any] = {
-            name: column[ids] for name in _COLUMNS if (column := getattr(self, name)) is not None
+            name: column[ids] for name in TASK_COLUMNS if (column := getattr(self, name)) is not None
         }
         columns |= {
             name: np.broadcast_to(column[:1], (len(ids), *column.shape[1:]))
@@ -298,7 +298,7 @@ class ArrivedTasks:
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
-        self._columns = ArrivedColumns(**{name: getattr(tasks, name) for name in _COLUMNS})
+        self._columns = ArrivedColumns(**{name: getattr(tasks, name) for name in TASK_COLUMNS})
         self._dependencies = None if tasks.dependencies is None else tasks.dependencies.by_task()
         utility = tasks.utility
         self._worth = None if utility is None else ArrivedColumns(**utility.columns)

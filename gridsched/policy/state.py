@@ -78,7 +78,7 @@ class NodesState:
     estimated_end : ndarray of float64, shape (running,)
         Estimated end of each running execution [s], in no particular order.
     width : ndarray of int64, shape (running,)
-        Nodes that each of them has.
+        Nodes that each of them leaves to others when it ends: all that it has, but for those that are drained.
     now : float
         Simulated time [s].
     """
@@ -96,7 +96,7 @@ class NodesState:
     def free_at(self) -> Floats:
         """When each node gets free of what runs there [s], shape (hosts,), as estimated.
 
-        Now where it is free, infinite where it is off. Reservations do not count.
+        Now where it is free, infinite where it is off or drained. Reservations do not count.
         """
         if self._free_at is None:
             self._free_at = self._get_free_at(self.now)
@@ -123,11 +123,11 @@ class SharedNodesState(NodesState):
     Attributes
     ----------
     left : ndarray of int64, shape (hosts, resources)
-        What each node could give now, in the order of ``state.tasks.resources``.
+        What each node could give now, nothing where it is drained, in the order of ``state.tasks.resources``.
     rows : ndarray of int64, shape (3, running)
         Of each running execution its task, and from where on how many columns of `pool` it has.
     pool : ndarray of int64, shape (2, any)
-        Nodes of executions, and how many parts of its job each gives.
+        Nodes of executions, and how many parts of its job each gives; 0 where the node is drained.
     """
 
     left: Integers
@@ -221,11 +221,14 @@ class State(ABC):
         Of the tasks submitted so far; the same object during the whole run.
     tasks_to_arrive : int
         Tasks that are not yet submitted. Their number is all that is known of them.
+    power_cap_w : float
+        The cap on `power` [W], which costs nothing to ask for; infinite without one. It may change during a run.
     """
 
     now: float
     estimates: Estimates
     tasks_to_arrive: int
+    power_cap_w: float
 
     @property
     @abstractmethod
@@ -274,6 +277,14 @@ class State(ABC):
 
         The host of a parallel task is the first of its nodes. A copy runs from the moment it takes
         its core; one that waits for its input files, too.
+        """
+
+    @property
+    @abstractmethod
+    def freed(self) -> Integers:
+        """Hosts that each running copy leaves to others when it ends, in the order of `running`, shape (copies,).
+
+        They are its width, but for hosts that are drained.
         """
 
     @abstractmethod
@@ -373,7 +384,7 @@ class State(ABC):
     @property
     @abstractmethod
     def is_on(self) -> Booleans:
-        """Whether each host is switched on (booting included), shape (hosts,)."""
+        """Whether each host is switched on (booting included) and not drained, shape (hosts,)."""
 
     @property
     @abstractmethod
@@ -387,9 +398,9 @@ class State(ABC):
     @property
     @abstractmethod
     def is_down(self) -> Booleans:
-        """Whether each host went down by itself, and will come back so, shape (hosts,).
+        """Whether each host went down by itself or was drained, and will come back so, shape (hosts,).
 
-        Such a host is off, and `PowerOn` cannot help it.
+        Such a host takes no task, and `PowerOn` cannot help it. What runs on one that is drained goes on.
         """
 
     @property

@@ -14,6 +14,7 @@ from gridsched.model.platform import Platform
 from gridsched.model.prices import PriceSeries
 from gridsched.model.series import check_covered
 from gridsched.model.tasks import Tasks
+from gridsched.policy.base import Scheduler
 from gridsched.scenario import LoadedScenario, Scenario
 from gridsched.workloads.traces.job_table import reasons
 
@@ -149,7 +150,7 @@ def _check_profiles(scenario: LoadedScenario) -> None:
                 f"{platform.name}: host {host.name!r} computes nothing ({role}) and goes down with "
                 "time; only computing hosts may. Take its state profile out of the file."
             )
-    if scenario.power_cap_w is not None:
+    if scenario.limits_power:
         _check_cap_on_profiles(scenario)
 
 
@@ -236,7 +237,7 @@ def _check_energy(scenario: LoadedScenario) -> None:
     if scenario.power_override.is_none:
         for what, is_there in (
             ("an energy budget (--energy-budget-j)", scenario.budget is not None),
-            ("a power cap (--power-cap-w)", scenario.power_cap_w is not None),
+            ("a power cap (--power-cap-w, --events)", scenario.limits_power),
             ("a tariff (--price)", scenario.tariff is not None),
             ("a carbon intensity (--carbon)", scenario.carbon is not None),
         ):
@@ -307,6 +308,20 @@ def _shortest_s(scenario: LoadedScenario) -> float:
             tasks.submit_time_s.max(),
         )
     )
+
+
+def check_informed(scheduler: Scheduler) -> None:
+    """Raise `InputError` if a scheduler cannot learn of what is done to a run from outside.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    """
+    if scheduler.traits.external:
+        raise InputError(
+            f"{scheduler!r} is another program, whose protocol has no words for jobs that others cancel and for hosts "
+            "that they drain. Leave the events out (--events), or use another scheduler."
+        )
 
 
 def check_tables(scenario: LoadedScenario, until_s: float | None = None) -> None:

@@ -47,7 +47,7 @@ def _metered(scenario: LoadedScenario) -> LoadedScenario:
         raise InputError(f"{scenario.tasks.name}: --power measured needs a log of jobs with their power.")
     for key, value in (
         ("energy_budget_j", scenario.budget),
-        ("power_cap_w", scenario.power_cap_w),
+        ("a power cap (power_cap_w, events)", scenario.limits_power or None),
         ("a speed profile", scenario.platform.profiles.speeds or None),
     ):
         if value is not None:
@@ -105,7 +105,7 @@ def _units_apart(scenario: LoadedScenario) -> LoadedScenario:
         name
         for name, given in (
             ("the energy budget", scenario.budget),
-            ("the power cap", scenario.power_cap_w),
+            ("the power cap", scenario.limits_power or None),
             ("the tariff", scenario.tariff),
         )
         if given is not None

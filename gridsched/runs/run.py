@@ -30,13 +30,14 @@ from gridsched.model.host_profiles import HostProfiles
 from gridsched.model.records import keys_of
 from gridsched.model.routes import Routes
 from gridsched.model.seeds import random_stream
-from gridsched.model.trace import Trace
+from gridsched.model.stimuli import CancelTask
+from gridsched.model.trace import TaskState, Trace
 from gridsched.platform_io.xml_edit import current_platform_xml, with_speeds_alone
 from gridsched.platform_io.xml_writer import parallel_platform_xml, write_platform
 from gridsched.policy.base import Scheduler
 from gridsched.policy.policy_files import comes_from_file, policy_digests
 from gridsched.power import kept_power, trace_power
-from gridsched.runs.checks import check_tables
+from gridsched.runs.checks import check_informed, check_tables
 from gridsched.runs.preparation import prepare
 from gridsched.runs.result_frames import hosts_frame, html_table, page_of_traces, short_text, tasks_frame
 from gridsched.scenario import LoadedScenario, Scenario
@@ -253,20 +254,45 @@ def run(scenario: Scenario, *, is_apart: bool = False) -> RunResult:
     100.0
     """
     began = time.perf_counter()
-    prepared = _with_routes(prepare(scenario))
+    prepared = with_routes(prepare(scenario))
     check_tables(prepared)
     scheduler = prepared.make_scheduler()
+    if prepared.stimuli:
+        check_informed(scheduler)
     provenance = provenance_of(prepared, scheduler)
     report_interpreter()
     with _reported(scheduler, scenario.timeout_s):
         outcome = _simulated(prepared, scheduler, is_apart=is_apart)
+    return result_of(prepared, scheduler, outcome, provenance, began)
+
+
+def result_of(
+    prepared: LoadedScenario, scheduler: Scheduler, outcome: SimulationOutcome, provenance: dict[str, Any], began: float
+) -> RunResult:
+    """Return what a run gave that is over.
+
+    Parameters
+    ----------
+    prepared : LoadedScenario
+    scheduler : Scheduler
+    outcome : SimulationOutcome
+    provenance : dict
+        As `provenance_of` returned it; it is completed.
+    began : float
+        When the run began, by `time.perf_counter` [s].
+
+    Raises
+    ------
+    InputError
+        If the run lasted longer than a table of carbon or prices covers.
+    """
     trace = outcome.trace
     if prepared.tasks.are_workflow:
         estimates = prepared.system.estimates
         times = estimates.host_times(prepared.platform, len(prepared.tasks))
         trace = replace(trace, shortest_s=estimates.shortest_times(), host_times_s=times)
     check_tables(prepared, trace.horizon_s)
-    for remark in _of_pipes(trace, outcome.unshared):
+    for remark in (*_of_pipes(trace, outcome.unshared), *_of_late_events(prepared, trace)):
         prepared = replace(prepared, remarks=(*prepared.remarks, remark))
         provenance["warnings"].append(remark)
     if trace.delegated_to:
@@ -310,6 +336,18 @@ def _of_pipes(trace: Trace, unshared: Collection[str]) -> Iterator[str]:
             f"jobs sent over {counted(len(crossed), 'link')} of type FATPIPE ({first}): SimGrid's default solver of "
             "parallel tasks gives a job more than the bandwidth of such a link while slower ones cross it, and the "
             "reference driver does the same; --driver simgrid --cfg host/solver:bmf does not (docs/simgrid_facts.md)"
+        )
+
+
+def _of_late_events(scenario: LoadedScenario, trace: Trace) -> Iterator[str]:
+    """Yield a line about jobs that had ended when they were to be cancelled."""
+    cancelled = {each.stimulus.task for each in scenario.stimuli if isinstance(each.stimulus, CancelTask)}
+    late = [task for task in sorted(cancelled) if trace.final_state[task] != TaskState.KILLED]
+    if late:
+        owner = scenario.events or "events from outside"
+        yield (
+            f"{owner}: {counted(len(late), 'job')} had ended before the events that cancel them "
+            f"(the first: {trace.tasks.labels[late[0]]})"
         )
 
 
@@ -394,7 +432,7 @@ def _kept_routes(file: Path, names: tuple[str, ...], wattage: tuple[float, float
     return _ROUTES[key]
 
 
-def _with_routes(scenario: LoadedScenario) -> LoadedScenario:
+def with_routes(scenario: LoadedScenario) -> LoadedScenario:
     """Return the scenario with what is to be known of the network between its hosts before the run."""
     has_profiles = scenario.runs_profiles
     shares = scenario.uses_network and scenario.network != "alone" and scenario.between_hosts is None

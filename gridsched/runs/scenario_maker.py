@@ -37,6 +37,7 @@ from gridsched.runs.run_spec import (
 )
 from gridsched.runs.study_inputs import checked_file, file_digest
 from gridsched.scenario import LoadedScenario, Scenario, refuse_beside
+from gridsched.workloads.events_csv import read_events
 from gridsched.workloads.generator_keys import GeneratorKeys
 from gridsched.workloads.generators import GENERATORS, brings_machines, generator_of
 from gridsched.workloads.load import check_kind, input_files, read_system_workload, read_workload
@@ -361,6 +362,9 @@ def load(scenario: Scenario) -> LoadedScenario:
         tariff=with_prices_read(shared.tariff, shared.calendar),
         budget=with_prices_read(shared.budget, shared.calendar),
         carbon=with_carbon_read(shared.carbon, shared.calendar),
+        stimuli=shared.stimuli
+        if shared.events is None
+        else read_events(shared.events, shared.tasks, platform, shared.calendar),
     )
 
 

@@ -15,7 +15,7 @@ from gridsched.drivers.simulated_platform import SimulatedPlatform
 from gridsched.engine import Controller, takes_sets
 from gridsched.engine.programs import ProgramRules
 from gridsched.errors import InputError
-from gridsched.model.routes import RouteSource
+from gridsched.model.routes import Routes, RouteSource
 from gridsched.model.seeds import random_stream
 from gridsched.model.trace import Trace
 from gridsched.policy.base import Scheduler, Traits
@@ -56,6 +56,7 @@ def is_plain(scenario: LoadedScenario, traits: Traits, *, has_sets: bool) -> boo
         or traits.replicates
         or traits.may_cancel
         or traits.powers_hosts
+        or scenario.cancels_tasks
         or any(item.startswith("tracing") for item in scenario.cfg)
     )
     if scenario.execution_mode == "maestro" and needs_actor:
@@ -81,7 +82,11 @@ def check_precision(scenario: LoadedScenario) -> None:
 
 
 def make_controller(
-    scenario: LoadedScenario, scheduler: Scheduler, routes: RouteSource | None = None, master: str | None = None
+    scenario: LoadedScenario,
+    scheduler: Scheduler,
+    routes: RouteSource | None = None,
+    master: str | None = None,
+    n_spare: int | None = None,
 ) -> Controller:
     """Return the controller of a run; its policy is timed.
 
@@ -93,6 +98,8 @@ def make_controller(
         Between hosts, for which the policy may ask where parts of jobs send to each other.
     master : str, optional
         Host from which messages leave; None: none do.
+    n_spare : int, optional
+        Where a program drives the run, as of `Controller`.
     """
     programs, system = None, scenario.system
     if routes is not None:
@@ -107,14 +114,15 @@ def make_controller(
         hosts_off=scenario.ids_off,
         stopwatch=time.perf_counter,
         programs=programs,
+        stimuli=scenario.stimuli,
+        is_metered=n_spare is not None,
+        n_spare=n_spare or 0,
     )
 
 
 def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     """Run a scenario with the reference driver, in this process."""
-    routes, master = scenario.routes, scenario.master_name if scenario.has_messages else None
-    has_programs = scenario.runs_profiles or master is not None
-    controller = make_controller(scenario, scheduler, routes if has_programs else None, master)
+    controller, routes = reference_controller(scenario, scheduler)
     was_enabled = gc.isenabled()
     gc.disable()  # it would scan 100,000 live records again and again
     try:
@@ -122,6 +130,15 @@ def simulate_reference(scenario: LoadedScenario, scheduler: Scheduler) -> Trace:
     finally:
         if was_enabled:
             gc.enable()
+
+
+def reference_controller(
+    scenario: LoadedScenario, scheduler: Scheduler, n_spare: int | None = None
+) -> tuple[Controller, Routes | None]:
+    """Return the controller of a run on the reference driver, and the routes that the driver needs."""
+    routes, master = scenario.routes, scenario.master_name if scenario.has_messages else None
+    has_programs = scenario.runs_profiles or master is not None
+    return make_controller(scenario, scheduler, routes if has_programs else None, master, n_spare), routes
 
 
 def simulate(scenario: LoadedScenario, scheduler: Scheduler, platform_file: Path) -> Records:

@@ -30,7 +30,7 @@ OF_LOG = "log"
 #: What that is, for messages.
 OF_FIRST = "the first submission of the log"
 #: What columns of times may hold: seconds of the run, or dates on the log's calendar.
-_TIMES = {"time_s": Number(), "time": Text()}
+TIMES = {"time_s": Number(), "time": Text()}
 #: A pound for each MWh in grams for each kWh.
 _LB_PER_MWH = 0.45359237
 
@@ -105,14 +105,14 @@ def read_site_series(
     InputError
         Naming file, line and column of the first bad value, or if dates do not cover the run's begin.
     """
-    time = _time_column(path)
-    columns = {"host": Text(is_name=True, default=_EVERYONE), time: _TIMES[time], value: Number()}
+    time = time_column(path)
+    columns = {"host": Text(is_name=True, default=_EVERYONE), time: TIMES[time], value: Number()}
     table = Format(columns, rows="rows").read(path)
     dates = _Dates.on(calendar, period_s, key) if time == "time" else None
-    return _by_host(table, table["host"], _times(table, time, calendar), table[value], time, dates)
+    return _by_host(table, table["host"], times_of(table, time, calendar), table[value], time, dates)
 
 
-def _time_column(path: str | Path) -> str:
+def time_column(path: str | Path) -> str:
     """Return which column has the times: ``time`` where a table has dates on the log's calendar."""
     present = _header(path, read_text(path))
     return "time" if "time" in present and "time_s" not in present else "time_s"
@@ -178,7 +178,7 @@ class _HostRows(NamedTuple):
     last_until_s: float | None = None
 
 
-def _times(table: Table, column: str, calendar: Calendar | None) -> list[float]:
+def times_of(table: Table, column: str, calendar: Calendar | None) -> list[float]:
     """Return when the rows of a table begin on the run's clock [s]."""
     if column == "time_s":
         return list(table[column])
@@ -475,7 +475,7 @@ def read_prices(
     """
     if _is_by_site(path):
         costs_by_site = read_site_series(path, ENERGY_COST, calendar, period_s=period_s, key=key)
-        has_dates = _time_column(path) == "time"
+        has_dates = time_column(path) == "time"
         sites = (
             replace(
                 each,
@@ -486,14 +486,14 @@ def read_prices(
         )
         price = 0.0 if tariff is None else tariff.price
         return PriceSeries.by_site(replace(costs_by_site, series=tuple(sites)), price)
-    time = _time_column(path)
-    columns: dict[str, Column] = {time: _TIMES[time], **_PRICES}
+    time = time_column(path)
+    columns: dict[str, Column] = {time: TIMES[time], **_PRICES}
     if tariff is None:
         columns[ENERGY_COST] = Number(above=True)
         tariff = Tariff(price=0.0)
     table = Format(columns, rows="prices").read(path)
     dates = _Dates.on(calendar, period_s, key) if time == "time" else None
-    found = _rows_by_host(table, [_EVERYONE] * len(table), _times(table, time, calendar), time, dates)[_EVERYONE]
+    found = _rows_by_host(table, [_EVERYONE] * len(table), times_of(table, time, calendar), time, dates)[_EVERYONE]
     prices, costs, waiting = (
         [table[column][row] for row in found.rows] for column in ("price", ENERGY_COST, "price_per_waiting_bag")
     )
@@ -528,6 +528,6 @@ def with_prices_read(priced: Priced, calendar: Calendar | None = None) -> Priced
     tariff, key = (priced, "prices_period_s") if isinstance(priced, Tariff) else (None, "budget_prices_period_s")
     period_s = priced.prices_period_s
     prices = read_prices(priced.prices, tariff, calendar, period_s=period_s, key=key)
-    if period_s is None and _time_column(priced.prices) == "time":
+    if period_s is None and time_column(priced.prices) == "time":
         period_s = math.inf
     return replace(priced, prices=prices, prices_period_s=DAY_S if period_s is None else period_s)

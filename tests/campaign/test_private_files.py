@@ -48,6 +48,7 @@ KEYS: dict[tuple[str, str], tuple[dict[str, Any], dict[str, Any], str]] = {
     ("WorkloadFile", "slurm_conf"): (LOG, {"workload": {"file": "j.jobs.csv", "slurm_conf": "s.conf"}}, "s.conf"),
     ("WorkloadFile", "profiles"): (LOG, {"workload": LOG["workload"] | {"profiles": "s.toml"}}, "s.toml"),
     ("Settings", "deployment"): (BAG, {"deployment": "s.xml"}, "s.xml"),
+    ("Settings", "events"): (BAG, {"events": "s.csv"}, "s.csv"),
     ("Settings", "carbon"): (BAG, {"carbon": "s.csv"}, "s.csv"),
     ("Settings", "carbon_forecast"): (BAG, {"carbon": "rows.csv", "carbon_forecast": "s.csv"}, "s.csv"),
     ("Settings", "prices"): (BAG, {"price": 5.0, "energy_cost": 1e-7, "prices": "s.csv"}, "s.csv"),

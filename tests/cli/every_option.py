@@ -74,6 +74,7 @@ FILES = {
     "dear.csv": "time_s,energy_cost_per_kwh\n0,0.2\n300,0.1\n",
     "dark.csv": "time_s,price,energy_cost_per_kwh\n0,0,900\n300,9,0.001\n",
     "costs.csv": "time_s,energy_cost_per_kwh\n0,0.1\n300,0.2\n",
+    "events.csv": "time_s,event,what\n30,cancel,4\n",
     "carbon.csv": "host,time_s,g_per_kwh\n*,0,900\n*,700,10\n",
     "forecast.csv": "host,time_s,g_per_kwh\n*,0,10\n*,700,900\n",
     "hours.csv": "time,value\n2026-03-01T23:00:00Z,100\n2026-03-02T00:00:00Z,500\n2026-03-02T01:00:00Z,900\n"
@@ -238,6 +239,7 @@ OF_RUNS: dict[str, tuple[Probe, ...]] = {
     "--power": (Probe("log", "--power 10:10:50", FCFS),),
     "--master": (Probe("two", "--master a1", FCFS),),
     "--failures": (Probe("log", "--failures mtbf=500,mttr=50", FCFS),),
+    "--events": (Probe("log", "--events events.csv", FCFS),),
     "--execution-mode": (
         Probe("bytes", "--execution-mode maestro", "--schedulers wq"),
         Probe("two", "--execution-mode maestro", f"{FCFS} --driver simgrid"),

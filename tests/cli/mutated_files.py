@@ -332,6 +332,11 @@ def readers() -> dict[str, Reader]:
             ),
             ("w.csv", "f.csv"),
         ),
+        "events": Reader(
+            {**both, "e.csv": "time_s,event,what\n5,cancel,3\n10,drain,h1\n25,resume,h*\n30,power_cap,none\n"},
+            (f"{ON_REFERENCE} --events {{}}/e.csv --horizon-s 1e4",),
+            ("e.csv",),
+        ),
         "prices": Reader(
             {
                 **both,

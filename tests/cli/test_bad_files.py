@@ -311,6 +311,7 @@ READERS = {
     "run --platform": ["run", "--platform", "{}", "--workload", "{w}"],
     "run --workload": ["run", "--platform", "{p}", "--workload", "{}"],
     "run --deployment": ["run", "--platform", "{p}", "--workload", "{w}", "--deployment", "{}"],
+    "run --events": ["run", "--platform", "{p}", "--workload", "{w}", "--events", "{}"],
     "run --files": ["run", "--platform", "{p}", "--workload", "{w}", "--files", "{}"],
     "compare": ["compare", "--platform", "{}", "--workload", "{w}"],
     "validate": ["validate", "--platform", "{p}", "--workload", "{}"],

@@ -7,6 +7,7 @@ end after their true ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -149,7 +150,7 @@ class ParallelQueue(Scheduler):
             if self.behind_ is not None:
                 queue = self._with_behind_ordered(self.behind_, queue, state, end)
         decisions = machine.starts(state, queue, self.run_time_, self.requested_, self.size_, end)
-        if decisions and self.power_.is_limited:
+        if decisions and state.power_cap_w < math.inf:
             decisions = self.power_.admitted(state, decisions)
         if is_textbook:
             return decisions

@@ -110,7 +110,7 @@ class CountedNodes:
         if end is None:
             end = nodes.estimated_end
         else:
-            freed = state.running["width"]
+            freed = state.freed
         queue, end, freed = for_kernels(queue), for_kernels(end), for_kernels(freed)
         count = starts_now(self._reservations, state.now, queue, run_time_s, size, nodes.n_free, end, freed, starts, ())
         return self._on_first_nodes(starts[:count], nodes, size) if count else []
@@ -325,10 +325,11 @@ class EachNode(CountedNodes):
     ) -> tuple[Integers, Floats, Integers]:
         """Return tasks, ends [s] and numbers of parts of what runs."""
         if isinstance(state.nodes, SharedNodesState):
-            ends, rows, _ = what_runs
-            return rows[0], ends, self._jobs.width[rows[0]]
+            ends, rows, pool = what_runs
+            until = np.cumsum(np.append(0, pool[1]))
+            return rows[0], ends, until[rows[1] + rows[2]] - until[rows[1]]
         running = state.running
-        return running["task"], running["estimated_end"] if end is None else end, running["width"]
+        return running["task"], running["estimated_end"] if end is None else end, state.freed
 
     def _free_places(
         self,
@@ -422,6 +423,7 @@ class EachNode(CountedNodes):
         if end is not None:
             for task, time in zip(state.running["task"].tolist(), end.tolist(), strict=True):
                 free_at[self._nodes_of[task]] = time
+            free_at[nodes.free_at == np.inf] = np.inf  # what is drained does not come back with the job
         free_at[down] = np.inf
         taken = np.flatnonzero(~nodes.free & (free_at < np.inf))
         each = np.arange(len(taken))  # as a job of its own, as wide as the first

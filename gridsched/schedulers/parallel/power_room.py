@@ -20,8 +20,6 @@ class PowerRoom:
 
     Attributes
     ----------
-    is_limited : bool
-        Whether there is a cap.
     is_full : bool
         Whether a job has found too few watts since the last look: none that comes behind it starts then.
 
@@ -34,7 +32,6 @@ class PowerRoom:
 
     def __init__(self, system: System) -> None:
         platform = system.platform
-        self.is_limited = system.rules.power_cap_w is not None
         self.is_full = False
         self._cores, self._pstates = platform.cores, system.pstates
         self._tables = platform.idle_w, platform.epsilon_w, platform.busy_w

@@ -241,7 +241,7 @@ class Slurm(ParallelQueue):
         """Start what the main scheduler starts, and if it is time what backfilling does."""
         now, machine = float(state.now), self.machine_
         self._observe(state)
-        has_changed = machine.note_ends(state) | machine.note_nodes(state)
+        has_changed = machine.note_ends(state) | machine.note_nodes(state) | machine.note_cap(state)
         queue = state.mappable
         has_changed |= not np.array_equal(queue, self.waited_)
         if has_changed or now >= self.recalculated_s_:
@@ -355,6 +355,7 @@ class SlurmNodes(EachNode):
         self.expected_start_s: dict[int, float] = {}
         #: nodes that ran nothing after the last look
         self._free = np.ones(system.n_hosts, dtype=np.bool_)
+        self._cap_w = math.inf if system.rules.power_cap_w is None else system.rules.power_cap_w
         #: hosts and parts of what runs by task, and of what has ended, with the time until which they stay taken
         self._places_of: dict[int, Integers] = {}
         self._completing: list[tuple[float, int, Integers]] = []
@@ -377,6 +378,11 @@ class SlurmNodes(EachNode):
         before, self._free = self._free, state.nodes.free.copy()
         return bool((self._free & ~before).any())
 
+    def note_cap(self, state: State) -> bool:
+        """Note the cap on power; return whether it has changed since the last look."""
+        before, self._cap_w = self._cap_w, state.power_cap_w
+        return self._cap_w != before
+
     def note_starts(self, started: Iterable[Allocate]) -> None:
         """Note the nodes of what starts now."""
         for each in started:
@@ -389,7 +395,7 @@ class SlurmNodes(EachNode):
     def look(self, state: State, limit_s: Floats) -> None:
         """Take over what is free and what runs now, before anything starts."""
         jobs, now = self._jobs, state.now
-        if self._power.is_limited:
+        if self._cap_w < math.inf:
             self._power.look(state)
         ahead = self._down_s[1] > now
         down, down_s = self._down[ahead], np.compress(ahead, self._down_s, axis=1)
@@ -454,7 +460,7 @@ class SlurmNodes(EachNode):
             places = starts.places[:, begin : begin + n].copy()
             begin += n
             decision = Allocate(task, np.repeat(places[0], places[1]))
-            if self._power.is_limited and not self._power.takes(decision):
+            if self._cap_w < math.inf and not self._power.takes(decision):
                 break
             self._places_of[task] = places
             decisions.append(decision)

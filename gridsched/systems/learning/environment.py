@@ -243,6 +243,7 @@ class SchedulingEnvironment(gymnasium.Env[Observation, np.int64]):
             rng=random_stream(self._loaded.seed, "scheduler", self._loaded.replicate),
             hosts_off=self._loaded.ids_off,
             is_metered=True,
+            stimuli=self._loaded.stimuli,
         )
         self._meter = self._reward.meter(controller, self._loaded.tasks)
         self._so_far = 0.0

@@ -79,7 +79,7 @@ class LPRolling(Scheduler):
                 "column host, or take lp_max_profit with weigh=money."
             )
         self.system_ = system
-        self.known_ = 0
+        self.known_: tuple[int, bytes] = 0, b""
         self.change_s_ = -math.inf
         self.stands_still_ = False
         self.may_be_put_off_ = False
@@ -87,7 +87,7 @@ class LPRolling(Scheduler):
 
     def schedule(self, state: State) -> Iterable[Decision]:
         """Plan what waits if anything has changed since it was planned."""
-        free = len(state.tasks) - len(state.blocked)
+        free = len(state.tasks) - len(state.blocked), state.is_on.tobytes()
         before, self.may_be_put_off_ = self.may_be_put_off_, self._may_be_put_off(state)
         if (
             free == self.known_

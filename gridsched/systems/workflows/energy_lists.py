@@ -246,7 +246,9 @@ class SlackPlan:
             task: graph.staged_s[task].item(host[task]) if task in graph.staged_s else now for task in time_s
         }
         self._before = {
-            task: [(e.other, graph.sent(e, host[e.other]).item(host[task])) for e in graph.before[task]]
+            task: [
+                (e.other, graph.sent(e, host[e.other]).item(host[task])) for e in graph.before[task] if e.other in host
+            ]
             for task in time_s
         }
         self._behind: dict[int, list[tuple[int, float]]] = {task: [] for task in time_s}

@@ -46,6 +46,7 @@ class StaticList(Scheduler):
         if not len(mappable) and not len(blocked):
             return []
         waiting = np.union1d(mappable, blocked)
+        self._free_ = set(mappable.tolist())
         graph = TaskGraph(state, self.system_, waiting)
         self._off_ = np.where(np.isfinite(state.ready_time), 0.0, np.inf)
         for task in graph.tasks:  # some may have been placed before, and stopped with their host
@@ -76,8 +77,8 @@ class StaticList(Scheduler):
         """Place each task of a graph into the timetable."""
 
     def _ready(self, graph: TaskGraph, task: int, now: float) -> Floats | None:
-        """Return when the data of a task are at each host [s]; None if another of them has no place."""
-        if any(edge.other not in self.table_.host for edge in graph.before[task]):
+        """Return when the data of a task are at each host [s]; None if it waits for another that has no place."""
+        if task not in self._free_ and any(edge.other not in self.table_.host for edge in graph.before[task]):
             return None
         return self._ready_by_those_placed(graph, task, now)
 

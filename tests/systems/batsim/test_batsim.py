@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gridsched import Scenario, long_work, run
+from gridsched import Scenario, Simulation, long_work, run
 from gridsched.campaign.campaign import run_campaign
 from gridsched.campaign.duration import estimate
 from gridsched.campaign.rerun import rerun
@@ -528,3 +528,13 @@ def test_the_address_may_follow_the_id():
     assert make_scheduler("batsim:ipc:///tmp/x").parameters["address"] == "ipc:///tmp/x"
     with pytest.raises(InputError, match="wq:1"):
         make_scheduler("wq:1")
+
+
+def test_events_from_outside_are_refused(tmp_path):
+    """The protocol has no messages for them; nothing is started."""
+    file = tmp_path / "events.csv"
+    file.write_text("time_s,event,what\n1,drain,n0\n")
+    asked = scenario(nodes(2), [(0.0, 1, 10.0)], "false", events=file)
+    for act in (run, Simulation):
+        with pytest.raises(InputError, match="another program"):
+            act(asked)

@@ -24,6 +24,7 @@ from gridsched.errors import InputError, MissingDependency
 from gridsched.learning import AgentScheduler
 from gridsched.model.platform import Cluster, Host, Platform, PState
 from gridsched.model.tasks import make_tasks
+from gridsched.model.trace import TaskState
 from gridsched.model.utility import UtilityFunctions
 from gridsched.testing import parametrize_with_checks
 from gridsched.testing.parallel_cases import EXAMPLE, make_parallel_case
@@ -158,6 +159,19 @@ def test_repeating_mct_has_its_joules_to_the_last_digit(seed, fails):
     theirs = run(replace(scenario, scheduler="mct", seed=ours.scenario.seed))
     assert same_run(ours.trace, theirs.trace)
     assert trace_energy(ours.trace).total_j.tolist() == trace_energy(theirs.trace).total_j.tolist()
+
+
+def test_events_from_outside_come_to_an_episode(tmp_path):
+    """A host is drained and a task cancelled: the episode is the run of MCT with the same file."""
+    file = tmp_path / "events.csv"
+    scenario = replace(bag(3), events=file)
+    name = scenario.platform.hosts[0].name
+    file.write_text(f"time_s,event,what\n5,drain,{name}\n6,cancel,{scenario.tasks.labels[9]}\n60,resume,{name}\n")
+    env = learning.make(scenario, observation="estimates", reward="-energy_model_j")
+    play(env, least, 3)
+    ours = env.result
+    assert (ours.trace.final_state == TaskState.KILLED).sum() == 1
+    assert same_run(ours.trace, run(replace(scenario, scheduler="mct", seed=ours.scenario.seed)).trace)
 
 
 @pytest.mark.parametrize("observation", ["estimates", "scaled"])
