@@ -255,7 +255,7 @@ class ActivityDriver(Driver):
         """Note how far steps have come, whose rates may be others from now on."""
         for activity, what in self._named.items():
             if isinstance(what, ParallelStep) and what.traffic is not None:
-                what.note(self.now, 1.0 - activity.remaining)
+                what.note(self.now, 1.0 - self._left(activity))
 
     # ------------------------------------------------------------------ activities
 
@@ -299,11 +299,19 @@ class ActivityDriver(Driver):
         made = self._activity_of.get(activity)
         if made is None:  # it has ended
             return 0.0
-        left: float = made.remaining
+        left = self._left(made)
         if self._simulated.has_parallel_tasks:  # of which SimGrid counts shares
             return left
         size = activity.size_bytes if isinstance(activity, Transfer) else float(activity.placed.step.size_bytes.sum())
         return left / size
+
+    def _left(self, made: Any) -> float:
+        """Return what is left of an activity of SimGrid: a share in its model of parallel tasks, else bytes.
+
+        Of an execution on several hosts, SimGrid calls either so, but writes a warning about it by the other name.
+        """
+        left: float = made.remaining_ratio if isinstance(made, self._simgrid.Exec) else made.remaining
+        return left
 
     def host(self, change: HostCommand) -> None:
         """Switch a host, or bring it into another P-state.

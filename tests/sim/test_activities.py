@@ -218,6 +218,15 @@ def test_a_period_counts_what_was_drawn_in_it(hosts, nodes, driver, on_nodes):
     assert result.trace.periods["consumed_j"].sum() == pytest.approx(drawn)
 
 
+def test_simgrid_is_asked_how_far_profiles_are_without_a_warning(tmp_path):
+    """At 4 s a job loses b, to which it has sent for 3.95 s; its watts and bytes are counted in each second."""
+    (tmp_path / "p.xml").write_text(platform_xml(down="b"))
+    scenario = Scenario(tmp_path / "p.xml", jobs(input_bytes=0.5), "fcfs", network="platform", traffic_step_s=1.0)
+    result = run(replace(scenario, driver="simgrid", budget=EnergyBudget(1e6, period_s=1.0)))
+    assert result.trace.link_bytes == pytest.approx({"ma": 1.0, "ab": 39.5, "ac": 100.0})
+    assert "WARNING" not in result.log
+
+
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_cap_counts_what_a_profile_could_draw(hosts, driver):
     """Three hosts at rest draw 30 W, a host that computes 20 more: under 89 W, only one job of two nodes runs."""
