@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from gridsched.arrays import Floats, Integers
 from gridsched.model.signals import Signal
 from gridsched.model.timeline import HostTimeline, spread_evenly
-from gridsched.model.trace import ExecutionEnd, Trace
+from gridsched.model.trace import Trace
 from gridsched.power import GridPower, GridTotal, TracePower, power_blocks, trace_power
 
 
@@ -357,11 +357,11 @@ def trace_energy(
 
 def _wasted(trace: Trace, shares: Floats, wasted_j: Floats) -> None:
     """Sum by host what went into executions that did not finish their task [J], shape (hosts,)."""
-    finished = trace.executions["outcome"] == ExecutionEnd.FINISHED
-    if not finished.all():
+    useful = trace.was_useful
+    if not useful.all():
         execution, placed = trace.placed()
         order = np.argsort(placed, kind="stable")
-        each = np.where(finished[execution], 0.0, shares)
+        each = np.where(useful[execution], 0.0, shares)
         _sum_by_host(each[order], placed[order], wasted_j)
 
 

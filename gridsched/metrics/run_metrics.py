@@ -77,14 +77,12 @@ def utilisation(trace: Trace) -> float:
 
 def useful_flops(trace: Trace) -> float:
     """Work of executions that finished their task [flop]."""
-    useful = trace.executions["outcome"] == ExecutionEnd.FINISHED
-    return float(trace.executed_flops()[useful].sum())
+    return float(trace.executed_flops()[trace.was_useful].sum())
 
 
 def wasted_flops(trace: Trace) -> float:
     """Work of executions that were cancelled, killed or failed [flop] (algorithm A2, WQR)."""
-    wasted = trace.executions["outcome"] != ExecutionEnd.FINISHED
-    return float(trace.executed_flops()[wasted].sum())
+    return float(trace.executed_flops()[~trace.was_useful].sum())
 
 
 def waste_ratio(trace: Trace) -> float:

@@ -241,6 +241,12 @@ class Trace:
         return self.executions[self.executions["outcome"] == outcome]
 
     @property
+    def was_useful(self) -> Booleans:
+        """Which executions finished their task, shape (executions,); work and energy of all others are wasted."""
+        useful: Booleans = self.executions["outcome"] == ExecutionEnd.FINISHED
+        return useful
+
+    @property
     def start_time_s(self) -> Floats:
         """First start of each task [s], nan where it never started, shape (tasks,)."""
         first = np.full(len(self.tasks), np.nan)
