@@ -46,7 +46,7 @@ from gridsched.workloads.traces.trace_options import TraceOptions
 
 #: Version of everything that decides a run's metrics. Raise it with every change that alters any
 #: number a run gives; stored runs of another version are kept, but not taken for this one's.
-RESULTS_VERSION = 5
+RESULTS_VERSION = 6
 
 #: Parts of a run's description that are sections.
 SECTIONS = ("platform", "workload", "scheduler", "settings")

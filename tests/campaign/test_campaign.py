@@ -389,7 +389,7 @@ def test_results_are_those_of_their_version(tmp_path: Path):
     study = Study.from_file(write_study(tmp_path, replicates=1))
     maker = ScenarioMaker({each.sha256: each.path for each in study.inputs.values()}, tmp_path)
     rows = [perform(maker, Job(run.run_id, run.scenario), None)[0] for run in study.scenarios()]
-    assert RESULTS_VERSION == 5
+    assert RESULTS_VERSION == 6
     found = [(row["metrics"]["makespan_s"], row["metrics"]["energy_j"]) for row in rows]
     assert found == [pytest.approx(pair, rel=1e-12) for pair in RESULTS]
 
