@@ -27,7 +27,10 @@ from gridsched.model.platform import Platform
 from gridsched.model.routes import RouteSource
 from gridsched.model.system import System
 from gridsched.model.tasks import Tasks
+from gridsched.model.trace import STEP, StepKind
 
+#: So many steps are kept for the records.
+MOST_STEPS = 1_000_000
 #: The step in which an execution computes, at full speed on all its hosts.
 COMPUTE: Final = Step()
 
@@ -143,6 +146,8 @@ class ProgramRun:
         self._counted_s: float | None = None
         self._counted = 0.0
         self._run_time_s = execution.estimated_end - execution.start
+        #: of its steps so far: which kind, begin and end [s]
+        self.steps: list[tuple[int, float, float]] = []
         self.sent_bytes = np.zeros(1 + n_levels)
         self.routes: StepRoutes | None = None
         self.sums = np.zeros(0)
@@ -237,11 +242,26 @@ class ProgramRun:
     def end_step(self, now: float, share: float) -> None:
         """Note that the step that it is at ends or is ended now [s], after a share of its work."""
         activity, self.activity = self.activity, None
+        self.steps.append((self._kind(), self._began, now))
         if not self._step.is_message:
             self.end_s = now
         if isinstance(activity, ParallelStep):
             activity.note_end(now, share)
             self._add_sent(activity.placed, share)
+
+    def _kind(self) -> int:
+        """Return what the present step is."""
+        step, n_parts = self._step, len(self.parts.names)
+        if step is COMPUTE or (not step.delay_s and not len(step.size_bytes)):
+            return StepKind.COMPUTE
+        if step.delay_s:
+            return StepKind.WAIT
+        if not step.storage:
+            return StepKind.PARALLEL
+        comes = step.source.item(0) == n_parts
+        if step.is_message:
+            return StepKind.RECEIVE if comes else StepKind.SEND
+        return StepKind.READ if comes else StepKind.WRITE
 
     def _add_sent(self, placed: PlacedStep, share: float) -> None:
         """Note which share of a step's messages was sent."""
@@ -346,6 +366,7 @@ class Programs:
         self._together = Together() if tasks.share_nodes or tasks.are_serial else None
         #: what hosts have drawn above idle, where it is to be counted [J]
         self._joules: Floats | None = None
+        self._step_rows: list[tuple[int, int, int, int, float, float]] = []
         self._row: dict[str, int] = {}
         self._sums = np.zeros(0)
         self.sent_bytes = np.zeros(1 + self._n_levels)
@@ -505,6 +526,9 @@ class Programs:
             execution.start = execution.end = now
         else:
             execution.end = run.end_s
+        if len(run.steps) > 1 and len(self._step_rows) < MOST_STEPS:
+            rows = enumerate(run.steps[: MOST_STEPS - len(self._step_rows)])
+            self._step_rows += [(execution.task, execution.host, number, *step) for number, step in rows]
         self._add_up(run)
 
     # ------------------------------------------------------------------ records
@@ -539,10 +563,11 @@ class Programs:
 
     def records(self) -> dict[str, Any]:
         """Return what a `Trace` has of them."""
+        steps = {"steps": np.array(self._step_rows, dtype=STEP)}
         if not self._rules.runs_profiles:
-            return {}
+            return steps
         link_bytes = dict(zip(self._row, self._sums.tolist(), strict=False))
-        records: dict[str, Any] = {"link_bytes": link_bytes, "sent_bytes": tuple(self.sent_bytes.tolist())}
+        records: dict[str, Any] = {**steps, "link_bytes": link_bytes, "sent_bytes": tuple(self.sent_bytes.tolist())}
         if self._traffic is not None and self._row:
             records |= {"traffic_bytes": self._traffic.bytes_of(self._row), "traffic_step_s": self._traffic.step_s}
         return records

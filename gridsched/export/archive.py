@@ -38,7 +38,7 @@ from gridsched.model.signals import EVEN, Signal, as_written_today
 from gridsched.model.staged_files import StagedFiles
 from gridsched.model.tariff import Tariff
 from gridsched.model.tasks import OF_PARTS, Tasks, is_constant, make_tasks
-from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, TRANSFER, Trace, check_trace
+from gridsched.model.trace import EXECUTION, HOST_CHANGE, PERIOD, STEP, TRANSFER, Trace, check_trace
 from gridsched.model.utility import UtilityClasses, UtilityFunctions
 
 T = TypeVar("T")
@@ -149,6 +149,7 @@ _NAMES = {
     *_COMPUTED,
     _TRAFFIC,
     "transfers",
+    "steps",
     *_BESIDE,
     *_RECORDS,
     *_NODE_SETS,
@@ -228,7 +229,9 @@ def archive_bytes(export: Export) -> bytes:
     arrays |= {
         f"tasks.{name}": values for name, values in columns.items() if values is not None and name not in made_anew
     }
-    arrays |= {name: getattr(trace, name) for name in ("load", "transfers", *_BESIDE) if len(getattr(trace, name))}
+    arrays |= {
+        name: getattr(trace, name) for name in ("load", "transfers", "steps", *_BESIDE) if len(getattr(trace, name))
+    }
     if len(trace.computed):
         arrays |= dict(zip(_COMPUTED, np.ascontiguousarray(trace.computed.T), strict=True))
     if tasks.dependencies is not None:
@@ -361,6 +364,7 @@ def _export(description: _Description, arrays: dict[str, NDArray[Any]]) -> Expor
     notes = {name.removeprefix(_NOTES): np.float64 for name in arrays if name.startswith(_NOTES)}
     records["load"] = arrays.get("load", np.zeros(0)).astype(np.float64)
     records["transfers"] = arrays.get("transfers", np.zeros(0, TRANSFER)).astype(TRANSFER)
+    records["steps"] = arrays.get("steps", np.zeros(0, STEP)).astype(STEP)
     records |= _cast(arrays, "", {name: np.float64 for name in _BESIDE if name in arrays})
     records["computed"] = np.zeros((0, 2))
     if _COMPUTED[0] in arrays:

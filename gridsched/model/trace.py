@@ -78,6 +78,31 @@ TRANSFER = np.dtype(
     ]
 )
 
+
+class StepKind(IntEnum):
+    """What a step of an execution is: it waits, computes, computes and sends at once, or its data come or go."""
+
+    WAIT = 0
+    COMPUTE = 1
+    PARALLEL = 2
+    RECEIVE = 3
+    SEND = 4
+    READ = 5
+    WRITE = 6
+
+
+#: A step of an execution whose program has several: its task and first host, which step it is, `StepKind`, times [s].
+STEP = np.dtype(
+    [
+        ("task", np.int64),
+        ("host", np.int64),
+        ("number", np.int64),
+        ("kind", np.int64),
+        ("begin", np.float64),
+        ("end", np.float64),
+    ]
+)
+
 #: A period of the energy budget within the run: its bounds [s], its budget, what was drawn in it,
 #: and the part of that which went to executions started before the period (algorithms B7) [J],
 #: counted as the trace's `energy_weights` say.
@@ -151,6 +176,8 @@ class Trace:
         Length of these steps [s]; 0 where there are none.
     transfers : ndarray of `TRANSFER`
         Data between tasks that have arrived, in order of their begin.
+    steps : ndarray of `STEP`
+        Steps of the executions that had more than one, in order of the ends of these executions; a million at most.
     shortest_s : ndarray of float64, shape (tasks,)
         Where tasks of one core wait for each other: the estimated run time of each where it is shortest [s]; infinite
         where it can run nowhere. Empty elsewhere, and where it is not known.
@@ -189,6 +216,7 @@ class Trace:
     limited_by_budget: bool = True
     traffic_bytes: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     traffic_step_s: float = 0.0
+    steps: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, dtype=STEP))
 
     def __post_init__(self) -> None:
         if not len(self.times_postponed):
@@ -344,6 +372,7 @@ def check_trace(trace: Trace) -> None:
         _check_computed(trace)
     _check("executions", "outcome", np.isin(runs["outcome"], list(ExecutionEnd)), runs, "an end")
     _check_transfers(trace)
+    _check_steps(trace)
     _check_traffic(trace)
     legal = trace.times_postponed >= 0
     _check("tasks", "times_postponed", legal, {"times_postponed": trace.times_postponed}, ">= 0")
@@ -377,6 +406,17 @@ def _check_transfers(trace: Trace) -> None:
     _check("transfers", "size_bytes", legal, sent, "finite and at least 0 bytes")
     legal = (sent["begin"] >= 0) & (sent["end"] >= sent["begin"]) & (sent["end"] <= LARGEST_RESULT)
     _check("transfers", "end", legal, sent, "finite and not before the begin")
+
+
+def _check_steps(trace: Trace) -> None:
+    """Raise `InputError` where steps cannot have gone so."""
+    steps, n, last = trace.steps, len(trace.tasks), len(trace.platform) - 1
+    _check("steps", "task", (steps["task"] >= 0) & (steps["task"] < n), steps, f"from 0 to {n - 1}")
+    _check("steps", "host", (steps["host"] >= 0) & (steps["host"] <= last), steps, f"from 0 to {last}")
+    _check("steps", "number", steps["number"] >= 0, steps, "at least 0")
+    _check("steps", "kind", np.isin(steps["kind"], list(StepKind)), steps, "a kind of step")
+    legal = (steps["begin"] >= 0) & (steps["end"] >= steps["begin"]) & (steps["end"] <= LARGEST_RESULT)
+    _check("steps", "end", legal, steps, "finite and not before the begin")
 
 
 def _check_traffic(trace: Trace) -> None:

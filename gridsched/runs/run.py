@@ -20,6 +20,7 @@ from gridsched.arrays import Floats, distinct
 from gridsched.energy import HostEnergy, energy_and_power, link_energy
 from gridsched.engine import takes_sets
 from gridsched.engine.policy_calls import check_policy
+from gridsched.engine.programs import MOST_STEPS
 from gridsched.errors import counted, policy_at_work
 from gridsched.files.output_files import temporary_folder, write_whole
 from gridsched.long_work import long_work
@@ -292,7 +293,7 @@ def result_of(
         times = estimates.host_times(prepared.platform, len(prepared.tasks))
         trace = replace(trace, shortest_s=estimates.shortest_times(), host_times_s=times)
     check_tables(prepared, trace.horizon_s)
-    for remark in (*_of_pipes(trace, outcome.unshared), *_of_late_events(prepared, trace)):
+    for remark in (*_of_pipes(trace, outcome.unshared), *_of_late_events(prepared, trace), *_of_steps(trace)):
         prepared = replace(prepared, remarks=(*prepared.remarks, remark))
         provenance["warnings"].append(remark)
     if trace.delegated_to:
@@ -324,6 +325,12 @@ def _simulated(prepared: LoadedScenario, scheduler: Scheduler, *, is_apart: bool
         if outcome.unshared and solver_of_parallel_tasks(platform_file, prepared.cfg) != DEFAULT_SOLVER:
             return replace(outcome, unshared=frozenset())
     return outcome
+
+
+def _of_steps(trace: Trace) -> Iterator[str]:
+    """Yield a line if not all steps of executions are in the records."""
+    if len(trace.steps) >= MOST_STEPS:
+        yield f"the records have the first {MOST_STEPS:,} steps of executions; later ones are left out of Trace.steps"
 
 
 def _of_pipes(trace: Trace, unshared: Collection[str]) -> Iterator[str]:

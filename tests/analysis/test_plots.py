@@ -128,7 +128,7 @@ def test_every_plot_function_takes_ax(name: str):
     assert function.__annotations__["return"] == "Figure | SubFigure"
 
 
-@pytest.mark.systems("utility")
+@pytest.mark.systems("profit", "utility")
 def test_every_figure_has_its_function():
     """Those of studies are drawn by `plot_study`, all others by one each."""
     subjects = {"run", "comparison", "tasks", "system", "jobs", "landscape"}

@@ -117,7 +117,7 @@ def damaged(gridsched, reader: Reader, data: st.DataObject) -> list[str]:
     return faults
 
 
-@pytest.mark.systems("profit", "robust", "utility", "workflows")
+@pytest.mark.systems("batsim", "profit", "robust", "utility", "workflows")
 @pytest.mark.parametrize("name", [name for name, each in READERS.items() if not each.is_slow])
 @few
 @given(data=st.data())
@@ -126,7 +126,7 @@ def test_reader(gridsched, name, data):
     assert damaged(gridsched, READERS[name], data) == []
 
 
-@pytest.mark.systems("profit", "robust", "utility", "workflows")
+@pytest.mark.systems("batsim", "profit", "robust", "utility", "workflows")
 @pytest.mark.parametrize("name", [name for name, each in READERS.items() if each.is_slow])
 @fewer
 @given(data=st.data())
@@ -137,7 +137,7 @@ def test_slow_reader(gridsched, name, data):
     assert damaged(gridsched, READERS[name], data) == []
 
 
-@pytest.mark.systems("profit", "robust", "utility", "workflows")
+@pytest.mark.systems("batsim", "profit", "robust", "utility", "workflows")
 @pytest.mark.parametrize("name", READERS)
 def test_right_files_are_read(gridsched, tmp_path, name):
     """Without damage each command answers: what is damaged was right before."""

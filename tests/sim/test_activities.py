@@ -10,11 +10,12 @@ import pytest
 
 from gridsched import Scenario, make_tasks
 from gridsched import run as run_freely
+from gridsched.export.export import read_export, write_export
 from gridsched.model.dependencies import After, Dependencies
 from gridsched.model.job_profiles import Delay, ParallelWork, Sequence
 from gridsched.model.rules import EnergyBudget
 from gridsched.model.run_times import LoggedRunTimes
-from gridsched.model.trace import ExecutionEnd, TaskState
+from gridsched.model.trace import ExecutionEnd, StepKind, TaskState
 from gridsched.platform_io.xml_reader import read_platform
 from gridsched.runs.plugin_agreement import energy_check
 from gridsched.runs.run import RunResult
@@ -120,6 +121,12 @@ def test_a_profile_between_input_and_result(hosts):
     joules = result.summary()["energy_j"]
     assert joules == pytest.approx(2 * (10 * 25.0 + 5 * 10.0) + 15 * 10.0)
     assert result.trace.link_bytes == pytest.approx({"ma": 50.0, "ab": 100.0})
+    steps = result.trace.steps
+    assert steps["kind"].tolist() == [StepKind.RECEIVE, StepKind.PARALLEL, StepKind.SEND]
+    assert steps["begin"].tolist() == pytest.approx([0.0, 2.0, 12.0])
+    assert steps["end"].tolist() == pytest.approx([2.0, 12.0, 15.0])
+    write_export(result.trace, None, {}, hosts.parent / "export", workload_name="w")
+    assert read_export(hosts.parent / "export").trace.steps.tolist() == steps.tolist()
 
 
 def test_profiles_whose_tasks_make_data(hosts):

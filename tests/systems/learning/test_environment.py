@@ -352,6 +352,7 @@ def test_rewards_add_up_to_the_metric(action, reward, value):
     assert play(env, sampled, 4) == pytest.approx(value(env.result.metrics()), rel=1e-9)
 
 
+@pytest.mark.systems("utility")
 def test_slowdown_and_utility_add_up():
     """Of jobs, and of tasks with utility functions."""
     env = learning.make(jobs(2), action="job", reward="bounded_slowdown")

@@ -57,6 +57,7 @@ def placed(result) -> list[tuple[int, int]]:
     return sorted(result.trace.executions[["task", "host"]].tolist())
 
 
+@pytest.mark.systems("profit")
 def test_all_that_weigh_energy_can_weigh_grams():
     """The schedulers of the bag, of utility, of programs, and the one that tries others."""
     assert set(WEIGHING) == {"lecsa", "max_max_upe", "max_upe", "arrival_aware", "lp_max_profit", "auto_bag"}
@@ -66,7 +67,9 @@ def test_all_that_weigh_energy_can_weigh_grams():
 PAIR = Platform(tuple(Host(name, (PState(10.0, 0.0, 100.0, 100.0),)) for name in ("a", "b")))
 
 
-@pytest.mark.parametrize("scheduler", ["lecsa", "auto_bag", "lp_max_profit"])
+@pytest.mark.parametrize(
+    "scheduler", ["lecsa", "auto_bag", pytest.param("lp_max_profit", marks=pytest.mark.systems("profit"))]
+)
 @pytest.mark.parametrize("weigh", WEIGHS[1:])
 def test_nothing_says_what_a_joule_weighs(scheduler, weigh):
     """The message names the scheduler and the option that is missing."""
@@ -77,7 +80,10 @@ def test_nothing_says_what_a_joule_weighs(scheduler, weigh):
         run(Scenario(PAIR, make_tasks([10.0]), scheduler, {"weigh": "grams"}, driver="reference"))
 
 
-@pytest.mark.parametrize("scheduler", ["lecsa", "max_max_upe", "auto_bag", "lp_max_profit"])
+@pytest.mark.parametrize(
+    "scheduler",
+    ["lecsa", "max_max_upe", "auto_bag", pytest.param("lp_max_profit", marks=pytest.mark.systems("profit"))],
+)
 def test_one_intensity_everywhere_and_always_changes_nothing(scheduler):
     """Relative to its mean every joule counts 1."""
     if scheduler == "max_max_upe":
@@ -129,6 +135,7 @@ def test_trials_begin_at_the_moment(now, host):
     assert placed(run(whole)) == [(0, host)]
 
 
+@pytest.mark.systems("profit")
 def test_the_programme_fills_the_cleaner_site():
     """With gamma 1 only the least grams count: all tasks on b, though a machine is as fast."""
     carbon = by_host(a=((0.0,), (300.0,)), b=((0.0,), (100.0,)))
