@@ -175,7 +175,8 @@ class Scenario(Rules):
         Literal["platform", "alone", "none"] | None,
         key_info(
             "platform: bytes cross its links; alone: data of tasks do not share them; none. Default: platform if "
-            "there are bytes."
+            "there are bytes.",
+            of={"group": "Network"},
         ),
     ] = None
     traffic_step_s: Annotated[

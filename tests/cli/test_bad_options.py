@@ -59,7 +59,7 @@ RUN_OPTIONS = {
     "power cap below idle power": (["--power-cap-w", "11"], ["power_cap_w is 11 W", "draw 12 W before anything runs"]),
     "power cap without power": (
         ["--power-cap-w", "99", "--power", "none"],
-        ["--power none", "a power cap (--power-cap-w)"],
+        ["--power none", "a power cap (--power-cap-w"],
     ),
     "unknown exhaustion": (
         ["--energy-budget-j", "9", "--budget-enforcement", "halt"],
@@ -77,7 +77,9 @@ RUN_OPTIONS = {
     "log help": (["--log", "help"], ["help", "CATEGORY.KEY:VALUE"]),
     "reference and cfg": (["--driver", "reference", "--cfg", "a:b"], ["--cfg", "simgrid"]),
     "reference and log": (["--driver", "reference", "--log", "a.b:c"], ["--log", "simgrid"]),
-    "reference and network": (["--driver", "reference", "--network", "platform"], ["no network"]),
+    "reference and network": (["--driver", "reference", "--network", "platform"], ["master", "--deployment"]),
+    "alone on SimGrid": (["--network", "alone"], ["--network alone", "--driver reference"]),
+    "alone without data": (["--driver", "reference", "--network", "alone"], ["--network alone", "--network platform"]),
     "network without master": (["--network", "platform"], ["master", "--deployment"]),
     "output of another kind": (["-o", "x.txt"], ["x.txt", ".json", ".csv"]),
     "output in no folder": (["-o", "no/such/x.json"], ["x.json", "'no/such'"]),
@@ -195,7 +197,7 @@ def test_bytes_on_the_reference_driver(refused, write, ex_a, gridsched):
     workload = write("w.csv", "id,flops,input_bytes\n1,100,10\n")
     options = [*ex_a[:2], "--workload", workload, "--driver", "reference", "--scheduler", "wq"]
     line = refused("run", *options)
-    assert "no network" in line
+    assert "need a master" in line
     assert "--network none" in line
     assert gridsched("run", *options, "--network", "none").status == 0
 

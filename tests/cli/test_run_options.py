@@ -101,8 +101,9 @@ def test_input_files(gridsched, write, tmp_path):
     assert described["input_files"] == 1
 
 
-def test_files_and_network_are_refused_together(refused, write):
-    """Input files have a model of their own."""
+@pytest.mark.parametrize("driver", ["simgrid", "reference"])
+def test_files_beside_messages(gridsched, write, driver):
+    """The file comes from another cluster first; then 10 bytes are sent, and 3,000 flop computed at 100 flop/s."""
     options = [
         "--platform",
         write("p.xml", star_xml()),
@@ -111,7 +112,9 @@ def test_files_and_network_are_refused_together(refused, write):
         "--files",
         write("f.csv", "file,size_bytes,location\nf,1000,h1\n"),
     ]
-    assert "--network none" in refused("run", *options)
+    found = numbers(gridsched, *options, "--driver", driver)
+    without = numbers(gridsched, *options, "--driver", driver, "--network", "none")
+    assert found["makespan_s"] == pytest.approx(without["makespan_s"] + 1.5)
 
 
 @pytest.mark.parametrize("driver", ["simgrid", "reference"])
