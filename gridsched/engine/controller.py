@@ -67,6 +67,8 @@ class Instant:
         Whether executions ended, a period began, something asks for the policy, and it is to be asked.
     first_new : int
         The first task that is submitted now.
+    n_by_themselves : int
+        How many of the commands no policy has brought about: those up to hosts that come up.
     is_over : bool
         Whether no scheduler is to be asked any more.
     """
@@ -79,6 +81,7 @@ class Instant:
         "first_new",
         "has_ends",
         "is_over",
+        "n_by_themselves",
         "new_period",
         "news",
         "now",
@@ -88,7 +91,7 @@ class Instant:
         self.now, self.ended, self.asked_before = now, ended, asked_before
         self.arrived: Sequence[Transfer] = ()
         self.has_ends = self.new_period = self.news = self.event_due = self.is_over = False
-        self.first_new = 0
+        self.first_new = self.n_by_themselves = 0
 
 
 class Controller:
@@ -196,6 +199,10 @@ class Controller:
         self._outages: Outages = NoOutages()
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, run, dispatch, self._switches)
+        #: whether hosts under a cap come up by themselves
+        self._follows_outages = bool(system.platform.profiles.states) and not isinstance(self._cap, NoCap)
+        if self._follows_outages:
+            dispatch.follow_cap(self._cap)
         self._drawn = DrawnEnergy(self._platform, tasks, run)
         estimates, reveal = system.estimates.concealed()
         concealed = replace(system, estimates=estimates, platform=system.platform.concealed())
@@ -421,7 +428,7 @@ class Controller:
             ("ends", self._apply_ends, True),
             ("period", self._begin_period, self._account.exists),
             ("outages", self._apply_outages, not isinstance(self._outages, NoOutages)),
-            ("outside", self._apply_outside, self._outside.next_time < math.inf),
+            ("outside", self._apply_outside, self._outside.next_time < math.inf or self._follows_outages),
             ("arrivals", self._apply_arrivals, self._transfers.exists),
             ("timers", self._apply_timers, True),
             ("submissions", self._apply_submissions, True),
@@ -467,6 +474,8 @@ class Controller:
                 self._submissions.return_waiting()
             instant.news = True
             self._progress.passes("outage")
+            instant.n_by_themselves = len(self._dispatch.commands)
+            self._cap.excuse()
 
     def _apply_outside(self, instant: Instant) -> None:
         """Do what is due from outside, and let all queues go on which a cap has held back."""
@@ -491,6 +500,8 @@ class Controller:
         instant.first_new = self._run.submitted
         if now >= self.next_timer:
             instant.news |= self._take_timers()
+            if self._follows_outages:  # one that has booted may draw more than while it did
+                self._cap.excuse()
         instant.is_over = not self._run.open_tasks or self._ended
 
     def _apply_submissions(self, instant: Instant) -> None:
@@ -543,7 +554,7 @@ class Controller:
         if self._parks:
             dispatch.park_idle_hosts(now)
         dispatch.commands += self._transfers.take_sent()
-        self._calls.check(self._cap.refusal(dispatch.commands, self.scheduler), now)
+        self._calls.check(self._cap.refusal(dispatch.commands[instant.n_by_themselves :], self.scheduler), now)
         self._renew_next_timer()
         return dispatch.take_commands()
 

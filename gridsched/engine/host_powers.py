@@ -240,6 +240,10 @@ class PowerCap:
         self._cap_w = cap_w
         self.holds_back |= self._is_exceeded()
 
+    def excuse(self) -> None:
+        """Let hosts that come up by themselves draw more; nothing else begins until all draw less."""
+        self.holds_back |= self._is_exceeded()
+
     def releases(self) -> bool:
         """Whether the hosts draw no more than the cap for the first time since it was lowered."""
         if not self.holds_back or self._is_exceeded():
@@ -321,6 +325,9 @@ class NoCap(PowerCap):
     def __init__(self) -> None:
         self._cap_w = math.inf
         self.holds_back = False
+
+    def excuse(self) -> None:
+        """Hold nothing back."""
 
     def releases(self) -> bool:
         """Return False: nothing is held back."""

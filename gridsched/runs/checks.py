@@ -206,12 +206,7 @@ def _check_cap_on_profiles(scenario: LoadedScenario) -> None:
     """Refuse hosts that may draw more than at full speed, which a cap on power assumes."""
     profiles, platform = scenario.platform.profiles, scenario.platform
     cap = "a cap on power (--power-cap-w)"
-    if profiles.states:
-        raise InputError(
-            f"{platform.name}: host {profiles.states[0][0]!r} goes down with time, and {cap} does "
-            "not follow it. Leave one of them out."
-        )
-    if scenario.budget is not None:
+    if profiles.speeds and scenario.budget is not None:
         raise InputError(
             f"{platform.name}: host {profiles.speeds[0][0]!r} has a speed profile; {cap} and an "
             "energy budget (--energy-budget-j) do not follow it together. Leave one of them out."

@@ -345,3 +345,16 @@ def test_data_alone(linear):
     }
     assert ends["alone"] == [pytest.approx(7.0)] * len(ends["alone"])
     assert len(ends["platform"]) == len(ends["alone"]) > 0
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "easy_backfilling"])
+def test_a_host_under_a_cap_comes_up(tmp_path, scheduler):
+    """At rest hosts draw 30 W, each that computes 20 more, and b is down, at 1 W, from 4 to 6 s.
+
+    Under 61 W the second job starts when b goes down. When b is up again 70 W are drawn, which no scheduler has
+    brought about; the third job waits until the second one ends, at 14 s.
+    """
+    (tmp_path / "p.xml").write_text(platform_xml(down="b"))
+    tasks = make_tasks([10.0] * 3, width=1, requested_time_s=10.0)
+    result = on_both(Scenario(tmp_path / "p.xml", tasks, scheduler, power_cap_w=61.0, network="none"))
+    assert rows(result) == [(0.0, 10.0), (4.0, 14.0), (14.0, 24.0)]
