@@ -23,7 +23,7 @@ from gridsched.engine.dispatch import Dispatch
 from gridsched.engine.energy_account import DrawnEnergy
 from gridsched.engine.events import MappingEvents, Timers, unfinished
 from gridsched.engine.execution import UNENDED, Activity, Command, Execution, Timer, Transfer
-from gridsched.engine.host_powers import NoCap, NoPowers, PowerCap
+from gridsched.engine.host_powers import NoPowers, PowerCap
 from gridsched.engine.host_switches import HostSwitches, NoOutages, Outages
 from gridsched.engine.invariants import Laws, check_invariants
 from gridsched.engine.kinds_of_resources import with_pools
@@ -200,7 +200,7 @@ class Controller:
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, run, dispatch, self._switches)
         #: whether hosts under a cap come up by themselves
-        self._follows_outages = bool(system.platform.profiles.states) and not isinstance(self._cap, NoCap)
+        self._follows_outages = self._outages.exist and self._cap.exists
         if self._follows_outages:
             dispatch.follow_cap(self._cap)
         self._drawn = DrawnEnergy(self._platform, tasks, run)
@@ -344,18 +344,22 @@ class Controller:
             command = self._dispatch.start_successor(cast(Execution, ended[0]), now)
             if command is not None:
                 return [command]
-        finished = self._go_on(now, ended) if self._programs.exist else ended
-        if finished is None:
-            return self._dispatch.take_commands()
         commands: list[Command] = []
-        for ends in self._events_of(now, finished) if self._by_events else (finished,):
-            instant = Instant(now, ends, self._calls.mapping_events)
+        for instant in self._instants(now, ended):
             for _, phase in self._phases:
                 if instant.is_over:
                     break
                 phase(instant)
             commands += self._close(instant)
-        return commands
+        return commands or self._dispatch.take_commands()
+
+    def _instants(self, now: float, ended: Sequence[Activity]) -> Iterator[Instant]:
+        """Yield what goes through the phases: this instant, each of its events, or nothing if only steps have ended."""
+        finished = self._go_on(now, ended) if self._programs.exist else ended
+        if finished is None:
+            return
+        for ends in self._events_of(now, finished) if self._by_events else (finished,):
+            yield Instant(now, ends, self._calls.mapping_events)
 
     def _go_on(self, now: float, ended: Sequence[Activity]) -> Sequence[Activity] | None:
         """Let programs go on whose steps have ended; return what has ended for good, or None: nothing else happens."""
@@ -402,12 +406,8 @@ class Controller:
         """
         self.now = now
         self._run.executions.keep_short()
-        finished = self._go_on(now, ended) if self._programs.exist else ended
-        if finished is None:
-            return self._dispatch.take_commands()
         commands: list[Command] = []
-        for ends in self._events_of(now, finished) if self._by_events else (finished,):
-            instant = Instant(now, ends, self._calls.mapping_events)
+        for instant in self._instants(now, ended):
             for name, phase in self._phases:
                 if instant.is_over:
                     break
@@ -418,7 +418,7 @@ class Controller:
                     state = self._calls.state_to_schedule(now, only)
                     self._calls.apply((yield state), state)
             commands += self._close(instant)
-        return commands
+        return commands or self._dispatch.take_commands()
 
     # ------------------------------------------------------------------ the phases of an instant
 
@@ -427,7 +427,7 @@ class Controller:
         phases: list[tuple[str, Callable[[Instant], None], bool]] = [
             ("ends", self._apply_ends, True),
             ("period", self._begin_period, self._account.exists),
-            ("outages", self._apply_outages, not isinstance(self._outages, NoOutages)),
+            ("outages", self._apply_outages, self._outages.exist),
             ("outside", self._apply_outside, self._outside.next_time < math.inf or self._follows_outages),
             ("arrivals", self._apply_arrivals, self._transfers.exists),
             ("timers", self._apply_timers, True),
@@ -633,7 +633,7 @@ class Controller:
         """
         if cap_w == self._state.power_cap_w:
             return False
-        if isinstance(self._cap, NoCap):
+        if not self._cap.exists:
             self._cap = PowerCap(math.inf, self._powers, self._platform)
         self._dispatch.follow_cap(self._cap)
         self._cap.set(cap_w)

@@ -224,6 +224,8 @@ class PowerCap:
         If the hosts draw more than the cap before anything runs.
     """
 
+    exists = True
+
     def __init__(self, cap_w: float, powers: HostPowers, platform: Platform) -> None:
         self._cap_w = cap_w
         self._powers = powers
@@ -321,6 +323,8 @@ class PowerCap:
 
 class NoCap(PowerCap):
     """A run whose hosts may draw what they want."""
+
+    exists = False
 
     def __init__(self) -> None:
         self._cap_w = math.inf

@@ -170,6 +170,8 @@ class Outages:
     switches : HostSwitches
     """
 
+    exist = True
+
     def __init__(self, system: System, tasks: Tasks, run: RunState, dispatch: Dispatch, switches: HostSwitches) -> None:
         self._tasks = tasks
         self._run = run
@@ -268,6 +270,7 @@ class Outages:
 class NoOutages(Outages):
     """A run whose hosts never go down by themselves."""
 
+    exist = False
     next_time = math.inf
 
     def __init__(self) -> None:

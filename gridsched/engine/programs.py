@@ -101,8 +101,6 @@ class ProgramRun:
     execution : Execution
     steps : iterator of Step
     parts : PlacedParts
-    deadline : float
-        When it is killed [s]; inf: never.
     n_levels : int
         Of switches that are known.
     traffic : LinkTraffic, optional
@@ -131,11 +129,10 @@ class ProgramRun:
         execution: Execution,
         steps: Iterator[Step],
         parts: PlacedParts,
-        deadline: float = inf,
         n_levels: int = 0,
         traffic: LinkTraffic | None = None,
     ) -> None:
-        self.execution, self.parts, self.deadline = execution, parts, deadline
+        self.execution, self.parts = execution, parts
         self.activity: Activity | None = None
         self.end_s: float | None = None
         self.is_over = False
@@ -386,7 +383,7 @@ class Programs:
         deadline = execution.estimated_end if self._kills else inf
         if self._rules.runs_profiles:
             execution.computed = np.zeros((len(parts.loads), 2))
-        run = ProgramRun(execution, steps, parts, deadline, self._n_levels, self._traffic)
+        run = ProgramRun(execution, steps, parts, self._n_levels, self._traffic)
         self._runs[execution] = run
         execution.rests = not self._rules.runs_profiles
         if self._rules.runs_profiles:
