@@ -199,8 +199,6 @@ class Controller:
         self._outages: Outages = NoOutages()
         if system.platform.profiles.states:
             self._outages = Outages(system, tasks, run, dispatch, self._switches)
-        #: whether hosts under a cap come up by themselves
-        self._follows_outages = self._outages.exist and self._cap.exists
         if self._follows_outages:
             dispatch.follow_cap(self._cap)
         self._drawn = DrawnEnergy(self._platform, tasks, run)
@@ -274,6 +272,11 @@ class Controller:
     def stay_open(self, until: float = math.inf, *, is_open: bool = True) -> None:
         """Allow that nothing is to come: who drives the run may do more, at a time [s] at the latest."""
         self._outside.is_open, self._outside.returns_at = is_open, until
+
+    @property
+    def _follows_outages(self) -> bool:
+        """Whether hosts under a cap, which may be set during the run, come up by themselves."""
+        return self._outages.exist and self._cap.exists
 
     @property
     def has_sets(self) -> bool:

@@ -332,12 +332,21 @@ def test_what_is_not_possible_is_refused_and_changes_nothing(act, words):
 
 
 def test_a_limit_is_refused_where_the_option_is():
-    """Without known powers, and on hosts that go down with time."""
-    for options in ({"power": ("none",)}, {"failures": "mtbf=100,mttr=10"}):
-        simulation = Simulation(Scenario(nodes(2), make_tasks([10.0]), "mct", **options))
-        for limit_w in (150.0, math.inf):
-            with pytest.raises(InputError, match="cap"):
-                simulation.set_limit(limit_w)
+    """Without known powers."""
+    simulation = Simulation(Scenario(nodes(2), make_tasks([10.0]), "mct", power=("none",)))
+    for limit_w in (150.0, math.inf):
+        with pytest.raises(InputError, match="cap"):
+            simulation.set_limit(limit_w)
+
+
+def test_a_limit_on_hosts_that_go_down():
+    """As the option, it is followed where hosts go down with time and come up again."""
+    scenario = Scenario(nodes(2), make_tasks([30.0] * 4), "power_capped_mct", failures="mtbf=20,mttr=5", seed=3)
+    with Simulation(scenario) as simulation:
+        simulation.set_limit(1e6)
+        limited = simulation.finish()
+    assert limited.summary()["tasks_finished"] == 4
+    assert limited.trace.executions.tolist() == run(scenario).trace.executions.tolist()
 
 
 def test_no_more_tasks_than_there_is_room_for():
